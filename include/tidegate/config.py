@@ -1,0 +1,237 @@
+"""The pipeline file: one YAML file per pipeline, checked by pydantic, errors with line and key.
+
+In:  include/pipelines/<name>.yaml
+Out: a Pipeline, frozen; every field has a default where one makes sense and a description, which is
+     also what the Airflow trigger form and the README show.
+
+Secrets never stand here: a source names an Airflow connection, and so does a lake that needs keys.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from tidegate import limits
+from tidegate.errors import ConfigError
+
+
+class Flavour(StrEnum):
+    MYSQL = "mysql"
+    MARIADB = "mariadb"
+
+
+class DumpMode(StrEnum):
+    GTID = "gtid"
+    POSITION = "position"
+
+
+class Start(StrEnum):
+    NOW = "now"
+    EARLIEST = "earliest"
+
+
+class ApplyMode(StrEnum):
+    BATCH = "batch"
+    MICRO_BATCH = "micro_batch"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
+
+
+class Source(_Model):
+    """A server whose binlog is captured."""
+
+    conn_id: str = Field(description="Airflow connection with host, port, login, password; TLS in its extra", min_length=1)
+    flavour: Flavour = Field(description="mysql or mariadb")
+    dump: DumpMode = Field(DumpMode.GTID, description="Ask for the stream by GTID, or by file and position")
+    start: Start = Field(
+        Start.NOW,
+        description="Where the first capture starts: now (tables that hold rows wait for a snapshot), or the earliest binlog",
+    )
+    server_id: int | None = Field(
+        None, ge=1, le=0xFFFFFFFF, description="Replica id shown to the server; derived from the names when empty"
+    )
+
+
+class Route(_Model):
+    """Many physical tables into one logical table."""
+
+    match: str = Field(description="database.table pattern of the physical tables")
+    to: str = Field(description="database.table of the logical table", pattern=r"^[^.]+\.[^.]+$")
+
+
+class Tables(_Model):
+    """Which tables are kept, by patterns `database.table`: each half a regular expression that must match
+    the whole name, or `*` for everything."""
+
+    include: tuple[str, ...] = Field(description="Patterns of tables to keep", min_length=1)
+    exclude: tuple[str, ...] = Field((), description="Patterns of tables to leave out; wins over include")
+    routes: tuple[Route, ...] = Field((), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table")
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            compile_pattern(pattern)
+        return patterns
+
+    def keeps(self, database: str, table: str) -> bool:
+        """Whether a physical table is in this pipeline."""
+        name = (database, table)
+        if any(_matches(pattern, name) for pattern in self.exclude):
+            return False
+        return any(_matches(pattern, name) for pattern in self.include)
+
+    def logical(self, database: str, table: str) -> tuple[str, str, bool]:
+        """(database, table, routed) of the logical table that a physical one flows into."""
+        for route in self.routes:
+            if _matches(route.match, (database, table)):
+                to_database, to_table = route.to.split(".", 1)
+                return to_database, to_table, True
+        return database, table, False
+
+
+class Lake(_Model):
+    """Where the Delta tables lie."""
+
+    path: str = Field(description="A local path, or s3://, abfss://, gs:// with a bucket and a prefix", min_length=1)
+    conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
+    storage_options: dict[str, str] = Field(
+        default_factory=dict, description="Options without secrets, given to delta-rs and, translated, to Spark"
+    )
+
+
+class Capture(_Model):
+    """How the binlog is read and landed in bronze."""
+
+    run_for_seconds: int = Field(600, ge=5, description="One capture run reads for this long, then hands over to the next")
+    idle_seconds: int = Field(60, ge=1, description="Nothing new for this long: the run gives its slot back and waits deferred")
+    heartbeat_seconds: float = Field(2.0, ge=0.5, le=3600, description="A quiet source proves its resolved_ts this often")
+    segment_bytes: int = Field(
+        limits.SEGMENT_BYTES_DEFAULT, ge=4096, le=limits.SEGMENT_BYTES_MAX, description="A segment is cut at the first transaction end past this"
+    )
+    land_seconds: float = Field(limits.LAND_SECONDS_DEFAULT, ge=0.05, le=300, description="Bronze is appended to at least this often")
+    land_bytes: int = Field(limits.LAND_BYTES_DEFAULT, ge=4096, description="... or when this much is waiting")
+    queue_bytes: int = Field(limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory between the reader and the lander")
+    value_log_path: str | None = Field(None, description="Folder of the value log; .tidegate/value_log/<source> when empty")
+
+
+class Apply(_Model):
+    """How bronze becomes silver."""
+
+    mode: ApplyMode = Field(ApplyMode.BATCH, description="batch: one run per bronze event; micro_batch: a loop for run_for_seconds")
+    run_for_seconds: int = Field(600, ge=5, description="micro_batch: how long one Spark application loops")
+    poll_seconds: float = Field(0.5, ge=0.05, le=60, description="micro_batch: how often bronze is looked at")
+    idle_seconds: int = Field(60, ge=1, description="micro_batch: nothing new for this long ends the application; the next bronze event starts one")
+    parallel_tables: int = Field(2, ge=1, le=256, description="Silver tables written at the same time")
+    window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes that one window takes")
+    spark_conn_id: str = Field("spark_default", description="Airflow Spark connection the job is submitted with")
+    spark_conf: dict[str, str] = Field(default_factory=dict, description="Extra Spark settings; win over tidegate's own")
+    driver_memory: str = Field("1g", description="Memory of the Spark driver", pattern=r"^\d+[mg]$")
+
+
+class Pipeline(_Model):
+    """A pipeline file."""
+
+    pipeline: Name = Field(description="Name: DAG ids are <name>__capture and <name>__apply")
+    lake: Lake
+    sources: dict[Name, Source] = Field(min_length=1)
+    tables: Tables
+    capture: Capture = Field(default_factory=lambda: Capture())
+    apply: Apply = Field(default_factory=lambda: Apply())
+
+    @model_validator(mode="after")
+    def _one_source_for_now(self) -> Self:
+        return self
+
+
+def load(path: Path) -> Pipeline:
+    """Read a pipeline file.
+
+    Raises ConfigError whose `where` is file:line and whose text names the key.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"can't read the pipeline file: {error.strerror}", where=str(path), remedy="give a file under include/pipelines"
+        ) from error
+    return parse(text, where=str(path))
+
+
+def parse(text: str, *, where: str) -> Pipeline:
+    """Check the text of a pipeline file; `where` names it in errors."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{where}:{mark.line + 1}" if mark else where
+        raise ConfigError(f"not valid YAML: {getattr(error, 'problem', error)}", where=place, remedy="mend the file") from error
+    if not isinstance(data, dict):
+        raise ConfigError("a pipeline file is a mapping", where=f"{where}:1", remedy="start it with `pipeline: <name>`")
+    try:
+        return Pipeline.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = [str(key) for key in first["loc"] if key not in ("[key]",)]
+        line = _line_of(node, keys)
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"][0].lower() + first["msg"][1:]
+        raise ConfigError(
+            f"{'.'.join(keys) or 'file'}: {what}{more}", where=f"{where}:{line}", remedy=_hint(first["type"], keys)
+        ) from error
+
+
+def compile_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """`database.table` -> one regular expression per half. Raises ValueError (pydantic shows it)."""
+    database, dot, table = pattern.partition(".")
+    if not dot or not database or not table:
+        raise ValueError(f"pattern {pattern!r} must be database.table")
+    try:
+        return re.compile(".*" if database == "*" else database), re.compile(".*" if table == "*" else table)
+    except re.error as error:
+        raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+def _matches(pattern: str, name: tuple[str, str]) -> bool:
+    database, table = compile_pattern(pattern)  # re caches compiled patterns
+    return bool(database.fullmatch(name[0]) and table.fullmatch(name[1]))
+
+
+def _line_of(node: Any, keys: list[str]) -> int:
+    """Line (from 1) of the deepest key that exists in the YAML tree."""
+    line = 1
+    for key in keys:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((k, v) for k, v in node.value if k.value == key), None)
+            if found is None:
+                return line
+            line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and key.isdigit() and int(key) < len(node.value):
+            node = node.value[int(key)]
+            line = node.start_mark.line + 1
+    return line
+
+
+def _hint(kind: str, keys: list[str]) -> str:
+    if kind != "extra_forbidden":
+        return "mend this value"
+    owner: type[BaseModel] = Pipeline
+    for key in keys[:-1]:
+        annotation = owner.model_fields[key].annotation if key in owner.model_fields else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            owner = annotation
+        elif key == "sources":
+            owner = Source
+    return f"known keys here: {', '.join(owner.model_fields)}"

@@ -1,0 +1,110 @@
+"""What can go wrong, and whether to retry or to stop.
+
+Every exception that tidegate raises derives from TidegateError and exactly one of Terminal (a person
+or a config change must help; a retry gives the same answer) and Transient (the same call may succeed
+later). A message is one line: what, where (source, file, position, table), what to do.
+"""
+
+from __future__ import annotations
+
+
+class TidegateError(Exception):
+    """Base of all. `where` is the place (source, file:position, table), `remedy` what a person does.
+
+    str() gives `where: what; remedy` on one line.
+    """
+
+    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        line = f"{head}; {self.remedy}" if self.remedy else head
+        return " ".join(line.split())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Spark workers and Airflow pickle exceptions; keyword-only arguments need a hand.
+        return (_rebuild, (type(self), self.what, self.where, self.remedy))
+
+
+def _rebuild(kind: type[TidegateError], what: str, where: str, remedy: str) -> TidegateError:
+    return kind(what, where=where, remedy=remedy)
+
+
+class Terminal(TidegateError):
+    """Stop: the same call would fail in the same way."""
+
+
+class Transient(TidegateError):
+    """Retry: the same call may succeed later."""
+
+
+class ConfigError(Terminal):
+    """The pipeline file or a parameter is wrong; `where` has file, line and key."""
+
+
+class UsageError(Terminal):
+    """The command line was called wrongly (exit code 2)."""
+
+
+class SourceRefused(Terminal):
+    """The source answers, but its settings, grants or our credentials don't allow capture."""
+
+
+class SourceUnavailable(Transient):
+    """The source can't be reached, or the connection broke."""
+
+
+class PositionLost(Terminal):
+    """The binlog at our position is purged, or the source isn't the server we knew."""
+
+
+class StreamCorrupt(Terminal):
+    """Bytes from the source contradict themselves: checksum, length, gap, overlap."""
+
+
+class UnknownEvent(Terminal):
+    """An event kind that the decoder does not know and that isn't flagged ignorable."""
+
+
+class ValueLogError(Terminal):
+    """The value log can't be read or written."""
+
+
+class DiskBudgetExceeded(Terminal):
+    """Capture stopped cleanly before its disk was full."""
+
+
+class Fenced(Terminal):
+    """Another writer owns this source, or bronze doesn't continue where we stand."""
+
+
+class LakeUnavailable(Transient):
+    """The lake can't be reached, or a commit lost a race and may be tried again."""
+
+
+class LakeRefused(Terminal):
+    """The lake's path isn't writable, or holds something else."""
+
+
+class DDLError(Terminal):
+    """A DDL statement that can't be understood; it holds the tables it names."""
+
+
+class SchemaMismatch(Terminal):
+    """A TABLE_MAP and schema_history disagree; holds that table."""
+
+
+class UnsupportedValue(Terminal):
+    """A column type or row image that can't be decoded without guessing; holds that table."""
+
+
+class DecodeError(Terminal):
+    """Row bytes don't fit their TABLE_MAP; holds that table."""
+
+
+class VerifyError(Terminal):
+    """Verification can't be carried out (not: found a difference)."""

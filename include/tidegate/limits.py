@@ -1,0 +1,46 @@
+"""Every bound of tidegate in one place, unit last in its name, reason beside it.
+
+In:  nothing.
+Out: constants. What a user may tune is a field of config.py, and takes its default from here.
+"""
+
+from typing import Final
+
+MIB: Final = 1 << 20
+
+# --- wire ---------------------------------------------------------------------------------------
+# The protocol splits anything longer into packets of exactly this size (MySQL internals, "Packets").
+PACKET_BYTES_MAX: Final = (1 << 24) - 1
+# One recv_into asks for at most this much: large enough that the packet walk runs over many events.
+RECEIVE_BYTES: Final = 4 * MIB
+# A silent server is declared dead after this many missed heartbeats.
+HEARTBEATS_MISSED_MAX: Final = 5
+
+# --- segments -----------------------------------------------------------------------------------
+# A segment is cut at the first transaction end past the soft bound, and anywhere past the hard one:
+# big enough to decode in one vectorised pass, small enough that a Spark task holds a few of them.
+SEGMENT_BYTES_DEFAULT: Final = 8 * MIB
+SEGMENT_BYTES_MAX: Final = 16 * MIB
+# Names in one segment's `tables` column; past it the segment is cut so that the column stays prunable.
+SEGMENT_TABLES_MAX: Final = 4096
+
+# --- landing ------------------------------------------------------------------------------------
+LAND_SECONDS_DEFAULT: Final = 1.0
+LAND_BYTES_DEFAULT: Final = 64 * MIB
+# Segments between the reader and the lander; beyond this the reader waits.
+QUEUE_BYTES_DEFAULT: Final = 128 * MIB
+# Other writers of the same Delta table (maintenance) may win a race this often before we stop.
+COMMIT_ATTEMPTS_MAX: Final = 8
+
+# --- value log ----------------------------------------------------------------------------------
+VALUE_LOG_FILE_BYTES: Final = 512 * MIB
+
+# --- schema -------------------------------------------------------------------------------------
+# Arrow and Spark decimals end at 38 digits; MySQL's go to 65, which become strings (DESIGN 10).
+DECIMAL_DIGITS_MAX: Final = 38
+# How often a baseline is read again because a DDL ran while it was being read.
+BASELINE_ATTEMPTS_MAX: Final = 10
+
+# --- commit_ts ----------------------------------------------------------------------------------
+# TiDB's TSO: physical milliseconds above 18 logical bits (pingcap/tidb oracle.ComposeTS).
+LOGICAL_BITS: Final = 18

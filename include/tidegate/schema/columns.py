@@ -1,0 +1,133 @@
+"""A column and a version of a table, as schema_history keeps them.
+
+In:  information_schema (baseline) or a parsed DDL.
+Out: frozen values with a JSON form (the `columns` cell of control/schema_history) and a fingerprint.
+
+A column's id is given once and survives renames; silver follows ids, never names or positions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Generated(StrEnum):
+    NO = ""
+    STORED = "stored"  # MariaDB PERSISTENT too; in the row image
+    VIRTUAL = "virtual"
+
+
+class VersionStatus(StrEnum):
+    ACTIVE = "active"
+    DROPPED = "dropped"
+    NEEDS_SNAPSHOT = "needs_snapshot"  # held rows before capture started, or its rows can't be known from the log
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of one table version.
+
+    type: the server's column_type in lower case as information_schema shows it, e.g. "int(10) unsigned",
+    "decimal(12,2)", "enum('a','b')", "datetime(6)". charset and collation are "" for types without one.
+    default: the literal's text without quotes, or the expression's text; None when there is none or it is NULL;
+    default_is_expression tells CURRENT_TIMESTAMP, UUID() and the like from literals.
+    """
+
+    id: int
+    name: str
+    type: str
+    nullable: bool = True
+    charset: str = ""
+    collation: str = ""
+    default: str | None = None
+    default_is_expression: bool = False
+    generated: Generated = Generated.NO
+    generation_expression: str = ""
+    auto_increment: bool = False
+    invisible: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """The columns of a physical table from commit_ts on (for transactions with a larger commit_ts).
+
+    key: ids of the primary key's columns in key order, else of the first unique key whose columns are all
+    NOT NULL (shortest wins; no prefix lengths), else (). key_is_primary tells which.
+    """
+
+    source: str
+    database: str
+    table: str
+    version: int
+    commit_ts: int
+    file: str
+    pos: int
+    kind: str
+    ddl: str
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    charset: str
+    status: VersionStatus = VersionStatus.ACTIVE
+
+    @property
+    def name(self) -> str:
+        return f"{self.database}.{self.table}"
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        by_id = {column.id: column.name for column in self.columns}
+        return tuple(by_id[i] for i in self.key)
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits of columns (comments and defaults left out: they change no byte of a row) and key."""
+        shape = [
+            [c.id, c.name, c.type, c.nullable, c.charset, c.collation, str(c.generated), c.invisible] for c in self.columns
+        ]
+        text = json.dumps([shape, list(self.key), str(self.status)], ensure_ascii=False)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def to_row(self) -> dict[str, Any]:
+        """The row of control/schema_history."""
+        return {
+            "source": self.source,
+            "database": self.database,
+            "table": self.table,
+            "version": self.version,
+            "commit_ts": self.commit_ts,
+            "file": self.file,
+            "pos": self.pos,
+            "kind": self.kind,
+            "ddl": self.ddl,
+            "columns": json.dumps([asdict(c) for c in self.columns], ensure_ascii=False),
+            "key_columns": json.dumps(list(self.key)),
+            "charset": self.charset,
+            "fingerprint": self.fingerprint,
+            "status": str(self.status),
+        }
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> Self:
+        columns = tuple(
+            Column(**{**cell, "generated": Generated(cell["generated"])}) for cell in json.loads(row["columns"])
+        )
+        return cls(
+            source=row["source"],
+            database=row["database"],
+            table=row["table"],
+            version=row["version"],
+            commit_ts=row["commit_ts"],
+            file=row["file"],
+            pos=row["pos"],
+            kind=row["kind"],
+            ddl=row["ddl"],
+            columns=columns,
+            key=tuple(json.loads(row["key_columns"])),
+            charset=row["charset"],
+            status=VersionStatus(row["status"]),
+        )

@@ -1,0 +1,200 @@
+"""The Delta tables of a lake: name, columns, keys, meaning. The only contract between jobs.
+
+In:  nothing; this is data.
+Out: Arrow schemas that capture writes with delta-rs and jobs read with Spark, DuckDB or pyarrow.
+
+A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
+Bronze stays plain and append-only (no deletion vectors, no clustering), so that delta-rs can write it.
+Control tables can be rebuilt from bronze; they too are written by delta-rs alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag, StrEnum
+from typing import Final
+
+import pyarrow as pa
+
+
+class SegmentKind(StrEnum):
+    """What a bronze row holds."""
+
+    BINLOG = "binlog"
+    TIDB = "tidb"
+    HEARTBEAT = "heartbeat"  # no payload: moves resolved_ts only
+
+
+class SegmentFlag(IntFlag):
+    """What a segment holds that a planner must know without opening the payload."""
+
+    HAS_DDL = 1  # at least one QUERY event that isn't BEGIN/COMMIT/SAVEPOINT
+    HAS_PREWRITE = 2  # XA PREPARE or a TiDB prewrite
+    HAS_WATERMARK = 4
+    OPEN_AT_END = 8  # the last transaction isn't finished in this segment
+    OPEN_AT_START = 16  # starts in mid-transaction: `context` carries its GTID and TABLE_MAP events
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One Delta table: where it lies under the lake's path, what a row means, its columns."""
+
+    path: str
+    doc: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+
+
+def _field(name: str, kind: pa.DataType, doc: str, *, nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable, metadata={"comment": doc})
+
+
+SEGMENTS: Final = Table(
+    path="bronze/segments",
+    doc="A run of whole raw events exactly as the server sent them; exactly once, in order, per source.",
+    key=("source", "seq"),
+    partition_by=("source", "day"),
+    schema=pa.schema(
+        [
+            _field("source", pa.string(), "name of the source in the pipeline file"),
+            _field("day", pa.date32(), "UTC day of captured_at"),
+            _field("seq", pa.int64(), "dense per source, from 1"),
+            _field("kind", pa.string(), "binlog | tidb | heartbeat"),
+            _field("server_id", pa.int64(), "server_id of the server that sent the stream"),
+            _field("server_uuid", pa.string(), "its server_uuid (MySQL) or server_uid (MariaDB); '' when it has none"),
+            _field("file", pa.string(), "binlog file of the payload; all of it from one file"),
+            _field("start_pos", pa.int64(), "offset of the first byte in file, 64-bit"),
+            _field("end_pos", pa.int64(), "offset after the last byte in file"),
+            _field("gtid_executed", pa.string(), "GTIDs executed at the end, the open transaction excluded"),
+            _field("prev_commit_ts", pa.int64(), "commit_ts before the first transaction that starts or goes on in here"),
+            _field("min_commit_ts", pa.int64(), "smallest commit_ts of a transaction in here; 0 when none"),
+            _field("max_commit_ts", pa.int64(), "largest commit_ts of a transaction in here, an open one included; 0 when none"),
+            _field("resolved_ts", pa.int64(), "no transaction at or below it will arrive from this source after this row"),
+            _field("min_start_ts", pa.int64(), "tidb: smallest start_ts", nullable=True),
+            _field("max_start_ts", pa.int64(), "tidb: largest start_ts", nullable=True),
+            _field("tables", pa.list_(pa.string()), "database.table of every TABLE_MAP, and of every DDL as far as it names one"),
+            _field("flags", pa.int32(), "SegmentFlag bits"),
+            _field("event_count", pa.int64(), "events in payload"),
+            _field("txn_count", pa.int64(), "transactions that end in payload"),
+            _field("context", pa.large_binary(), "events needed to decode payload alone: FORMAT_DESCRIPTION, and the open GTID and TABLE_MAPs"),
+            _field("payload", pa.large_binary(), "the bytes as the server sent them, checksums included"),
+            _field("payload_crc32c", pa.int64(), "CRC-32C of payload"),
+            _field("captured_at", pa.timestamp("us", tz="UTC"), "when the segment was cut"),
+        ]
+    ),
+)
+
+SCHEMA_HISTORY: Final = Table(
+    path="control/schema_history",
+    doc="One row per version of a physical table: its columns from commit_ts on.",
+    key=("source", "database", "table", "version"),
+    schema=pa.schema(
+        [
+            _field("source", pa.string(), "name of the source"),
+            _field("database", pa.string(), "as the server spells it"),
+            _field("table", pa.string(), "as the server spells it"),
+            _field("version", pa.int64(), "1, 2, ... per (source, database, table)"),
+            _field("commit_ts", pa.int64(), "valid for transactions after this commit_ts"),
+            _field("file", pa.string(), "binlog file of the DDL; of the baseline's position"),
+            _field("pos", pa.int64(), "end position of the DDL event; the baseline's position"),
+            _field("kind", pa.string(), "baseline | create | alter | drop | truncate | rename"),
+            _field("ddl", pa.string(), "the statement; '' for a baseline"),
+            _field("columns", pa.string(), "JSON list of columns (schema/columns.py), in table order"),
+            _field("key_columns", pa.string(), "JSON list of column ids of the key; [] when the table has none"),
+            _field("charset", pa.string(), "default character set of the table"),
+            _field("fingerprint", pa.string(), "of columns and key: equal versions have equal fingerprints"),
+            _field("status", pa.string(), "active | dropped | needs_snapshot"),
+        ]
+    ),
+)
+
+TABLE_STATES: Final = Table(
+    path="control/table_states",
+    doc="Why a silver table is held or was released, as events; the last one per table counts.",
+    key=("pipeline", "table", "recorded_at"),
+    schema=pa.schema(
+        [
+            _field("pipeline", pa.string(), "pipeline"),
+            _field("table", pa.string(), "logical table, database.table"),
+            _field("state", pa.string(), "active | held | dropped"),
+            _field("reason", pa.string(), "one line: what, where, what to do; '' when active"),
+            _field("error", pa.string(), "exception class; '' when active"),
+            _field("commit_ts", pa.int64(), "commit_ts at which it stopped; 0 when unknown"),
+            _field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded"),
+        ]
+    ),
+)
+
+LEDGER: Final = Table(
+    path="control/ledger",
+    doc="Every payload byte accounted for: decoded + ignored + quarantined = payload_bytes, per segment and apply window.",
+    key=("source", "seq", "cut_ts"),
+    schema=pa.schema(
+        [
+            _field("source", pa.string(), "name of the source"),
+            _field("seq", pa.int64(), "segment"),
+            _field("cut_ts", pa.int64(), "the window that accounted for it"),
+            _field("payload_bytes", pa.int64(), "length of payload"),
+            _field("decoded_bytes", pa.int64(), "row events that became changes in this window"),
+            _field("ignored_bytes", pa.int64(), "events that a named rule ignores"),
+            _field("quarantined_bytes", pa.int64(), "events of tables that are held"),
+            _field("ignored_by_rule", pa.string(), "JSON object: rule -> bytes"),
+            _field("rows", pa.int64(), "changes decoded"),
+        ]
+    ),
+)
+
+CUTS: Final = Table(
+    path="control/cuts",
+    doc="A consistent view over all tables at one instant of the sources: cut_ts -> Delta version per table.",
+    key=("cut_ts", "table"),
+    schema=pa.schema(
+        [
+            _field("cut_ts", pa.int64(), "every table below holds all changes up to it, and none after"),
+            _field("table", pa.string(), "logical table; '' is the row of the cut itself"),
+            _field("delta_version", pa.int64(), "silver version to read; -1 when the table has no silver yet"),
+            _field("applied_ts", pa.int64(), "applied_ts of that version"),
+            _field("state", pa.string(), "active | held | dropped: a held table is behind the cut"),
+            _field("published_at", pa.timestamp("us", tz="UTC"), "when"),
+        ]
+    ),
+)
+
+ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, LEDGER, CUTS)
+
+# --- silver -------------------------------------------------------------------------------------
+# System columns of silver tables; a source column may not start with this.
+SYSTEM_PREFIX: Final = "_tg_"
+COMMIT_TS: Final = "_tg_commit_ts"  # long: commit_ts of the change that wrote the row
+ROW_HASH: Final = "_tg_row_hash"  # string: tables without a key only
+OCCURRENCE: Final = "_tg_occurrence"  # long, from 1: which of the equal rows; tables without a key only
+SHARD_SOURCE: Final = "_tg_source"  # string: routed tables only
+SHARD_DATABASE: Final = "_tg_database"
+SHARD_TABLE: Final = "_tg_table"
+
+# --- changes: what decode hands to merge ----------------------------------------------------------
+OP: Final = "_tg_op"  # int8: 1 upsert (the row's new image), 3 delete (the row's last image)
+OP_UPSERT: Final = 1
+OP_DELETE: Final = 3
+ORDINAL: Final = "_tg_ordinal"  # int64: order of changes inside one segment (a key change is delete, then upsert)
+SEQ: Final = "_tg_seq"  # int64: segment
+
+
+def app_id(pipeline: str, table: str) -> str:
+    """Delta application id under which silver records applied_ts as its transaction version."""
+    return f"tidegate/{pipeline}/{table}"
+
+
+def capture_app_id(source: str) -> str:
+    """Delta application id under which bronze records the last seq of a source."""
+    return f"tidegate/capture/{source}"
+
+
+def silver_path(database: str, table: str) -> str:
+    """Path under the lake of a logical table; odd characters become ~hex~, so that every name fits every store."""
+    return f"silver/{_safe(database)}/{_safe(table)}"
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"~{ord(c):x}~" for c in name)
