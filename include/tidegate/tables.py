@@ -95,7 +95,7 @@ SCHEMA_HISTORY: Final = Table(
             _field("database", pa.string(), "as the server spells it"),
             _field("table", pa.string(), "as the server spells it"),
             _field("version", pa.int64(), "1, 2, ... per (source, database, table)"),
-            _field("commit_ts", pa.int64(), "valid for transactions after this commit_ts"),
+            _field("commit_ts", pa.int64(), "valid from this commit_ts on, up to the next version's"),
             _field("file", pa.string(), "binlog file of the DDL; of the baseline's position"),
             _field("pos", pa.int64(), "end position of the DDL event; the baseline's position"),
             _field("kind", pa.string(), "baseline | create | alter | drop | truncate | rename"),

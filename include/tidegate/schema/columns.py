@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """The columns of a physical table from commit_ts on (for transactions with a larger commit_ts).
+    """The columns of a physical table for transactions with this commit_ts or a larger one, up to the next version's.
 
     key: ids of the primary key's columns in key order, else of the first unique key whose columns are all
     NOT NULL (shortest wins; no prefix lengths), else (). key_is_primary tells which.
