@@ -1,0 +1,40 @@
+"""A DDL statement as the binlog carries it: the text, and all that its meaning depends on.
+
+In:  a QUERY event (binlog/ddl_events.py).
+Out: what schema_history replays, in commit_ts order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DdlStatement:
+    """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA).
+
+    database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode.
+    pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch on the source when it ran.
+    charset: character_set_client by name, in which the bytes were read. server_version: as in FORMAT_DESCRIPTION,
+    e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
+    """
+
+    sql: str
+    database: str
+    sql_mode: int
+    commit_ts: int
+    file: str
+    pos: int
+    timestamp_us: int
+    charset: str
+    server_version: str = ""
+
+    @property
+    def flavour(self) -> str:
+        """ "mariadb" or "mysql"."""
+        return "mariadb" if "mariadb" in self.server_version.lower() else "mysql"
+
+    @property
+    def where(self) -> str:
+        """The place for error messages."""
+        return f"{self.file}:{self.pos}"
