@@ -1,0 +1,213 @@
+"""CRC-32 (IEEE 802.3, reflected, as in zlib) of binlog events, compiled, callable from other kernels.
+
+In:  a uint8 array, an offset and a length.
+Out: the checksum that MySQL and MariaDB put after an event (BINLOG_CHECKSUM_ALG_CRC32).
+
+Two roads, one answer: carry-less multiplication folds 64 bytes a step where the CPU has PCLMULQDQ
+(Gopal et al., Intel 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"); elsewhere
+eight tables take eight bytes a step. The choice depends only on the CPU features that numba compiles
+for, and these are in numba's cache key: a cache that moves to another machine is simply not used there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+_POLYNOMIAL: Final = 0xEDB88320
+# x^n mod P in reflected bit order, n being the distance folded over: 4 x 128 bits, 1 x 128 bits, 64 bits,
+# then P itself and floor(x^64 / P) for the Barrett reduction. The figures of the paper, page 22.
+_FOLD_512: Final = (0x154442BD4, 0x1C6E41596)
+_FOLD_128: Final = (0x1751997D0, 0x0CCAA009E)
+_FOLD_64: Final = (0x163CD6124, 0)
+_BARRETT: Final = (0x1DB710641, 0x1F7011641)
+
+
+def has_carryless_multiply() -> bool:
+    """Whether numba compiles for a CPU with PCLMULQDQ."""
+    features = cpu_target.target_context.codegen().magic_tuple()[2]
+    return "+pclmul" in str(features).split(",")
+
+
+def _tables() -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Eight tables: T[k][b] is the CRC of byte b followed by k zero bytes."""
+    tables = np.zeros((8, 256), np.uint32)
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
+        tables[0, byte] = value
+    for k in range(1, 8):
+        before = tables[k - 1]
+        tables[k] = (before >> np.uint32(8)) ^ tables[0][before & np.uint32(0xFF)]
+    return tables
+
+
+_TABLES: Final = _tables()
+
+
+class _Folder:
+    """Builds the folding code at LLVM's builder: registers hold 128 bits as <2 x i64>."""
+
+    def __init__(self, builder: ir.IRBuilder, data: ir.Value) -> None:
+        self.builder = builder
+        self.data = data
+        self.wide = ir.VectorType(ir.IntType(64), 2)
+        kind = ir.FunctionType(self.wide, [self.wide, self.wide, ir.IntType(8)])
+        self.multiply = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.pclmulqdq")
+
+    def pair(self, values: tuple[int, int]) -> ir.Constant:
+        return ir.Constant(self.wide, list(values))
+
+    def times(self, left: ir.Value, right: ir.Value, which: int) -> ir.Value:
+        """Carry-less product of one 64-bit half of each; which: bit 0 left's, bit 4 right's upper half."""
+        return self.builder.call(self.multiply, [left, right, ir.Constant(ir.IntType(8), which)])
+
+    def load(self, offset: ir.Value) -> ir.Value:
+        at = self.builder.bitcast(self.builder.gep(self.data, [offset]), self.wide.as_pointer())
+        found = self.builder.load(at)
+        found.align = 1
+        return found
+
+    def fold(self, value: ir.Value, constants: ir.Constant, more: ir.Value) -> ir.Value:
+        low, high = self.times(value, constants, 0x00), self.times(value, constants, 0x11)
+        return self.builder.xor(self.builder.xor(low, high), more)
+
+    def loop(self, start: ir.Value, end: ir.Value, step: int, values: list[ir.Value], constants: ir.Constant) -> Any:
+        """While step bytes fit before end, fold the next step bytes into values; (offset, values) after it."""
+        builder, word = self.builder, ir.IntType(64)
+        size = ir.Constant(word, step)
+        before = builder.block
+        head, body, done = (builder.append_basic_block(f"fold{step}.{part}") for part in ("head", "body", "done"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        offset = builder.phi(word)
+        offset.add_incoming(start, before)
+        phis = [builder.phi(self.wide) for _ in values]
+        for phi, value in zip(phis, values, strict=True):
+            phi.add_incoming(value, before)
+        after = builder.add(offset, size)
+        builder.cbranch(builder.icmp_signed("<=", after, end), body, done)
+        builder.position_at_end(body)
+        for index, phi in enumerate(phis):
+            block = self.load(builder.add(offset, ir.Constant(word, 16 * index)))
+            phi.add_incoming(self.fold(phi, constants, block), body)
+        offset.add_incoming(after, body)
+        builder.branch(head)
+        builder.position_at_end(done)
+        return offset, phis
+
+    def reduce(self, value: ir.Value) -> ir.Value:
+        """128 bits to the 32 of the remainder."""
+        builder, word = self.builder, ir.IntType(64)
+        low32 = self.pair((0xFFFFFFFF, 0xFFFFFFFF))
+        zero = ir.Constant(word, 0)
+
+        def shifted(wide: ir.Value, bits: int) -> ir.Value:
+            """The whole register moved right by 64 or 32 bits."""
+            low, high = (builder.extract_element(wide, ir.Constant(ir.IntType(32), i)) for i in (0, 1))
+            if bits == 64:
+                low, high = high, zero
+            else:
+                carried = builder.shl(high, ir.Constant(word, 64 - bits))
+                low = builder.or_(builder.lshr(low, ir.Constant(word, bits)), carried)
+                high = builder.lshr(high, ir.Constant(word, bits))
+            made = builder.insert_element(self.pair((0, 0)), low, ir.Constant(ir.IntType(32), 0))
+            return builder.insert_element(made, high, ir.Constant(ir.IntType(32), 1))
+
+        value = builder.xor(self.times(value, self.pair(_FOLD_128), 0x10), shifted(value, 64))
+        masked = builder.and_(value, low32)
+        value = builder.xor(self.times(masked, self.pair(_FOLD_64), 0x00), shifted(value, 32))
+        quotient = builder.and_(self.times(builder.and_(value, low32), self.pair(_BARRETT), 0x10), low32)
+        value = builder.xor(value, self.times(quotient, self.pair(_BARRETT), 0x00))
+        low = builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+        return builder.trunc(builder.lshr(low, ir.Constant(word, 32)), ir.IntType(32))
+
+
+@intrinsic
+def _fold(_context: Any, data: Any, start: Any, length: Any, crc: Any) -> Any:
+    """CRC register after length bytes (a multiple of 16, at least 64) of data from start."""
+    del start, length, crc
+    signature = types.uint32(data, types.int64, types.int64, types.uint32)
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        folder = _Folder(builder, builder.gep(array.data, [args[1]]))
+        word = ir.IntType(64)
+        values = [folder.load(ir.Constant(word, 16 * i)) for i in range(4)]
+        first = builder.insert_element(folder.pair((0, 0)), builder.zext(args[3], word), ir.Constant(ir.IntType(32), 0))
+        values[0] = builder.xor(values[0], first)
+        offset, values = folder.loop(ir.Constant(word, 64), args[2], 64, values, folder.pair(_FOLD_512))
+        value = values[0]
+        for other in values[1:]:
+            value = folder.fold(value, folder.pair(_FOLD_128), other)
+        _, (value,) = folder.loop(offset, args[2], 16, [value], folder.pair(_FOLD_128))
+        return folder.reduce(value)
+
+    return signature, codegen
+
+
+_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
+_SIGNATURE = types.uint32(_BYTES, types.int64, types.int64, types.uint32)
+
+
+@numba.njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False)
+def _by_tables(data: Any, start: int, length: int, crc: int) -> int:
+    """CRC register after length bytes, eight at a time."""
+    tables = _TABLES
+    at, end = start, start + length
+    value = np.uint32(crc)
+    while at + 8 <= end:
+        low = value ^ (
+            np.uint32(data[at])
+            | np.uint32(data[at + 1]) << np.uint32(8)
+            | np.uint32(data[at + 2]) << np.uint32(16)
+            | np.uint32(data[at + 3]) << np.uint32(24)
+        )
+        value = (
+            tables[7, low & np.uint32(0xFF)]
+            ^ tables[6, low >> np.uint32(8) & np.uint32(0xFF)]
+            ^ tables[5, low >> np.uint32(16) & np.uint32(0xFF)]
+            ^ tables[4, low >> np.uint32(24)]
+            ^ tables[3, data[at + 4]]
+            ^ tables[2, data[at + 5]]
+            ^ tables[1, data[at + 6]]
+            ^ tables[0, data[at + 7]]
+        )
+        at += 8
+    while at < end:
+        value = value >> np.uint32(8) ^ tables[0, (value ^ np.uint32(data[at])) & np.uint32(0xFF)]
+        at += 1
+    return np.uint32(value)
+
+
+def _compiled_road(*, carryless: bool) -> Any:
+    """The kernel by the one road or by the other; both are tested on a machine that has both."""
+    if not carryless:
+
+        @numba.njit(types.uint32(_BYTES, types.int64, types.int64), cache=True, nogil=True, boundscheck=False)
+        def crc32_by_tables(data: Any, start: int, length: int) -> int:
+            return ~_by_tables(data, start, length, np.uint32(0xFFFFFFFF))
+
+        return crc32_by_tables
+
+    @numba.njit(types.uint32(_BYTES, types.int64, types.int64), cache=True, nogil=True, boundscheck=False)
+    def crc32_by_folding(data: Any, start: int, length: int) -> int:
+        value = np.uint32(0xFFFFFFFF)
+        folded = length & ~15
+        if folded >= 64:
+            value = _fold(data, start, folded, value)
+        else:
+            folded = 0
+        return ~_by_tables(data, start + folded, length - folded, value)
+
+    return crc32_by_folding
+
+
+crc32: Final = _compiled_road(carryless=has_carryless_multiply())
