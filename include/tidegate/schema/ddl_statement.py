@@ -14,7 +14,7 @@ class DdlStatement:
     """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA).
 
     database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode.
-    pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch on the source when it ran.
+    pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock.
     charset: character_set_client by name, in which the bytes were read. server_version: as in FORMAT_DESCRIPTION,
     e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
     """
@@ -31,7 +31,7 @@ class DdlStatement:
 
     @property
     def flavour(self) -> str:
-        """ "mariadb" or "mysql"."""
+        """Which family of servers wrote it: mariadb or mysql."""
         return "mariadb" if "mariadb" in self.server_version.lower() else "mysql"
 
     @property
