@@ -108,3 +108,15 @@ class DecodeError(Terminal):
 
 class VerifyError(Terminal):
     """Verification can't be carried out (not: found a difference)."""
+
+
+class HostLacks(Terminal):
+    """This machine has no program or library that is needed; `remedy` names the command that installs it."""
+
+
+class DownloadFailed(Transient):
+    """Something that is fetched once (jars, a server) could not be fetched."""
+
+
+class ProcessFailed(Terminal):
+    """A process that we started (a server, Airflow, spark-submit) ended or never answered; `where` is its log."""

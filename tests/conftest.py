@@ -1,0 +1,25 @@
+"""What every test may use: real servers, and an environment without anything of the machine's own.
+
+In:  nothing.
+Out: the fixtures of tests/support/servers.py, and TIDEGATE_*, AIRFLOW_* and Spark variables cleared.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support.servers import ROOT, any_server, fresh_database, mariadb, mysql9
+
+__all__ = ["any_server", "fresh_database", "mariadb", "mysql9"]
+
+# Set before anything compiled or Airflow is imported: both read it once, at import.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
+os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".tidegate" / "test-airflow"))
+
+
+@pytest.fixture(autouse=True)
+def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failpoint set in the shell would kill pytest itself."""
+    monkeypatch.delenv("TIDEGATE_FAILPOINT", raising=False)
