@@ -98,13 +98,15 @@ SCHEMA_HISTORY: Final = Table(
             _field("commit_ts", pa.int64(), "valid from this commit_ts on, up to the next version's"),
             _field("file", pa.string(), "binlog file of the DDL; of the baseline's position"),
             _field("pos", pa.int64(), "end position of the DDL event; the baseline's position"),
-            _field("kind", pa.string(), "baseline | create | alter | drop | truncate | rename"),
+            _field("kind", pa.string(), "baseline | create | alter | drop | truncate | rename | defaults (table is '': of the database)"),
             _field("ddl", pa.string(), "the statement; '' for a baseline"),
             _field("columns", pa.string(), "JSON list of columns (schema/columns.py), in table order"),
             _field("key_columns", pa.string(), "JSON list of column ids of the key; [] when the table has none"),
             _field("charset", pa.string(), "default character set of the table"),
             _field("fingerprint", pa.string(), "of columns and key: equal versions have equal fingerprints"),
             _field("status", pa.string(), "active | dropped | needs_snapshot"),
+            _field("collation", pa.string(), "default collation of the table"),
+            _field("indexes", pa.string(), "JSON list of indexes: name, kind, column ids, in order of name"),
         ]
     ),
 )

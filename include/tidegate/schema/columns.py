@@ -52,12 +52,35 @@ class Column:
     comment: str = ""
 
 
+class IndexKind(StrEnum):
+    PRIMARY = "primary"
+    UNIQUE = "unique"
+    PLAIN = "plain"  # also fulltext, spatial, vector: none of them identifies a row
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index of a table version: a DROP INDEX or DROP COLUMN may change which key identifies a row.
+
+    parts: ids of its columns in order; 0 stands for an expression. whole: no part is a prefix or an expression.
+    made_for_key: the server made it for a foreign key, and drops it when another index covers the same columns.
+    """
+
+    name: str
+    kind: IndexKind
+    parts: tuple[int, ...]
+    whole: bool = True
+    made_for_key: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class TableVersion:
     """The columns of a physical table for transactions with this commit_ts or a larger one, up to the next version's.
 
     key: ids of the primary key's columns in key order, else of the first unique key whose columns are all
-    NOT NULL (shortest wins; no prefix lengths), else (). key_is_primary tells which.
+    NOT NULL (shortest wins, then the name; no prefix lengths), else (). charset and collation: the table's defaults.
+
+    A row with table "" is not a table: it holds the defaults of its database (of the server, when database is "" too).
     """
 
     source: str
@@ -73,6 +96,8 @@ class TableVersion:
     key: tuple[int, ...]
     charset: str
     status: VersionStatus = VersionStatus.ACTIVE
+    collation: str = ""
+    indexes: tuple[Index, ...] = ()
 
     @property
     def name(self) -> str:
@@ -109,6 +134,8 @@ class TableVersion:
             "charset": self.charset,
             "fingerprint": self.fingerprint,
             "status": str(self.status),
+            "collation": self.collation,
+            "indexes": json.dumps([asdict(i) for i in self.indexes], ensure_ascii=False),
         }
 
     @classmethod
@@ -130,4 +157,9 @@ class TableVersion:
             key=tuple(json.loads(row["key_columns"])),
             charset=row["charset"],
             status=VersionStatus(row["status"]),
+            collation=row["collation"],
+            indexes=tuple(
+                Index(**{**cell, "kind": IndexKind(cell["kind"]), "parts": tuple(cell["parts"])})
+                for cell in json.loads(row["indexes"])
+            ),
         )
