@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pymysql
@@ -40,6 +41,14 @@ def test_root_gets_in_by_the_private_socket_only(any_server: Server) -> None:
     assert any_server.socket.parent.stat().st_mode & 0o777 == 0o700
     with pytest.raises(pymysql.err.OperationalError):
         any_server.connect(user="root", password="")
+
+
+def test_tls_client_that_trusts_the_certificate_gets_an_encrypted_connection(any_server: Server) -> None:
+    context = ssl.create_default_context(cafile=str(any_server.certificate))
+    with any_server.connect(user=any_server.user, password=any_server.password, ssl=context) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SHOW STATUS LIKE 'Ssl_cipher'")
+        assert cursor.fetchone()[1]
 
 
 def test_neither_binlog_nor_argv_hold_the_password(any_server: Server) -> None:

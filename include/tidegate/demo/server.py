@@ -11,6 +11,7 @@ is created with its binlog off, so that the password's hash is in no binlog and 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import secrets
 import shutil
@@ -26,6 +27,7 @@ from typing import Any, ClassVar, Self
 import pymysql
 from pymysql.connections import Connection
 
+from tidegate.demo import certificate
 from tidegate.errors import ProcessFailed
 
 _START_SECONDS = 90.0
@@ -114,8 +116,9 @@ class Server(ABC):
             if self.process is None or self.process.poll() is not None:
                 break
             if self._listens():
-                self.connect().close()
-                return
+                with contextlib.suppress(pymysql.err.OperationalError):  # it listens, but isn't ready yet
+                    self.connect().close()
+                    return
             time.sleep(0.05)
         raise ProcessFailed(
             f"{self.flavour} did not start: {self._log_reason()}", where=str(self.log), remedy="see its log"
@@ -155,6 +158,11 @@ class Server(ABC):
         return self._socket_folder / "s"
 
     @property
+    def certificate(self) -> Path:
+        """What a TLS client trusts to know this server."""
+        return self.data / "tls" / "certificate.pem"
+
+    @property
     def log(self) -> Path:
         return self.data / "server.log"
 
@@ -166,8 +174,11 @@ class Server(ABC):
     # --- inside -------------------------------------------------------------------------------------
     def _launch(self) -> None:
         self.port = self.port or free_port()
+        public, private = certificate.ensure(self.data / "tls")
         arguments = [
             *self.command(),
+            f"--ssl-cert={public}",
+            f"--ssl-key={private}",
             f"--datadir={self.data / 'data'}",
             f"--socket={self.socket}",
             f"--port={self.port}",
