@@ -1,0 +1,147 @@
+"""Bronze without its payloads: which segment lies where.
+
+In:  the Delta log of bronze/segments and the Parquet footers and small columns of new files.
+Out: SegmentRefs in order per source, kept in memory only above a low-water mark.
+
+A refresh reads just the files that were not known before, so a loop that looks twice a second pays for
+what is new and not for what bronze holds. Files are found by Delta's statistics first: a file whose
+resolved_ts all lie at or below the low-water mark is never opened.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from tidegate.binlog.segment import Segment
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.window import SegmentRef
+from tidegate.tables import SEGMENTS, SegmentFlag
+
+_SMALL_COLUMNS = [
+    "seq", "file", "start_pos", "end_pos", "min_commit_ts", "max_commit_ts", "resolved_ts", "tables", "flags",
+]  # fmt: skip
+
+
+class BronzeIndex:
+    """SegmentRefs of a lake, refreshed in place. Not thread-safe."""
+
+    def __init__(self, lake: LakeFiles) -> None:
+        self._lake = lake
+        self._table: DeltaTable | None = None
+        self._version = -1
+        self._files: set[str] = set()
+        self._refs: dict[str, dict[int, SegmentRef]] = {}
+        self._resolved: dict[str, int] = {}
+
+    @property
+    def refs(self) -> dict[str, list[SegmentRef]]:
+        """Per source, in order of seq."""
+        return {source: [by_seq[seq] for seq in sorted(by_seq)] for source, by_seq in self._refs.items()}
+
+    @property
+    def version(self) -> int:
+        """Delta version last seen; -1 before bronze exists."""
+        return self._version
+
+    def refresh(self, low_ts: int) -> bool:
+        """Look for new segments with resolved_ts above low_ts. True when bronze has moved."""
+        if self._table is None:
+            try:
+                self._table = DeltaTable(self._lake.uri(SEGMENTS.path), storage_options=self._lake.storage_options)
+            except TableNotFoundError:
+                return False
+        else:
+            self._table.update_incremental()
+        if self._table.version() == self._version:
+            return False
+        self._version = self._table.version()
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        paths = actions.column("path").to_pylist()
+        highest = _column(actions, "max.resolved_ts")
+        sources = _column(actions, "partition.source")
+        live = set(paths)
+        for path, top, source in zip(paths, highest, sources, strict=True):
+            if path in self._files or (top is not None and top <= low_ts):
+                continue
+            self._read(path, source)
+        self._files = live
+        return True
+
+    def forget(self, low_ts: int) -> None:
+        """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier."""
+        for by_seq in self._refs.values():
+            last = max(by_seq, default=0)
+            for seq in [seq for seq, ref in by_seq.items() if ref.resolved_ts <= low_ts and seq != last]:
+                del by_seq[seq]
+
+    def read(self, ref: SegmentRef) -> Segment:
+        """The whole segment, bytes included."""
+        return read_segment(self._lake, ref)
+
+    def _read(self, path: str, source: str | None) -> None:
+        with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
+            parquet = pq.ParquetFile(handle)
+            for group in range(parquet.num_row_groups):
+                rows = parquet.read_row_group(group, columns=_SMALL_COLUMNS, use_threads=False).to_pylist()
+                for index, row in enumerate(rows):
+                    ref = _ref(row, source or "", (path, group, index))
+                    self._refs.setdefault(ref.source, {})[ref.seq] = ref
+
+
+def read_segment(lake: LakeFiles, ref: SegmentRef) -> Segment:
+    """Read one segment's row group from its Parquet file; the partition columns come from its ref."""
+    with lake.open(f"{SEGMENTS.path}/{unquote(ref.path)}") as handle:
+        group = pq.ParquetFile(handle).read_row_group(ref.row_group, use_threads=False)
+    return segment_of_row(group, ref)
+
+
+def segment_of_row(group: pa.Table, ref: SegmentRef) -> Segment:
+    """One row of a row group as a Segment; payload and context stay views of Arrow's memory."""
+    row: dict[str, Any] = {
+        name: group.column(name)[ref.row].as_py()
+        for name in group.column_names
+        if name not in ("payload", "context", "day", "source")
+    }
+    row |= {
+        "source": ref.source,
+        "payload": _view(group, "payload", ref.row),
+        "context": _view(group, "context", ref.row),
+    }
+    return Segment.from_row(row)
+
+
+def _view(group: pa.Table, name: str, row: int) -> memoryview:
+    cell = group.column(name)[row].as_buffer()
+    return memoryview(cell) if cell is not None else memoryview(b"")
+
+
+def _column(actions: pa.Table, name: str) -> list[Any]:
+    if name in actions.column_names:
+        found: list[Any] = actions.column(name).to_pylist()
+        return found
+    return [None] * actions.num_rows
+
+
+def _ref(row: dict[str, Any], source: str, place: tuple[str, int, int]) -> SegmentRef:
+    path, group, index = place
+    return SegmentRef(
+        source=source,
+        seq=row["seq"],
+        file=row["file"],
+        start_pos=row["start_pos"],
+        end_pos=row["end_pos"],
+        min_commit_ts=row["min_commit_ts"],
+        max_commit_ts=row["max_commit_ts"],
+        resolved_ts=row["resolved_ts"],
+        tables=tuple(row["tables"]),
+        flags=SegmentFlag(row["flags"]),
+        path=path,
+        row_group=group,
+        row=index,
+    )

@@ -1,0 +1,38 @@
+"""Silver as delta-rs sees it: which version a table has, and what it has applied.
+
+In:  a silver table's path or URL.
+Out: its Delta version and applied_ts. No rows are read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+
+def applied_ts(uri: str, storage_options: Mapping[str, str], app_id: str) -> int:
+    """Transaction version that silver recorded with its data; 0 when the table or the record doesn't exist."""
+    try:
+        table = DeltaTable(uri, storage_options=dict(storage_options))
+    except TableNotFoundError:
+        return 0
+    return table.transaction_version(app_id) or 0
+
+
+def delta_version(uri: str, storage_options: Mapping[str, str]) -> int:
+    """The newest Delta version; -1 when the table doesn't exist."""
+    try:
+        return DeltaTable(uri, storage_options=dict(storage_options)).version()
+    except TableNotFoundError:
+        return -1
+
+
+def column_names(uri: str, storage_options: Mapping[str, str]) -> list[str] | None:
+    """Column names in order; None when the table doesn't exist."""
+    try:
+        table = DeltaTable(uri, storage_options=dict(storage_options))
+    except TableNotFoundError:
+        return None
+    return [field.name for field in table.schema().fields]

@@ -1,0 +1,78 @@
+"""A table's window, cut where its schema changes.
+
+In:  (after_ts, upto_ts] of a logical table, and the schema versions that begin inside it.
+Out: phases in order: rows up to a DDL, the DDL, rows after it ... Each is one Delta transaction whose
+     txnVersion is the phase's upto_ts, so a killed window goes on at the phase where it stopped.
+
+Rows are applied with the columns in force at their commit_ts, which is why a window never mixes rows
+from both sides of a DDL. Rows before a TRUNCATE or DROP of an unrouted table need not be written at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from tidegate.schema.columns import TableVersion, VersionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPhase:
+    """Changes with commit_ts in (after_ts, upto_ts]."""
+
+    after_ts: int
+    upto_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class DdlPhase:
+    """Schema changes at one commit_ts: (version before or None, version from then on) per physical table."""
+
+    upto_ts: int
+    changes: tuple[tuple[TableVersion | None, TableVersion], ...]
+
+
+Phase = RowsPhase | DdlPhase
+
+
+def phases(
+    after_ts: int, upto_ts: int, changes: Iterable[tuple[TableVersion | None, TableVersion]], *, routed: bool
+) -> list[Phase]:
+    """Split (after_ts, upto_ts] at the commit_ts of each change."""
+    inside = sorted(
+        (change for change in changes if after_ts < change[1].commit_ts <= upto_ts),
+        key=lambda change: change[1].commit_ts,
+    )
+    found: list[Phase] = []
+    at = after_ts
+    for commit_ts, group in groupby(inside, key=lambda change: change[1].commit_ts):
+        together = tuple(group)
+        if commit_ts - 1 > at:
+            found.append(RowsPhase(at, commit_ts - 1))
+        if not routed and any(empties(new) for _, new in together):
+            found = [phase for phase in found if isinstance(phase, DdlPhase)]
+        found.append(DdlPhase(commit_ts, together))
+        at = commit_ts
+        # A CREATE ... SELECT commits its rows at the DDL's own commit_ts: they belong after it.
+        found.append(RowsPhase(commit_ts - 1, commit_ts))
+    if upto_ts > at:
+        found.append(RowsPhase(at, upto_ts))
+    return _joined(found)
+
+
+def empties(version: TableVersion) -> bool:
+    """Whether a version starts with no rows: all rows before it are gone."""
+    return version.kind == "truncate" or version.status == VersionStatus.DROPPED
+
+
+def _joined(found: list[Phase]) -> list[Phase]:
+    """Neighbouring row phases become one."""
+    joined: list[Phase] = []
+    for phase in found:
+        last = joined[-1] if joined else None
+        if isinstance(phase, RowsPhase) and isinstance(last, RowsPhase):
+            joined[-1] = RowsPhase(last.after_ts, phase.upto_ts)
+        else:
+            joined.append(phase)
+    return joined

@@ -1,0 +1,175 @@
+"""The SQL that writes silver, as text: names quoted, values as typed literals.
+
+In:  a logical table's shape (SilverShape) and names of temporary views.
+Out: Spark SQL statements. Each is one Delta transaction.
+
+Keyed tables: one MERGE by key. Tables without a key: a row's key is (hash of all its columns,
+occurrence number among equal rows); the net count per hash tells how many occurrences come or go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate import tables
+
+# Types that Delta can cluster by: those with min/max statistics.
+_CLUSTERABLE = (
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "string",
+    "decimal",
+    "float",
+    "double",
+)
+_CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
+_INDEXED_COLUMNS = 32  # columns with statistics (delta.dataSkippingNumIndexedCols)
+
+
+@dataclass(frozen=True, slots=True)
+class SilverColumn:
+    """name, Spark SQL type, and the source's own type as the column's comment."""
+
+    name: str
+    type: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SilverShape:
+    """What a silver table looks like: the source's columns in order, then the system columns.
+
+    key: names of the key columns (shard columns included for a routed table); () means no key.
+    """
+
+    columns: tuple[SilverColumn, ...]
+    key: tuple[str, ...]
+    routed: bool = False
+
+    @property
+    def system(self) -> tuple[SilverColumn, ...]:
+        shard = (
+            SilverColumn(tables.SHARD_SOURCE, "string", "source of the row"),
+            SilverColumn(tables.SHARD_DATABASE, "string", "physical database of the row"),
+            SilverColumn(tables.SHARD_TABLE, "string", "physical table of the row"),
+        )
+        hashed = (
+            SilverColumn(tables.ROW_HASH, "string", "md5 of the row's columns: the table has no key"),
+            SilverColumn(tables.OCCURRENCE, "bigint", "which of the rows with equal columns, from 1"),
+        )
+        stamp = (SilverColumn(tables.COMMIT_TS, "bigint", "commit_ts of the change that wrote the row"),)
+        return (shard if self.routed else ()) + (() if self.key else hashed) + stamp
+
+    @property
+    def all_columns(self) -> tuple[SilverColumn, ...]:
+        return self.columns + self.system
+
+    @property
+    def merge_key(self) -> tuple[str, ...]:
+        return self.key or (tables.ROW_HASH, tables.OCCURRENCE)
+
+    @property
+    def cluster_by(self) -> tuple[str, ...]:
+        """Columns to cluster by: the leading key columns that carry statistics."""
+        position = {column.name: index for index, column in enumerate(self.all_columns)}
+        kind = {column.name: column.type.split("(")[0] for column in self.all_columns}
+        keys = self.key or (tables.ROW_HASH,)
+        fit = [name for name in keys if kind[name] in _CLUSTERABLE and position[name] < _INDEXED_COLUMNS]
+        return tuple(fit[:_CLUSTER_COLUMNS_MAX])
+
+    @property
+    def hashed_names(self) -> tuple[str, ...]:
+        """The columns a row hash is made of, in an order that DDL can't disturb."""
+        shard = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE) if self.routed else ()
+        return tuple(sorted(column.name for column in self.columns)) + shard
+
+
+def quote(name: str) -> str:
+    """A Spark SQL identifier in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A Spark SQL string literal, whatever the text holds."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def table_at(uri: str) -> str:
+    return f"delta.{quote(uri)}"
+
+
+def create(uri: str, shape: SilverShape, *, replace: bool = False) -> str:
+    """CREATE TABLE with deletion vectors and clustering (DESIGN section 8: what every reader can read)."""
+    columns = ", ".join(
+        f"{quote(c.name)} {c.type}" + (f" COMMENT {literal(c.comment)}" if c.comment else "") for c in shape.all_columns
+    )
+    cluster = f" CLUSTER BY ({', '.join(map(quote, shape.cluster_by))})" if shape.cluster_by else ""
+    head = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE IF NOT EXISTS"
+    properties = "'delta.enableDeletionVectors'='true', 'delta.checkpointInterval'='50'"
+    return f"{head} {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({properties})"
+
+
+def latest_per_key(view: str, shape: SilverShape) -> str:
+    """SELECT of the last change per key from staged changes, in (commit_ts, source, seq, ordinal) order."""
+    keys = ", ".join(map(quote, shape.key))
+    order = ", ".join(f"{quote(c)} DESC" for c in (tables.COMMIT_TS, "_tg_order_source", tables.SEQ, tables.ORDINAL))
+    rank = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order})"
+    return f"SELECT * EXCEPT (_tg_rank) FROM (SELECT *, {rank} AS _tg_rank FROM {quote(view)}) WHERE _tg_rank = 1"
+
+
+def row_hash(shape: SilverShape) -> str:
+    """md5 over the columns' values, each with its length in front, so that no two rows share a text.
+
+    Values are taken as text with full precision (a CAST of doubles and timestamps round-trips); hex keeps
+    bytes that are no UTF-8 exact.
+    """
+    kinds = {column.name: column.type for column in shape.all_columns}
+    parts = []
+    for name in shape.hashed_names:
+        text = f"hex({quote(name)})" if kinds[name] == "binary" else f"CAST({quote(name)} AS STRING)"
+        parts.append(f"coalesce(concat(length({text}), ':', {text}), 'n')")
+    return f"md5(concat_ws(',', {', '.join(parts)}))"
+
+
+def net_rows(changes: str, uri: str, shape: SilverShape) -> str:
+    """SELECT of the occurrences to insert (op 1) or delete (op 3) of a table without a key.
+
+    changes: a view with the shape's columns plus ROW_HASH. Fails when the log deletes a row that silver does not hold.
+    """
+    names = [quote(c.name) for c in shape.columns] + [
+        quote(c.name) for c in shape.system if c.name not in (tables.ROW_HASH, tables.OCCURRENCE, tables.COMMIT_TS)
+    ]
+    packed = ", ".join(names)
+    h, occurrence, op, stamp = (quote(n) for n in (tables.ROW_HASH, tables.OCCURRENCE, tables.OP, tables.COMMIT_TS))
+    message = literal("the binlog deletes a row that silver does not hold")
+    return (
+        f"WITH net AS (SELECT {h}, sum(if({op} = {tables.OP_DELETE}, -1, 1)) AS _tg_net, max({stamp}) AS {stamp},"
+        f" any_value(struct({packed})) AS _tg_row FROM {quote(changes)} GROUP BY {h}),"
+        f" held AS (SELECT {h}, max({occurrence}) AS _tg_held FROM {table_at(uri)}"
+        f" WHERE {h} IN (SELECT {h} FROM net) GROUP BY {h}),"
+        f" joined AS (SELECT net.*, coalesce(_tg_held, 0) AS _tg_from, coalesce(_tg_held, 0) + _tg_net AS _tg_to"
+        f" FROM net LEFT JOIN held USING ({h}) WHERE _tg_net <> 0)"
+        f" SELECT CAST(if(_tg_net > 0, {tables.OP_UPSERT}, {tables.OP_DELETE}) AS TINYINT) AS {op}, _tg_row.*, {h},"
+        f" explode(if(_tg_to < 0, raise_error({message}), if(_tg_net > 0, sequence(_tg_from + 1, _tg_to),"
+        f" sequence(_tg_to + 1, _tg_from)))) AS {occurrence}, {stamp} FROM joined"
+    )
+
+
+def merge(uri: str, source: str, shape: SilverShape) -> str:
+    """One MERGE: upserts and deletes by key."""
+    on = " AND ".join(f"t.{quote(n)} = s.{quote(n)}" for n in shape.merge_key)
+    names = [quote(c.name) for c in shape.all_columns]
+    assign = ", ".join(f"t.{n} = s.{n}" for n in names)
+    op = f"s.{quote(tables.OP)}"
+    return (
+        f"MERGE INTO {table_at(uri)} t USING ({source}) s ON {on}"
+        f" WHEN MATCHED AND {op} = {tables.OP_DELETE} THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {assign}"
+        f" WHEN NOT MATCHED AND {op} <> {tables.OP_DELETE} THEN INSERT ({', '.join(names)})"
+        f" VALUES ({', '.join(f's.{n}' for n in names)})"
+    )

@@ -1,0 +1,69 @@
+"""Which segments to apply next, and up to which commit_ts.
+
+In:  SegmentRefs per source (bronze without its payloads), and low_ts: all is applied up to there.
+Out: cut_ts, the window's upper end.
+
+cut_ts is at most the smallest resolved_ts of the pipeline's sources, because only below it is every
+transaction known. A backlog is taken in windows of about bytes_max: the cut then falls on the
+resolved_ts of a segment, that is on a transaction's end, and never inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.tables import SegmentFlag
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRef:
+    """A row of bronze/segments without its bytes, and where they lie.
+
+    path: of the Parquet file, relative to the table; row_group and row: index of the group in the file
+    and of the row in the group.
+    """
+
+    source: str
+    seq: int
+    file: str
+    start_pos: int
+    end_pos: int
+    min_commit_ts: int
+    max_commit_ts: int
+    resolved_ts: int
+    tables: tuple[str, ...]
+    flags: SegmentFlag
+    path: str
+    row_group: int
+    row: int
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.end_pos - self.start_pos
+
+    def overlaps(self, after_ts: int, upto_ts: int) -> bool:
+        """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]."""
+        return self.payload_bytes > 0 and self.max_commit_ts > after_ts and self.min_commit_ts <= upto_ts
+
+
+def choose_cut(
+    refs: Mapping[str, Sequence[SegmentRef]], sources: Collection[str], low_ts: int, bytes_max: int
+) -> int | None:
+    """The next cut_ts, or None when nothing above low_ts is resolved yet (or a source has sent nothing)."""
+    frontiers = [max((ref.resolved_ts for ref in refs.get(source, ())), default=0) for source in sources]
+    frontier = min(frontiers, default=0)
+    if frontier <= low_ts:
+        return None
+    taken = 0
+    waiting = (ref for source in sources for ref in refs.get(source, ()) if ref.resolved_ts > low_ts)
+    for ref in sorted(waiting, key=lambda ref: ref.resolved_ts):
+        taken += ref.payload_bytes
+        if taken >= bytes_max:
+            return min(frontier, ref.resolved_ts)
+    return frontier
+
+
+def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SegmentRef]:
+    """The segments that hold a transaction of (after_ts, upto_ts], in order of (source, seq)."""
+    return sorted((ref for ref in refs if ref.overlaps(after_ts, upto_ts)), key=lambda ref: (ref.source, ref.seq))

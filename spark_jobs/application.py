@@ -1,0 +1,189 @@
+"""What an apply application knows between windows, and what a window collects on its way through the steps.
+
+In:  a pipeline and its lake.
+Out: Application (lives as long as the Spark application) and Window (lives for one pass of the steps).
+
+Nothing here is truth: after a restart all of it is read again from bronze, schema_history, cuts,
+table_states and silver's own transaction versions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tidegate import tables
+from tidegate.config import Pipeline
+from tidegate.lake import control
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver import applied_ts
+from tidegate.merge.window import SegmentRef
+from tidegate.schema.columns import TableVersion
+from tidegate.schema.history import SchemaHistory
+
+ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
+# table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
+NEEDS_SNAPSHOT = "NeedsSnapshot"
+
+
+def needs_snapshot_reason(version: TableVersion) -> str:
+    """One line for table_states: what, where, what to do."""
+    place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
+    if version.kind == "baseline":
+        return f"{place}: held rows before capture started; take a snapshot of it, or truncate it at the source"
+    changed = f"{version.kind} changed rows that the binlog does not show ({version.ddl[:120]})"
+    return f"{place}: {changed}; take a snapshot of it"
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """Why a logical table waits. applied_ts: all changes up to it are in silver (held and released tables)."""
+
+    state: str
+    reason: str = ""
+    error: str = ""
+    applied_ts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A Parquet file of decoded changes of one version of one physical table; path is relative to the lake."""
+
+    source: str
+    database: str
+    table: str
+    version: int
+    path: str
+    rows: int
+    bytes: int
+    min_commit_ts: int
+    max_commit_ts: int
+
+
+@dataclass(slots=True)
+class TableWindow:
+    """One logical table's share of a window: (after_ts, the window's cut_ts]."""
+
+    name: str
+    database: str
+    table: str
+    routed: bool
+    after_ts: int
+    physical: set[tuple[str, str, str]] = field(default_factory=set)  # (source, database, table)
+    staged: list[StagedFile] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Window:
+    """(low_ts, cut_ts]: what is to be applied, and what the steps found out."""
+
+    low_ts: int
+    cut_ts: int
+    refs: list[SegmentRef]
+    tables: dict[str, TableWindow] = field(default_factory=dict)
+    held: dict[str, TableState] = field(default_factory=dict)
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+    delta_versions: dict[str, int] = field(default_factory=dict)
+
+    def hold(self, name: str, error: str, reason: str, applied: int | None = None) -> None:
+        """Take a table out of this window; the first reason counts."""
+        entry = self.tables.pop(name, None)
+        if name not in self.held:
+            at = applied if applied is not None else (entry.after_ts if entry else self.low_ts)
+            self.held[name] = TableState(HELD, reason, error, at)
+
+
+@dataclass(slots=True)
+class Application:
+    """One running apply job."""
+
+    spark: SparkSession
+    pipeline: Pipeline
+    lake: LakeFiles
+    index: BronzeIndex
+    histories: dict[str, SchemaHistory] = field(default_factory=dict)
+    states: dict[str, TableState] = field(default_factory=dict)
+    cut_ts: int = 0
+    _applied: dict[str, int] = field(default_factory=dict)
+    _states_version: int = -1
+    _history_version: int = -1
+
+    def load(self) -> None:
+        """Read what earlier applications left: the newest published cut, schema histories, table states."""
+        cuts = control.read(self.lake, tables.CUTS, columns=["cut_ts", "table"])
+        mine = [row["cut_ts"] for row in cuts.to_pylist() if row["table"] == ""]
+        self.cut_ts = max(mine, default=0)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what capture (a baseline) or a person (a release) has written since the last window."""
+        version = control.version(self.lake, tables.TABLE_STATES)
+        if version != self._states_version:
+            self._states_version = version
+            rows = control.read(self.lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
+            self.states = {
+                row["table"]: TableState(row["state"], row["reason"], row["error"], row["commit_ts"]) for row in rows
+            }
+        version = control.version(self.lake, tables.SCHEMA_HISTORY)
+        if version != self._history_version:
+            self._history_version = version
+            rows = control.read(self.lake, tables.SCHEMA_HISTORY).to_pylist()
+            versions = [TableVersion.from_row(row) for row in rows]
+            self.histories = {
+                source: SchemaHistory.from_versions(source, config.flavour, [v for v in versions if v.source == source])
+                for source, config in self.pipeline.sources.items()
+            }
+
+    def history_written(self) -> None:
+        """Our own append to schema_history is in memory already."""
+        self._history_version = control.version(self.lake, tables.SCHEMA_HISTORY)
+
+    def applied(self, name: str) -> int:
+        """applied_ts of a logical table: everything at or below it is in silver.
+
+        Silver's transaction version, or the last published cut when that is larger: a table that had no
+        changes is not touched, and the cut says that it is complete all the same. A held table's own mark counts.
+        """
+        state = self.states.get(name)
+        if name not in self._applied:
+            database, table = name.split(".", 1)
+            uri = self.lake.uri(tables.silver_path(database, table))
+            app_id = tables.app_id(self.pipeline.pipeline, name)
+            self._applied[name] = applied_ts(uri, self.lake.storage_options, app_id)
+        floor = state.applied_ts if state and state.state in (HELD, RELEASED) else self.cut_ts
+        return max(self._applied[name], floor)
+
+    def note_applied(self, name: str, upto_ts: int) -> None:
+        self._applied[name] = upto_ts
+
+    def forget_applied(self, name: str) -> None:
+        """After an error: ask silver again what was committed."""
+        self._applied.pop(name, None)
+
+    def record_states(self, found: dict[str, TableState]) -> None:
+        """Append table_states events and take them into memory."""
+        if not found:
+            return
+        now = datetime.now(UTC)
+        rows = [
+            {
+                "pipeline": self.pipeline.pipeline,
+                "table": name,
+                "state": state.state,
+                "reason": state.reason,
+                "error": state.error,
+                "commit_ts": state.applied_ts,
+                "recorded_at": now,
+            }
+            for name, state in found.items()
+        ]
+        control.append(self.lake, tables.TABLE_STATES, rows)
+        self.states |= found
+        self._states_version = control.version(self.lake, tables.TABLE_STATES)
+
+    def logical(self, database: str, table: str) -> tuple[str, str, bool]:
+        return self.pipeline.tables.logical(database, table)

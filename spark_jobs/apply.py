@@ -1,0 +1,180 @@
+"""Apply: bronze -> silver, window by window.
+
+In:  --pipeline FILE; an object store's keys in TIDEGATE_STORAGE_OPTIONS (JSON).
+Out: silver, cuts, ledger, schema_history, table_states. Exit code 0, 1 (stop: a person must look), 2 (usage)
+     or 75 (try again).
+
+batch applies until nothing new is resolved, then ends. micro_batch looks again every poll_seconds for
+run_for_seconds, and ends early when nothing came for idle_seconds. Where apply stands is read from silver
+and cuts: killing it at any point and starting it again gives the same tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from spark_jobs.application import Application, Window
+from spark_jobs.session import application_session
+from spark_jobs.steps.decode_changes import decode_changes
+from spark_jobs.steps.merge_into_silver import TableWriteError, merge_into_silver
+from spark_jobs.steps.plan_window import next_window, plan_window
+from spark_jobs.steps.publish_cut import publish_cut
+from spark_jobs.steps.record_ledger import record_ledger
+from spark_jobs.steps.replay_schema_history import replay_schema_history
+from tidegate import config, spark_settings
+from tidegate.commit_ts import physical_ms
+from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError, Transient
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import lake_files
+
+STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
+    plan_window,
+    replay_schema_history,
+    decode_changes,
+    merge_into_silver,
+    record_ledger,
+    publish_cut,
+)
+# A window that failed for a passing reason is tried this often before its table is held.
+_ATTEMPTS_MAX: Final = 3
+
+
+def apply_window(app: Application, window: Window) -> Window:
+    """Run the steps; a passing failure runs them again on the same (low_ts, cut_ts]."""
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        try:
+            for step in STEPS:
+                step(app, window)
+        except (Transient, TableWriteError) as error:
+            print(f"window {window.cut_ts}: try {attempt} of {_ATTEMPTS_MAX}: {error}", file=sys.stderr, flush=True)
+            held = window.held
+            window = Window(window.low_ts, window.cut_ts, window.refs)
+            if attempt == _ATTEMPTS_MAX - 1 and isinstance(error, TableWriteError):
+                reason = (
+                    f"{error.table}: Spark could not write it: {error.line}; mend the cause, then release the table"
+                )
+                window.held = held
+                window.hold(error.table, "TableWriteError", reason, app.applied(error.table))
+                app.record_states({error.table: window.held[error.table]})
+            elif attempt == _ATTEMPTS_MAX:
+                raise
+            time.sleep(attempt)
+        else:
+            return window
+    raise AssertionError("the loop returns or raises")
+
+
+def run(app: Application, *, report: Callable[[str], None]) -> int:
+    """Apply windows until done (batch) or out of time (micro_batch); returns how many."""
+    settings = app.pipeline.apply
+    started = last_work = time.monotonic()
+    windows = 0
+    app.load()
+    while True:
+        app.index.refresh(app.cut_ts)
+        app.refresh()
+        window = next_window(app)
+        now = time.monotonic()
+        if window is not None:
+            window = apply_window(app, window)
+            windows += 1
+            last_work = time.monotonic()
+            report(_summary(window, last_work - now))
+            app.lake.delete_folder("staging")
+        elif settings.mode == config.ApplyMode.BATCH or now - last_work > settings.idle_seconds:
+            return windows
+        else:
+            time.sleep(settings.poll_seconds)
+        if settings.mode == config.ApplyMode.MICRO_BATCH and time.monotonic() - started > settings.run_for_seconds:
+            return windows
+
+
+def _summary(window: Window, seconds: float) -> str:
+    rows = sum(entry["rows"] for entry in window.ledger)
+    lag = time.time() - physical_ms(window.cut_ts) / 1000
+    held = f", held: {', '.join(sorted(window.held))}" if window.held else ""
+    return (
+        f"cut {window.cut_ts}: {len(window.refs)} segments, {rows} changes, {len(window.delta_versions)} tables"
+        f" in {seconds:.2f} s, lag {lag:.1f} s{held}"
+    )
+
+
+@contextmanager
+def sole_apply(root: Path, pipeline: str) -> Iterator[None]:
+    """Two applies of one pipeline would only get into each other's way; the second says so and goes."""
+    folder = root / ".tidegate" / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{pipeline}.apply.lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise LakeUnavailable(
+                "another apply of this pipeline is running", where=pipeline, remedy="wait for it to end"
+            ) from error
+        yield
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="apply.py", description="Apply bronze to silver.")
+    parser.add_argument("--pipeline", required=True, type=Path, help="pipeline file")
+    parser.add_argument("--mode", choices=[str(mode) for mode in config.ApplyMode], help="overrides apply.mode")
+    parser.add_argument("--run-for-seconds", type=int, help="overrides apply.run_for_seconds")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="overrides a key of apply")
+    return parser.parse_args(argv)
+
+
+def configured(arguments: argparse.Namespace) -> config.Pipeline:
+    """The pipeline file with the command line's settings on top."""
+    pipeline = config.load(arguments.pipeline)
+    given: dict[str, object] = dict(item.split("=", 1) for item in arguments.set if "=" in item)
+    if arguments.mode:
+        given["mode"] = arguments.mode
+    if arguments.run_for_seconds is not None:
+        given["run_for_seconds"] = arguments.run_for_seconds
+    try:
+        apply = config.Apply.model_validate(pipeline.apply.model_dump() | given)
+    except ValueError as error:
+        raise ConfigError(f"apply settings: {error}", where="command line", remedy="mend the value") from error
+    return pipeline.model_copy(update={"apply": apply})
+
+
+def main(argv: list[str]) -> int:
+    """Entry of spark-submit."""
+    arguments = _arguments(argv)
+    try:
+        root = spark_settings.home()
+        pipeline = configured(arguments)
+        options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
+        lake = lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
+        with sole_apply(root, pipeline.pipeline):
+            spark = application_session(f"tidegate apply {pipeline.pipeline}")
+            app = Application(spark, pipeline, lake, BronzeIndex(lake))
+            windows = run(app, report=lambda line: print(line, flush=True))
+            print(f"applied {windows} windows; silver is complete up to {app.cut_ts}", flush=True)
+            spark.stop()
+    except ConfigError as error:
+        return _failed(error, spark_settings.EXIT_USAGE)
+    except Terminal as error:
+        return _failed(error, spark_settings.EXIT_TERMINAL)
+    except (Transient, TableWriteError) as error:
+        return _failed(error, spark_settings.EXIT_TRANSIENT)
+    return spark_settings.EXIT_OK
+
+
+def _failed(error: Exception, code: int) -> int:
+    kind = type(error).__name__ if isinstance(error, TidegateError) else "Transient"
+    print(f"tidegate: {kind}: {error}", file=sys.stderr, flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

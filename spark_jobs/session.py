@@ -1,0 +1,50 @@
+"""The only place that makes and configures Spark sessions.
+
+In:  settings from tidegate.spark_settings (spark-submit passes them; a test passes them itself).
+Out: the application's session, and one session per silver table with that table's transaction id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+
+# Compiling each query's code costs more than running it over a small window. Above this many staged
+# bytes generated code pays for itself.
+CODEGEN_BYTES_MIN = 64 << 20
+
+
+def application_session(name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of a job. Under spark-submit conf is already set; elsewhere it is given here."""
+    builder = SparkSession.builder.appName(name)
+    for key, value in (conf or {}).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def table_session(spark: SparkSession, *, large: bool) -> SparkSession:
+    """A session of its own for one table's statements: the Delta transaction id is session state."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", str(large).lower())
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
+    session.conf.set("spark.sql.adaptive.enabled", str(large).lower())
+    return session
+
+
+@contextmanager
+def transaction(session: SparkSession, app_id: str, version: int) -> Iterator[None]:
+    """Delta commits inside record (app_id, version), and do nothing when that or a later version is there."""
+    session.conf.set(TXN_APP_ID, app_id)
+    session.conf.set(TXN_VERSION, str(version))
+    try:
+        yield
+    finally:
+        session.conf.unset(TXN_APP_ID)
+        session.conf.unset(TXN_VERSION)

@@ -1,0 +1,308 @@
+"""How one silver table is written: the contract that every writer keeps, and the MERGE that is its reference.
+
+In:  staged changes of a table (Parquet, any order) or a schema change.
+Out: one Delta transaction that holds the data and applied_ts (txnAppId, txnVersion) together.
+
+A writer is given a shape, staged files and the phase's upto_ts; what it commits must equal what MERGE
+commits. A faster writer takes write_rows' place behind the same signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql_functions
+
+from spark_jobs.application import Application, StagedFile, TableWindow
+from spark_jobs.session import CODEGEN_BYTES_MIN, table_session, transaction
+from tidegate import tables
+from tidegate.errors import SchemaMismatch
+from tidegate.lake.silver import column_names
+from tidegate.merge import silver_sql
+from tidegate.merge.phases import DdlPhase, RowsPhase, empties
+from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
+from tidegate.schema.columns import TableVersion
+from tidegate.schema.silver_change import (
+    AddColumn,
+    ChangeType,
+    DropColumn,
+    KeyChange,
+    RenameColumn,
+    SilverAction,
+    ValuesRewritten,
+    diff,
+)
+from tidegate.schema.types import canonical
+
+_SHARDS = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE)
+
+
+def shape_of(versions: Sequence[TableVersion], *, routed: bool) -> SilverShape:
+    """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
+    columns: dict[str, SilverColumn] = {}
+    for version in versions:
+        for column in version.columns:
+            delta = canonical(column).delta
+            known = columns.setdefault(column.name, SilverColumn(column.name, delta, column.type))
+            if known.type != delta:
+                raise SchemaMismatch(
+                    f"column {column.name} is {delta} here and {known.type} in another shard",
+                    where=f"{version.source} {version.name}",
+                    remedy="route tables of one shape together",
+                )
+    keys = {version.key_names for version in versions}
+    if len(keys) > 1:
+        raise SchemaMismatch(
+            f"shards have different keys: {sorted(keys)}",
+            where=versions[0].name,
+            remedy="route tables of one shape together",
+        )
+    key = keys.pop()
+    return SilverShape(tuple(columns.values()), (*_SHARDS, *key) if routed and key else key, routed)
+
+
+@dataclass(slots=True)
+class SilverWriter:
+    """Writes one logical table in one window; holds the table's own Spark session."""
+
+    app: Application
+    entry: TableWindow
+    session: SparkSession
+
+    @classmethod
+    def of(cls, app: Application, entry: TableWindow) -> SilverWriter:
+        large = sum(file.bytes for file in entry.staged) >= CODEGEN_BYTES_MIN
+        return cls(app, entry, table_session(app.spark, large=large))
+
+    @property
+    def path(self) -> str:
+        return tables.silver_path(self.entry.database, self.entry.table)
+
+    @property
+    def uri(self) -> str:
+        return self.app.lake.uri(self.path)
+
+    @property
+    def app_id(self) -> str:
+        return tables.app_id(self.app.pipeline.pipeline, self.entry.name)
+
+    def shape_at(self, commit_ts: int) -> SilverShape | None:
+        """The shape in force at a commit_ts; None when no physical table exists then."""
+        found = [
+            version
+            for source, database, table in sorted(self._all_physical())
+            if (version := self.app.histories[source].version_at(database, table, commit_ts)) is not None
+            and not empties_by_drop(version)
+        ]
+        return shape_of(found, routed=self.entry.routed) if found else None
+
+    def _all_physical(self) -> set[tuple[str, str, str]]:
+        """Every physical table of a routed table, also those without changes in this window."""
+        if not self.entry.routed:
+            return self.entry.physical
+        return self.entry.physical | {
+            (version.source, version.database, version.table)
+            for history in self.app.histories.values()
+            for version in history.in_force(1 << 62)
+            if self.app.pipeline.tables.keeps(version.database, version.table)
+            and self.app.logical(version.database, version.table)[:2] == (self.entry.database, self.entry.table)
+        }
+
+    # --- rows ---------------------------------------------------------------------------------------
+
+    def write_rows(self, phase: RowsPhase) -> None:
+        """MERGE the staged changes of (after_ts, upto_ts] and record upto_ts with them."""
+        files = [
+            file
+            for file in self.entry.staged
+            if file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts
+        ]
+        if not files:
+            return
+        shape = self.shape_at(phase.upto_ts)
+        assert shape is not None, "staged rows have a version in force"
+        self.ensure(shape)
+        changes = self._changes(files, phase, shape)
+        view = "_tg_changes"
+        changes.createOrReplaceTempView(view)
+        if shape.key:
+            source = silver_sql.latest_per_key(view, shape) if len(files) > 1 else f"SELECT * FROM {view}"
+        else:
+            changes.withColumn(tables.ROW_HASH, sql_functions.expr(silver_sql.row_hash(shape))).createOrReplaceTempView(
+                view
+            )
+            source = silver_sql.net_rows(view, self.uri, shape)
+        with transaction(self.session, self.app_id, phase.upto_ts):
+            self.session.sql(silver_sql.merge(self.uri, source, shape))
+
+    def _changes(self, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape) -> DataFrame:
+        """The phase's changes with silver's columns; columns that a shard does not have are null."""
+        frames = []
+        by_version: dict[tuple[str, str, str, int], list[StagedFile]] = {}
+        for file in files:
+            by_version.setdefault((file.source, file.database, file.table, file.version), []).append(file)
+        for (source, database, table, number), group in by_version.items():
+            version = next(v for v in self.app.histories[source].versions(database, table) if v.version == number)
+            frame = self.session.read.schema(_staged_schema(version)).parquet(
+                *(self.app.lake.uri(f.path) for f in group)
+            )
+            frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
+            if self.entry.routed:
+                for name, value in zip(_SHARDS, (source, database, table), strict=True):
+                    frame = frame.withColumn(name, sql_functions.lit(value))
+            if not all(phase.after_ts < f.min_commit_ts and f.max_commit_ts <= phase.upto_ts for f in group):
+                stamp = sql_functions.col(tables.COMMIT_TS)
+                frame = frame.where((stamp > phase.after_ts) & (stamp <= phase.upto_ts))
+            frames.append(frame)
+        merged = frames[0]
+        for frame in frames[1:]:
+            merged = merged.unionByName(frame, allowMissingColumns=True)
+        present = set(merged.columns)
+        for column in shape.columns:
+            if column.name not in present:
+                merged = merged.withColumn(column.name, sql_functions.lit(None).cast(column.type))
+        return merged
+
+    # --- schema -------------------------------------------------------------------------------------
+
+    def ensure(self, shape: SilverShape) -> None:
+        """Create silver when it isn't there."""
+        if column_names(self.uri, self.app.lake.storage_options) is None:
+            self.session.sql(silver_sql.create(self.uri, shape))
+
+    def change_schema(self, phase: DdlPhase) -> None:
+        """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
+        for old, new in phase.changes:
+            shape = self.shape_at(phase.upto_ts)
+            if empties(new) or (new.kind == "create" and old is not None):
+                self._empty(new)
+            if shape is None:
+                continue
+            if old is None or new.kind == "create":
+                self._create(shape, recreated=old is not None)
+            elif not empties(new):
+                self._alter(old, new, shape, phase.upto_ts)
+
+    def _create(self, shape: SilverShape, *, recreated: bool) -> None:
+        names = column_names(self.uri, self.app.lake.storage_options)
+        if names is None:
+            self.session.sql(silver_sql.create(self.uri, shape))
+        elif recreated and not self.entry.routed:
+            # An emptied table may take any new shape; the transaction versions in its log stay.
+            self.session.sql(silver_sql.create(self.uri, shape, replace=True))
+        else:
+            missing = [c for c in shape.columns if c.name not in names]
+            if missing:
+                self._add_columns(missing)
+
+    def _empty(self, version: TableVersion) -> None:
+        if column_names(self.uri, self.app.lake.storage_options) is None:
+            return
+        # No transaction version: doing it again is harmless until rows of upto_ts or later are in, and
+        # recording upto_ts here would make Delta skip the rows that a CREATE ... SELECT commits with it.
+        self.session.sql(f"DELETE FROM {silver_sql.table_at(self.uri)}{self._only(version)}")
+
+    def _only(self, version: TableVersion) -> str:
+        """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
+        if not self.entry.routed:
+            return ""
+        values = (version.source, version.database, version.table)
+        tests = (f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(_SHARDS, values, strict=True))
+        return " WHERE " + " AND ".join(tests)
+
+    def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
+        actions = diff(old, new)
+        _refuse(actions, new)
+        if not actions:
+            return
+        only_adds = all(isinstance(action, AddColumn) for action in actions)
+        if self.entry.routed and not only_adds:
+            raise SchemaMismatch(
+                f"{new.ddl[:120]}: only added columns are followed in routed tables",
+                where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+                remedy="bring all shards to one shape, then take a snapshot",
+            )
+        names = column_names(self.uri, self.app.lake.storage_options)
+        if names is None:
+            self.ensure(shape)
+            return
+        if only_adds and shape.key:
+            self._add(actions, new, names)
+        else:
+            self._rewrite(actions, shape, names, upto_ts)
+
+    def _add(self, actions: Sequence[SilverAction], new: TableVersion, names: Sequence[str]) -> None:
+        """ALTER TABLE ADD COLUMNS, then the value the server gave to existing rows."""
+        added = [action for action in actions if isinstance(action, AddColumn)]
+        missing = [a.column for a in added if a.column.name not in names]
+        if missing:
+            self._add_columns([SilverColumn(c.name, canonical(c).delta, c.type) for c in missing])
+        values = [a for a in added if a.value is not None]
+        if not values:
+            return
+        frame = _literals(values)
+        assign = ", ".join(f"{quote(name)} = {value}" for name, value in frame.items())
+        # Without a transaction version, for the reason that _empty gives.
+        self.session.sql(f"UPDATE {silver_sql.table_at(self.uri)} SET {assign}{self._only(new)}")
+
+    def _add_columns(self, columns: Sequence[SilverColumn]) -> None:
+        spec = ", ".join(f"{quote(c.name)} {c.type} COMMENT {silver_sql.literal(c.comment)}" for c in columns)
+        self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.uri)} ADD COLUMNS ({spec})")
+
+    def _rewrite(self, actions: Sequence[SilverAction], shape: SilverShape, names: Sequence[str], upto_ts: int) -> None:
+        """The whole table in one commit with its new columns: plain Delta that every reader can read."""
+        renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameColumn)}
+        added = _literals([a for a in actions if isinstance(a, AddColumn)])
+        select = []
+        for column in shape.columns:
+            old_name = renamed.get(column.name, column.name)
+            value = added.get(column.name) or (quote(old_name) if old_name in names else "NULL")
+            select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
+        rows = self.session.read.format("delta").load(self.uri).selectExpr(*select, quote(tables.COMMIT_TS))
+        if not shape.key:
+            rows = rows.withColumn(tables.ROW_HASH, sql_functions.expr(silver_sql.row_hash(shape)))
+            numbered = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {tables.COMMIT_TS})"
+            rows = rows.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({numbered} AS BIGINT)"))
+        ordered = rows.select(*(quote(c.name) for c in shape.all_columns))
+        writer = ordered.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer.option("txnAppId", self.app_id).option("txnVersion", str(upto_ts)).save(self.uri)
+
+
+def empties_by_drop(version: TableVersion) -> bool:
+    """Whether the version says that the table is gone."""
+    return str(version.status) == "dropped"
+
+
+def _staged_schema(version: TableVersion) -> str:
+    fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
+    columns = ", ".join(f"{quote(c.name)} {canonical(c).delta}" for c in version.columns)
+    return f"{fixed}, {columns}"
+
+
+def _literals(added: Sequence[AddColumn]) -> dict[str, str]:
+    """Spark SQL text of each added column's value for existing rows ("NULL" when there is none)."""
+    return {a.column.name: sql_value(a.value, canonical(a.column).delta) for a in added}
+
+
+def sql_value(value: object, delta: str) -> str:
+    """A typed literal. Text goes through a string literal and a CAST, binary through X'...'."""
+    if value is None:
+        return f"CAST(NULL AS {delta})"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"CAST({silver_sql.literal(str(value))} AS {delta})"
+
+
+def _refuse(actions: Sequence[SilverAction], new: TableVersion) -> None:
+    known = (AddColumn, DropColumn, RenameColumn, ChangeType, KeyChange)
+    for action in actions:
+        if isinstance(action, ValuesRewritten) or not isinstance(action, known):
+            raise SchemaMismatch(
+                f"{new.ddl[:120]}: the server rewrote rows and the binlog doesn't show them ({action})",
+                where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+                remedy="take a snapshot of the table",
+            )

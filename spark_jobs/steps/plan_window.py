@@ -1,0 +1,77 @@
+"""Step 1: which segments and tables this window takes.
+
+In:  BronzeIndex, the pipeline's table patterns and routes, applied_ts of each table.
+Out: window.tables: for each logical table that a segment of the window names, (applied_ts, cut_ts].
+
+A table that no segment of the window names is not in it: bronze's `tables` column proves that it has no
+changes. A table that is held stays out; its bytes wait in bronze.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.application import (
+    HELD,
+    NEEDS_SNAPSHOT,
+    RELEASED,
+    Application,
+    TableWindow,
+    Window,
+    needs_snapshot_reason,
+)
+from tidegate.merge.window import choose_cut, in_window
+from tidegate.schema.columns import VersionStatus
+
+
+def next_window(app: Application) -> Window | None:
+    """The window above what is applied everywhere, or None when nothing new is resolved."""
+    released = [state.applied_ts for state in app.states.values() if state.state == RELEASED]
+    low_ts = min([app.cut_ts, *released])
+    cut_ts = choose_cut(app.index.refs, app.pipeline.sources, low_ts, app.pipeline.apply.window_bytes)
+    if cut_ts is None:
+        return None
+    refs = [ref for by_source in app.index.refs.values() for ref in by_source]
+    return Window(low_ts=low_ts, cut_ts=cut_ts, refs=in_window(refs, low_ts, cut_ts))
+
+
+def plan_window(app: Application, window: Window) -> None:
+    """Fill window.tables; hold tables whose rows before capture are unknown."""
+    for ref in window.refs:
+        for text in ref.tables:
+            for database, table in splits(text):
+                if app.pipeline.tables.keeps(database, table):
+                    _add(app, window, (ref.source, database, table))
+    _hold_tables_that_need_a_snapshot(app, window)
+
+
+def splits(text: str) -> list[tuple[str, str]]:
+    """Every way to read `database.table`; only names that hold a dot themselves have more than one."""
+    parts = text.split(".")
+    return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]
+
+
+def _add(app: Application, window: Window, physical: tuple[str, str, str]) -> None:
+    database, table, routed = app.logical(physical[1], physical[2])
+    name = f"{database}.{table}"
+    state = app.states.get(name)
+    if state is not None and state.state == HELD:
+        return
+    entry = window.tables.get(name)
+    if entry is None:
+        after_ts = app.applied(name)
+        entry = window.tables[name] = TableWindow(name, database, table, routed, after_ts)
+    entry.physical.add(physical)
+
+
+def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
+    """A table that held rows when capture started is named and held, never half filled in silence."""
+    for history in app.histories.values():
+        for version in history.in_force(window.cut_ts):
+            if version.status != VersionStatus.NEEDS_SNAPSHOT:
+                continue
+            if not app.pipeline.tables.keeps(version.database, version.table):
+                continue
+            database, table, _ = app.logical(version.database, version.table)
+            name = f"{database}.{table}"
+            state = app.states.get(name)
+            if state is None or state.state != HELD:
+                window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))

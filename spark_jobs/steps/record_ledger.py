@@ -1,0 +1,34 @@
+"""Step 5: account for every payload byte of the window.
+
+In:  window.ledger, one entry per segment from decode.
+Out: rows of control/ledger, in one commit that a second try of the same window does not repeat.
+"""
+
+from __future__ import annotations
+
+import json
+
+from spark_jobs.application import Application, Window
+from tidegate import tables
+from tidegate.lake import control
+
+
+def record_ledger(app: Application, window: Window) -> None:
+    """Append the ledger under the cut's own transaction version."""
+    rows = [
+        {
+            "source": entry["source"],
+            "seq": entry["seq"],
+            "cut_ts": window.cut_ts,
+            "payload_bytes": entry["payload_bytes"],
+            "decoded_bytes": entry["decoded_bytes"],
+            "ignored_bytes": sum(entry["ignored"].values()),
+            "quarantined_bytes": entry["quarantined_bytes"],
+            "ignored_by_rule": json.dumps(entry["ignored"], sort_keys=True),
+            "rows": entry["rows"],
+        }
+        for entry in window.ledger
+    ]
+    if rows:
+        app_id = f"tidegate/{app.pipeline.pipeline}/ledger"
+        control.append(app.lake, tables.LEDGER, rows, app_transaction=(app_id, window.cut_ts))

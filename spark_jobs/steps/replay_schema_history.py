@@ -1,0 +1,95 @@
+"""Step 2: replay the window's DDL onto schema_history.
+
+In:  segments with HAS_DDL, and the versions known so far.
+Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held.
+
+It runs before decode, because rows after a DDL need the columns as of their commit_ts. Replaying a
+statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
+can be tried again at any point.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.application import (
+    HELD,
+    NEEDS_SNAPSHOT,
+    RELEASED,
+    Application,
+    TableState,
+    TableWindow,
+    Window,
+    needs_snapshot_reason,
+)
+from tidegate import tables
+from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.errors import DDLError, Terminal
+from tidegate.failpoint import failpoint
+from tidegate.lake import control
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.tables import SegmentFlag
+
+
+def replay_schema_history(app: Application, window: Window) -> None:
+    """Append the window's new table versions and hold what can't be followed."""
+    new: list[TableVersion] = []
+    for ref in window.refs:
+        if not ref.flags & SegmentFlag.HAS_DDL:
+            continue
+        for statement in ddl_statements(app.index.read(ref)):
+            if window.low_ts < statement.commit_ts <= window.cut_ts:
+                new += _replay(app, ref.source, statement)
+    if new:
+        failpoint("apply_before_schema_history")
+        control.append(app.lake, tables.SCHEMA_HISTORY, [version.to_row() for version in new])
+        app.history_written()
+        failpoint("apply_after_schema_history")
+    for version in new:
+        _take_in(app, window, version)
+
+
+def _replay(app: Application, source: str, statement: DdlStatement) -> list[TableVersion]:
+    history = app.histories[source]
+    try:
+        return history.replay(statement)
+    except DDLError as error:
+        if not error.tables:
+            # Nobody can say which tables it touches: going on would be a guess about all of them.
+            raise Terminal(
+                f"a DDL can't be understood and names no table that could be held instead: {error.what}",
+                where=f"{source} at {statement.file}:{statement.pos}",
+                remedy="exclude its database, or report the statement",
+            ) from error
+        return [
+            history.mark_unknown(database, table, statement, error.what)
+            for database, table in error.tables
+            if history.version_at(database, table, statement.commit_ts) is not None
+        ]
+
+
+def _take_in(app: Application, window: Window, version: TableVersion) -> None:
+    """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
+    if not app.pipeline.tables.keeps(version.database, version.table):
+        return
+    database, table, routed = app.logical(version.database, version.table)
+    name = f"{database}.{table}"
+    state = app.states.get(name)
+    held = state is not None and state.state == HELD
+    if version.status == VersionStatus.NEEDS_SNAPSHOT:
+        if not held:
+            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))
+        return
+    whole = version.kind in ("create", "truncate") and not routed
+    if whole and (name in window.held or held) and _waits_for_a_snapshot(app, window, name):
+        window.held.pop(name, None)
+        app.record_states({name: TableState(RELEASED, applied_ts=version.commit_ts - 1)})
+        held = False
+    if not held and name not in window.held and name not in window.tables:
+        window.tables[name] = TableWindow(name, database, table, routed, app.applied(name))
+    if name in window.tables:
+        window.tables[name].physical.add((version.source, version.database, version.table))
+
+
+def _waits_for_a_snapshot(app: Application, window: Window, name: str) -> bool:
+    state = window.held.get(name) or app.states.get(name)
+    return state is not None and state.error == NEEDS_SNAPSHOT

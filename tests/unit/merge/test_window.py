@@ -1,0 +1,59 @@
+"""The cut never passes what a source has not resolved, and a backlog is taken in bounded windows."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.merge.window import SegmentRef, choose_cut, in_window
+from tidegate.tables import SegmentFlag
+
+
+def ref(source: str, seq: int, low: int, high: int, resolved: int, size: int = 100) -> SegmentRef:
+    return SegmentRef(source, seq, "b.000001", 0, size, low, high, resolved, ("d.t",), SegmentFlag(0), "p", 0, 0)
+
+
+def test_cut_is_the_slowest_source() -> None:
+    refs = {"a": [ref("a", 1, 1, 50, 50)], "b": [ref("b", 1, 2, 20, 20)]}
+    assert choose_cut(refs, ["a", "b"], 0, 1 << 30) == 20
+
+
+def test_a_source_that_has_sent_nothing_stalls_the_cut() -> None:
+    assert choose_cut({"a": [ref("a", 1, 1, 50, 50)]}, ["a", "b"], 0, 1 << 30) is None
+
+
+def test_nothing_new_above_low_gives_no_window() -> None:
+    assert choose_cut({"a": [ref("a", 1, 1, 50, 50)]}, ["a"], 50, 1 << 30) is None
+
+
+def test_a_backlog_is_cut_at_a_transaction_end_near_the_size_asked_for() -> None:
+    refs = {"a": [ref("a", i, i * 10, i * 10 + 9, i * 10 + 9) for i in range(1, 11)]}
+    assert choose_cut(refs, ["a"], 0, 250) == 39
+
+
+def test_a_transaction_larger_than_the_window_is_taken_whole() -> None:
+    open_parts = [ref("a", i, 100, 100, 9, size=1000) for i in range(1, 5)]
+    refs = {"a": [*open_parts, ref("a", 5, 100, 100, 100, size=1000)]}
+    assert choose_cut(refs, ["a"], 9, 1500) == 100
+
+
+def test_segments_outside_the_window_and_heartbeats_are_left_out() -> None:
+    refs = [ref("a", 1, 1, 9, 9), ref("a", 2, 10, 19, 19), ref("a", 3, 0, 0, 25, size=0), ref("a", 4, 30, 39, 39)]
+    assert [found.seq for found in in_window(refs, 9, 29)] == [2]
+
+
+@given(
+    ends=st.lists(st.integers(1, 1000), min_size=1, max_size=40, unique=True).map(sorted),
+    low=st.integers(0, 1000),
+    bytes_max=st.integers(1, 2000),
+)
+def test_windows_one_after_another_cover_every_segment_once(ends: list[int], low: int, bytes_max: int) -> None:
+    starts = [1, *[end + 1 for end in ends[:-1]]]
+    refs = [ref("a", i, start, end, end) for i, (start, end) in enumerate(zip(starts, ends, strict=True))]
+    taken: list[int] = []
+    at = low
+    while (cut := choose_cut({"a": refs}, ["a"], at, bytes_max)) is not None:
+        assert cut > at
+        taken += [found.seq for found in in_window(refs, at, cut)]
+        at = cut
+    assert taken == [found.seq for found in refs if found.max_commit_ts > low]
