@@ -1,0 +1,60 @@
+# Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
+.DEFAULT_GOAL := help
+.PHONY: help environment jars demo test test-quick lint docs lock bench clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+# pytest workers: each starts its own servers, so no more than the tests are worth
+WORKERS ?= 2
+
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.tidegate/numba
+export TIDEGATE_HOME ?= $(CURDIR)
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14
+
+demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spark, before your eyes (DEMO="--seconds 120")
+	@$(BIN)/tidegate demo $(DEMO)
+
+test: environment jars ## every test, with real servers, Spark and Airflow (ARGS="-k words")
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+test-quick: environment ## tests that start nothing: seconds
+	@$(BIN)/pytest -n 0 -m "not server and not spark and not airflow" $(ARGS)
+
+lint: environment ## ruff, mypy --strict, import rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+docs: environment ## write the table of pipeline keys in README.md anew
+	@$(BIN)/python tools/pipeline_keys.py --write README.md
+
+lock: environment ## requirements.in -> requirements.txt: every pin with its hashes, no index address
+	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
+		requirements.in --output-file requirements.txt
+
+bench: environment jars ## the benchmarks, as ratios in one run
+	@set -e; for script in benchmarks/bench_*.py; do \
+		[ -e "$$script" ] || continue; echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean: ## remove .venv and .tidegate, and with them the demo's lake and every download
+	rm -rf .venv .tidegate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+environment: .tidegate/.warm
+
+# tools/environment.py looks at contents, so a touched file costs nothing.
+.venv/.made: requirements.txt pyproject.toml tools/environment.py
+	@$(PYTHON) tools/environment.py
+	@touch $@
+
+# Compile the numba kernels once, rather than in the first task of each worker.
+.tidegate/.warm: .venv/.made $(wildcard include/tidegate/binlog/*.py include/tidegate/wire/*.py)
+	@mkdir -p .tidegate
+	@if [ -e include/tidegate/binlog/warm.py ]; then $(BIN)/python -m tidegate.binlog.warm; fi
+	@touch $@
+
+jars: .venv/.made
+	@$(BIN)/python -m tidegate.demo.jars

@@ -1,0 +1,165 @@
+"""Style is a test: what a reader of this code may count on, with a short list of reasoned exceptions.
+
+In:  the files that git knows or would add.
+Out: each broken rule with its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidegate import errors, limits
+from tidegate.errors import Terminal, TidegateError, Transient
+
+ROOT = Path(__file__).resolve().parents[2]
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 400
+ARGUMENTS_MAX = 6
+
+# What is over, and why it reads better so. "path::function" or "path".
+TOO_LONG: dict[str, str] = {}
+TOO_MANY_ARGUMENTS: dict[str, str] = {}
+
+# Generated, or a record of the past.
+NOT_OURS = {"requirements.txt", "LICENSE"}
+
+# A limit's unit, last in its name; `_MAX`, `_MIN` and `_DEFAULT` may follow it.
+UNITS = ("BYTES", "SECONDS", "BITS", "DIGITS", "ATTEMPTS", "ROWS", "TABLES", "FILES", "EVENTS", "HEARTBEATS_MISSED")
+UNIT_NAME = re.compile(rf"({'|'.join(UNITS)})(_MAX|_MIN|_DEFAULT)?")
+
+
+def files(*suffixes: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [ROOT / name for name in listed.stdout.splitlines() if name not in NOT_OURS]
+    return [path for path in found if path.is_file() and (not suffixes or path.suffix in suffixes)]
+
+
+def sources() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text(), str(path))) for path in files(".py")]
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def name_of(path: Path, inner: str = "") -> str:
+    place = str(path.relative_to(ROOT))
+    return f"{place}::{inner}" if inner else place
+
+
+def report(broken: list[str]) -> None:
+    assert not broken, "\n" + "\n".join(broken)
+
+
+def test_every_module_says_what_goes_in_and_out() -> None:
+    report([name_of(path) for path, tree in sources() if tree.body and not ast.get_docstring(tree)])
+
+
+def test_functions_fit_a_screen() -> None:
+    broken = []
+    for path, tree in sources():
+        for node in functions(tree):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX and name_of(path, node.name) not in TOO_LONG:
+                broken.append(f"{name_of(path, node.name)}: {lines} lines")
+    report(broken)
+
+
+def test_files_fit_a_sitting() -> None:
+    broken = []
+    for path in files(".py"):
+        lines = len(path.read_text().splitlines())
+        if lines > FILE_LINES_MAX and name_of(path) not in TOO_LONG:
+            broken.append(f"{name_of(path)}: {lines} lines")
+    report(broken)
+
+
+def test_functions_take_few_arguments() -> None:
+    broken = []
+    for path, tree in sources():
+        for node in functions(tree):
+            named = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            count = len([name for name in named if name not in ("self", "cls")])
+            # A test's arguments are its fixtures.
+            if node.name.startswith("test_") or name_of(path, node.name) in TOO_MANY_ARGUMENTS:
+                continue
+            if count > ARGUMENTS_MAX:
+                broken.append(f"{name_of(path, node.name)}: {count} arguments")
+    report(broken)
+
+
+def test_every_exception_from_the_rules_is_still_needed() -> None:
+    known = {name_of(path) for path in files(".py")}
+    known |= {name_of(path, node.name) for path, tree in sources() for node in functions(tree)}
+    report([name for name in (*TOO_LONG, *TOO_MANY_ARGUMENTS) if name not in known])
+
+
+# Spelled so that this file doesn't break its own rules.
+FORBIDDEN = {
+    "left undone": re.compile(r"\bTO" + r"DO\b|\bFIX" + r"ME\b|\bXX" + r"X\b"),
+    "a path of one machine": re.compile(r"(?<![\w.$}~-])/(wo" + r"rk|ro" + r"ot|farm)/"),
+    "a registry's address": re.compile(
+        r"https?://[\w.-]*(mav" + r"en|py" + r"pi|python" + r"hosted|deb" + r"ian\.org|go" + r"lang|npm" + r"js)[\w.-]*"
+    ),
+    "a package index": re.compile(r"^\s*--(index|extra-index)-" + r"url|^\s*--find-" + r"links", re.MULTILINE),
+}
+
+
+@pytest.mark.parametrize("rule", FORBIDDEN)
+def test_no_file_holds(rule: str) -> None:
+    broken = []
+    for path in [*files(), ROOT / "requirements.txt"]:
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue  # recorded bytes
+        for found in FORBIDDEN[rule].finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            broken.append(f"{name_of(path)}:{line}: {found.group(0)!r}")
+    report(broken)
+
+
+def test_no_error_is_swallowed() -> None:
+    broken = []
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            catches_all = node.type is None or (
+                isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")
+            )
+            if catches_all and all(isinstance(step, ast.Pass | ast.Continue) for step in node.body):
+                broken.append(f"{name_of(path)}:{node.lineno}")
+    report(broken)
+
+
+def test_every_error_says_stop_or_retry_and_not_both() -> None:
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type)
+        and issubclass(kind, TidegateError)
+        and kind not in (TidegateError, Terminal, Transient)
+    ]
+    assert len(kinds) > 10
+    report([kind.__name__ for kind in kinds if issubclass(kind, Terminal) == issubclass(kind, Transient)])
+
+
+def test_every_limit_ends_in_its_unit() -> None:
+    names = [name for name in vars(limits) if name.isupper() and name != "MIB"]
+    assert len(names) > 10
+    report([name for name in names if not re.search(rf"(^|_){UNIT_NAME.pattern}$", name)])
