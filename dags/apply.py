@@ -1,0 +1,58 @@
+"""Turns what bronze has gained into silver: one Delta transaction per table, up to one cut of commit time.
+
+**Tables read:** `bronze/segments`, `control/schema_history`, `control/table_states`, and the silver tables it merges into.
+
+**Tables written:** the silver tables (with the applied position inside the same transaction), `control/schema_history`
+(DDL), `control/table_states` (why a table is held), `control/ledger` (every byte accounted for), `control/cuts`.
+
+**How it runs:** the pipeline's bronze asset starts a run whenever bronze has grown; what comes while a run is
+going on is merged into the next. mode `batch` applies what is there and ends; `micro_batch` keeps one Spark
+application looking for `run_for_seconds`, or until nothing is new for `idle_seconds`. Running it again, killing
+it or clearing it is harmless: each window is applied exactly once.
+
+**When it is red:** the task's log ends with one line: what, where, what to do.
+
+- *Up for retry:* the lake can't be reached, or Spark was ended from outside. It tries again by itself.
+- *Failed:* do what the line says, then clear the task, or wait: the next bronze event starts a run. It pauses
+  itself after five failures in a row: unpause it then.
+- *Green, but a table doesn't move:* that table is held, the others go on; `control/table_states` says why.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from airflow.sdk import DAG
+
+from tidegate_airflow import pipelines
+from tidegate_airflow.apply_operator import ApplyOperator
+from tidegate_airflow.assets import bronze_asset, silver_asset
+from tidegate_airflow.params import manual, params_of
+from tidegate_airflow.retries import TASK_DEFAULTS
+
+for file in pipelines.good_files():
+    pipeline = file.pipeline
+    params = params_of(pipeline.apply)
+    bronze = bronze_asset(pipeline)
+    with DAG(
+        dag_id=f"{pipeline.pipeline}__apply",
+        schedule=[bronze],
+        start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - a day long past, in whatever zone Airflow is set to
+        catchup=False,
+        # One at a time: events that arrive meanwhile wait as one, and start the next run when this one ends.
+        max_active_runs=1,
+        max_consecutive_failed_dag_runs=5,
+        default_args=TASK_DEFAULTS,
+        params=params,
+        doc_md=manual(__doc__, params),
+        description=f"Bronze of {pipeline.pipeline} into silver",
+        tags=["tidegate", pipeline.pipeline, "apply"],
+    ):
+        ApplyOperator(
+            task_id="apply",
+            pipeline_file=str(file.path),
+            conn_id=pipeline.apply.spark_conn_id,
+            inlets=[bronze],
+            outlets=[silver_asset(pipeline)],
+            max_active_tis_per_dag=1,
+        )

@@ -1,0 +1,55 @@
+"""Reads the sources' binlogs and lands them in bronze, without pause.
+
+**Tables read:** none of the lake, except the last rows of `bronze/segments` (where to go on) and
+`control/schema_history`; on the source: its binlog, and information_schema once per table.
+
+**Tables written:** `bronze/segments`, exactly once, one row per run of events; `control/schema_history`, the first
+version of each table.
+
+**How it runs:** one task per source. A run reads for `run_for_seconds` and hands over to the next; one that has
+had nothing to read for `idle_seconds` gives its slot back and waits in the triggerer until the source writes.
+Ending, killing or pausing it loses nothing: the next run goes on where bronze ends.
+
+**When it is red:** the task's log ends with one line: what, where, what to do.
+
+- *Up for retry:* the source or the lake can't be reached. It tries again by itself, at most a minute apart.
+- *Failed:* a person must help (password, grants, binlog_format, a purged binlog, a full disk). Do what the line
+  says. A pipeline with one source pauses itself after three failures in a row: unpause it then.
+- A purged position can't be healed by a retry: rows are missing from the log, and the tables need a snapshot.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from airflow.sdk import DAG
+
+from tidegate_airflow import pipelines
+from tidegate_airflow.capture_sensor import CaptureSensor
+from tidegate_airflow.params import manual, params_of
+from tidegate_airflow.retries import TASK_DEFAULTS
+
+for file in pipelines.good_files():
+    pipeline = file.pipeline
+    params = params_of(pipeline.capture)
+    with DAG(
+        dag_id=f"{pipeline.pipeline}__capture",
+        schedule="@continuous",
+        start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - a day long past, in whatever zone Airflow is set to
+        catchup=False,
+        max_active_runs=1,
+        # With several sources the healthy ones must go on, and their reading spaces the failing runs out.
+        max_consecutive_failed_dag_runs=3 if len(pipeline.sources) == 1 else 0,
+        default_args=TASK_DEFAULTS,
+        params=params,
+        doc_md=manual(__doc__, params),
+        description=f"Binlogs of {', '.join(pipeline.sources)} into bronze",
+        tags=["tidegate", pipeline.pipeline, "capture"],
+    ):
+        for source in pipeline.sources:
+            CaptureSensor(
+                task_id=source,
+                pipeline_file=str(file.path),
+                source=source,
+                max_active_tis_per_dag=1,
+            )

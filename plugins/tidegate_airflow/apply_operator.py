@@ -1,0 +1,130 @@
+"""Submit spark_jobs/apply.py, and say in Airflow's words how it ended.
+
+In:  a pipeline file, the run's params, the Spark connection.
+Out: silver, written by the job; success, or the job's own one-line error as Terminal (fail) or Transient (retry).
+
+The job gets its settings by argv and the lake's keys by the environment variable TIDEGATE_STORAGE_OPTIONS,
+set at run time only: they are in no argv, no log and no rendered template. On YARN and Kubernetes, where
+spark-submit would put the environment into argv, keys are not passed: the driver uses the cluster's own
+identity, or a secret mounted under that name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
+
+from tidegate import config, spark_settings
+from tidegate.errors import LakeUnavailable, Terminal, TidegateError
+from tidegate_airflow.connections import storage_options
+from tidegate_airflow.params import changed, with_params
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidegate.config import Pipeline
+
+# `ConfigError: where: what; remedy`, as the job prints the error it ends with.
+_ERROR_LINE = re.compile(r"^(?:\S+\.)?(?P<kind>[A-Z]\w+): (?P<line>.+)$")
+
+
+class JobFailed(Terminal):
+    """The Spark job ended with an error that a person must look at."""
+
+
+class JobInterrupted(LakeUnavailable):
+    """The Spark job ended with an error that may be gone the next time."""
+
+
+class ApplyOperator(SparkSubmitOperator):
+    """One apply run of a pipeline: a SparkSubmitOperator whose settings come from the pipeline file and the params."""
+
+    template_fields = ()  # nothing here is a template, and rendered fields are kept in Airflow's database
+
+    def __init__(self, *, pipeline_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline_file = pipeline_file
+
+    def execute(self, context: Context) -> None:
+        """Submit the job and wait for it. Raises JobFailed, JobInterrupted, or ConfigError for params out of bounds."""
+        pipeline = config.load(Path(self.pipeline_file))
+        part = with_params(pipeline.apply, context["params"], where=str(context["run_id"]))
+        self._prepare(pipeline.model_copy(update={"apply": part}), changed(part, pipeline.apply))
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            raise self._named(error, pipeline) from None
+
+    def _prepare(self, pipeline: Pipeline, overrides: dict[str, Any]) -> None:
+        root = spark_settings.home()
+        part = pipeline.apply
+        self.application = str(spark_settings.application("apply", root))
+        self.application_args = ["--pipeline", self.pipeline_file, "--mode", str(part.mode)]
+        self.application_args += ["--run-for-seconds", str(part.run_for_seconds)]
+        for name, value in overrides.items():
+            if name not in ("mode", "run_for_seconds", "spark_conn_id", "spark_conf", "driver_memory"):
+                self.application_args += ["--set", f"apply.{name}={value}"]
+        self.name = f"tidegate {pipeline.pipeline} apply"
+        self.conf = spark_settings.submit_conf(pipeline, root)
+        self._conn_id = part.spark_conn_id
+        self.env_vars = spark_settings.driver_environment(root) | _spark_of_this_environment()
+        self._hook = self._get_hook()
+        _use_local_unless_configured(self._hook, self.log)
+        if self._hook._is_yarn or self._hook._is_kubernetes:  # noqa: SLF001 - the provider has no public word for it
+            if pipeline.lake.conn_id:
+                self.log.warning("lake.conn_id is not passed to a driver on a cluster; it uses the cluster's own identity")
+            self.env_vars = {"TIDEGATE_HOME": str(root)}
+        else:
+            options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
+            self.env_vars[spark_settings.STORAGE_OPTIONS_ENV] = json.dumps(options)
+        self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
+
+    def _named(self, error: AirflowException, pipeline: Pipeline) -> Exception:
+        """The job's exit code and last error line as one of our exceptions; a killed job stays Airflow's (a fault)."""
+        process = self._hook._submit_sp if self._hook else None  # noqa: SLF001
+        code = process.returncode if process else None
+        kind = _KINDS.get(code)
+        if self._hook is None or kind is None:
+            return error
+        lines = reversed(self._hook._last_submit_log_lines)  # noqa: SLF001
+        line = next((match["line"] for text in lines if (match := _ERROR_LINE.match(text.strip()))), None)
+        where = f"apply of {pipeline.pipeline}"
+        return kind(line, where=where) if line else kind(f"exit code {code}", where=where, remedy="see the log above")
+
+
+# What isn't here was ended from outside (out of memory, a lost machine): Airflow's own error, tried three times.
+_KINDS: dict[int | None, type[TidegateError]] = {
+    spark_settings.EXIT_TERMINAL: JobFailed,
+    spark_settings.EXIT_USAGE: JobFailed,
+    spark_settings.EXIT_TRANSIENT: JobInterrupted,
+}
+
+
+def _spark_of_this_environment() -> dict[str, str]:
+    """PATH and SPARK_HOME that lead to the pyspark installed beside this Python, whatever else the machine has."""
+    scripts = str(Path(sys.executable).parent)
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None and found.submodule_search_locations, "pyspark is pinned in requirements.txt"
+    return {
+        "PATH": os.pathsep.join((scripts, os.environ.get("PATH", os.defpath))),
+        "SPARK_HOME": next(iter(found.submodule_search_locations)),
+    }
+
+
+def _use_local_unless_configured(hook: SparkSubmitHook, log: Any) -> None:
+    """A fresh Airflow's spark_default says yarn; without a Hadoop configuration that can't work, this machine can."""
+    hadoop = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    connection = hook._connection  # noqa: SLF001
+    if connection["master"] == "yarn" and not hadoop:
+        log.info("the Spark connection names no cluster that can be reached; the job runs here, on local[*]")
+        connection |= {"master": os.environ.get("TIDEGATE_SPARK_MASTER", "local[*]"), "queue": None, "deploy_mode": None}
+        hook._is_yarn = hook._is_yarn_cluster_mode = False  # noqa: SLF001

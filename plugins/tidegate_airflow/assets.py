@@ -1,0 +1,35 @@
+"""What a pipeline's DAGs tell each other and the rest of Airflow.
+
+In:  a pipeline.
+Out: its bronze Asset, watched by Delta version, which schedules apply; its silver Asset, which other teams'
+     DAGs may be scheduled by.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import Asset, AssetWatcher
+
+from tidegate.config import Pipeline
+from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
+from tidegate_airflow.pipelines import lake_root
+
+
+def bronze_asset(pipeline: Pipeline) -> Asset:
+    """bronze/segments of the pipeline's lake; an event whenever it has grown."""
+    lake = lake_root(pipeline)
+    trigger = BronzeVersionTrigger(lake, pipeline.lake.conn_id, pipeline.lake.storage_options)
+    return Asset(
+        name=f"{pipeline.pipeline}__bronze",
+        uri=f"tidegate://{pipeline.pipeline}/bronze/segments",
+        extra={"lake": lake},
+        watchers=[AssetWatcher(name=f"{pipeline.pipeline}__bronze_version", trigger=trigger)],
+    )
+
+
+def silver_asset(pipeline: Pipeline) -> Asset:
+    """The pipeline's silver tables; an event at the end of every apply run that succeeded."""
+    return Asset(
+        name=f"{pipeline.pipeline}__silver",
+        uri=f"tidegate://{pipeline.pipeline}/silver",
+        extra={"lake": lake_root(pipeline)},
+    )

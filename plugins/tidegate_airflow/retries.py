@@ -1,0 +1,51 @@
+"""When a failed task tries again.
+
+In:  the exception a task failed with.
+Out: stop for a Terminal error (a retry gives the same answer), try again for a Transient one, with a growing
+     pause up to a minute and practically without end: a source that is down for a weekend heals by itself.
+     Anything else is a fault of ours or of the machine and is tried three times.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+from tidegate.errors import Terminal, Transient
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+# A week of tries a minute apart; Airflow wants a number.
+RETRIES_MAX = 10_000
+_FAULT_TRIES_MAX = 3
+_PAUSE_SECONDS_MAX = 60
+
+
+class TransientOnly(RetryPolicy):
+    """Terminal fails at once, Transient is tried again, faults three times."""
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        """Called by Airflow in the task's process with the exception that ended it."""
+        del max_tries, context
+        pause = timedelta(seconds=min(2 ** min(try_number, 10), _PAUSE_SECONDS_MAX))
+        if isinstance(exception, Terminal):
+            return RetryDecision.fail(reason=str(exception))
+        if isinstance(exception, Transient):
+            return RetryDecision.retry(delay=pause, reason=str(exception))
+        if try_number < _FAULT_TRIES_MAX:
+            return RetryDecision.retry(delay=pause, reason=f"{type(exception).__name__}, try {try_number}")
+        return RetryDecision.fail(reason=f"{type(exception).__name__} on {try_number} tries")
+
+
+# default_args of every DAG. The delay is for what no policy sees: a task whose process was killed.
+TASK_DEFAULTS: dict[str, Any] = {
+    "owner": "tidegate",
+    "retries": RETRIES_MAX,
+    "retry_delay": timedelta(seconds=5),
+    "retry_policy": TransientOnly(),
+}

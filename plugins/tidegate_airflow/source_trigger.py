@@ -1,0 +1,96 @@
+"""Wake a capture run that waits, because its source has written something.
+
+In:  the source's binlog position when capture had read everything, and how long to wait at most.
+Out: one event: advanced, waited (so that heartbeats go on), or lost (the source can't be asked: the capture
+     run that is woken says why, in one place and with its own retries).
+
+One connection is kept and asked about once a second; the question is answered from the server's memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tidegate.errors import TidegateError
+from tidegate_airflow.connections import aconnection_info
+
+if TYPE_CHECKING:
+    from tidegate.wire.connection import ConnectionInfo
+
+ADVANCED = "advanced"
+WAITED = "waited"
+LOST = "lost"
+
+
+class SourceAdvancedTrigger(BaseTrigger):
+    """Fires once: when the source's position isn't `position` any more, or at `until` (Unix time).
+
+    position: `file:offset` as Position prints it.
+    """
+
+    def __init__(self, conn_id: str, position: str, until: float, poll_seconds: float = 1.0) -> None:
+        super().__init__()
+        self.conn_id = conn_id
+        self.position = position
+        self.until = until
+        self.poll_seconds = poll_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Class and arguments, from which the triggerer makes it again."""
+        return (
+            "tidegate_airflow.source_trigger.SourceAdvancedTrigger",
+            {"conn_id": self.conn_id, "position": self.position, "until": self.until, "poll_seconds": self.poll_seconds},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Ask until one of the three happens."""
+        asker: PositionAsker | None = None
+        try:
+            asker = PositionAsker(await aconnection_info(self.conn_id))
+            while await asyncio.to_thread(asker.position) == self.position:
+                if time.time() >= self.until:
+                    yield TriggerEvent({"reason": WAITED})
+                    return
+                await asyncio.sleep(self.poll_seconds)
+        except TidegateError as error:
+            self.log.warning("the source can't be asked: %s", error)
+            yield TriggerEvent({"reason": LOST})
+            return
+        finally:
+            if asker is not None:
+                await asyncio.to_thread(asker.close)
+        yield TriggerEvent({"reason": ADVANCED})
+
+
+class PositionAsker:
+    """The end of a source's binlog, over one connection that is opened when first asked. Used by one thread at a time."""
+
+    def __init__(self, info: ConnectionInfo) -> None:
+        self._info = info
+        self._connection: Any = None
+
+    def position(self) -> str:
+        """`file:offset`, or "" when the server has no binlog. Raises SourceRefused or SourceUnavailable."""
+        import pymysql
+
+        from tidegate.wire.connection import connect, named
+        from tidegate.wire.source import current_position
+
+        if self._connection is None:
+            self._connection = connect(self._info, read_timeout=30)
+        try:
+            with self._connection.cursor() as cursor:
+                return str(current_position(cursor) or "")
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self._info) from error
+
+    def close(self) -> None:
+        """End the connection; asking again would open another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

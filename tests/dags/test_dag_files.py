@@ -1,0 +1,166 @@
+"""What Airflow's DAG processor makes of dags/ and a folder of pipeline files.
+
+In:  two good pipeline files, one broken, one whose lake is another's; dags/ parsed in a process of its own.
+Out: ids, schedules, params and manuals as a user sees them, and how long a parse takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.servers import ROOT
+from tidegate import tables
+from tidegate.config import Apply, Capture
+
+SHOP = """
+pipeline: shop
+lake: {path: lakes/shop}
+sources:
+  main: {conn_id: shop_db, flavour: mariadb}
+tables: {include: ["shop.*"]}
+apply: {mode: micro_batch, parallel_tables: 3}
+"""
+TWO = """
+pipeline: two
+lake: {path: "s3://bucket/two", conn_id: keys}
+sources:
+  a: {conn_id: a_db, flavour: mysql}
+  b: {conn_id: b_db, flavour: mysql}
+tables: {include: ["*.*"]}
+"""
+BROKEN = SHOP.replace("pipeline: shop", "pipeline: broken").replace("parallel_tables: 3", "parallel_tables: none")
+SAME_LAKE = SHOP.replace("pipeline: shop", "pipeline: zz_same_lake")
+
+pytestmark = [
+    pytest.mark.airflow,
+    # Airflow 3.3 uses a name of pathspec's that is going away.
+    pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning"),
+]
+
+# Python's own start-up of a parse on a busy two-core machine; a heavy import costs several times as much.
+PARSE_SECONDS_MAX = 0.5
+
+
+def parse(folder: Path, tmp: Path) -> dict[str, Any]:
+    out = tmp / "parsed.json"
+    subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "dags" / "parse_dags.py"), str(ROOT / "dags"), str(out)],
+        env=os.environ | {"AIRFLOW_HOME": str(tmp / "airflow"), "TIDEGATE_PIPELINES": str(folder)},
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    parsed: dict[str, Any] = json.loads(out.read_text())
+    return parsed
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    tmp = tmp_path_factory.mktemp("dags")
+    folder = tmp / "pipelines"
+    folder.mkdir()
+    for name, text in {"shop": SHOP, "two": TWO, "broken": BROKEN, "zz_same_lake": SAME_LAKE}.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return parse(folder, tmp)
+
+
+def test_each_good_pipeline_file_has_a_capture_and_an_apply_dag(parsed: dict[str, Any]) -> None:
+    assert set(parsed["dags"]) == {"shop__capture", "shop__apply", "two__capture", "two__apply"}
+
+
+def test_a_broken_pipeline_file_is_an_import_error_of_one_line_and_stops_no_other(parsed: dict[str, Any]) -> None:
+    assert set(parsed["errors"]) == {"pipeline_files.py"}
+    lines = parsed["errors"]["pipeline_files.py"].splitlines()
+    line = next(line for line in lines if "broken.yaml" in line)
+    assert "broken.yaml:7: apply.parallel_tables:" in line
+    assert "mend" in line
+    clash = next(line for line in lines if "zz_same_lake.yaml" in line)
+    assert "already the lake of shop.yaml" in clash
+    assert "Traceback" not in "".join(lines[2:]), "the library's own frames bury the line"
+
+
+def test_a_single_broken_file_is_reported_without_a_group(tmp_path: Path) -> None:
+    folder = tmp_path / "pipelines"
+    folder.mkdir()
+    (folder / "shop.yaml").write_text(SHOP)
+    (folder / "broken.yaml").write_text(BROKEN)
+    found = parse(folder, tmp_path)
+    assert set(found["dags"]) == {"shop__capture", "shop__apply"}
+    assert found["errors"]["pipeline_files.py"].rstrip().splitlines()[-1].startswith("tidegate.errors.ConfigError: ")
+    (folder / "broken.yaml").unlink()
+    assert parse(folder, tmp_path)["errors"] == {}
+
+
+def test_capture_runs_continuously_with_one_sensor_per_source(parsed: dict[str, Any]) -> None:
+    for dag_id, sources in (("shop__capture", ["main"]), ("two__capture", ["a", "b"])):
+        dag = parsed["dags"][dag_id]["serialised"]["dag"]
+        tasks = [task["__var"] for task in dag["tasks"]]
+        assert parsed["dags"][dag_id]["summary"] == "@continuous"
+        assert dag["max_active_runs"] == 1
+        assert [task["task_id"] for task in tasks] == sources
+        assert all(task["task_type"] == "CaptureSensor" and task["max_active_tis_per_dag"] == 1 for task in tasks)
+    serialised = (parsed["dags"][f"{name}__capture"]["serialised"]["dag"] for name in ("shop", "two"))
+    pauses = [dag["max_consecutive_failed_dag_runs"] for dag in serialised]
+    assert pauses == [3, 0], "one source: pause what fails for good; several: the healthy ones go on"
+
+
+def test_apply_is_scheduled_by_the_watched_bronze_asset_of_its_own_lake(parsed: dict[str, Any]) -> None:
+    for name, lake in (("shop", str(ROOT / "lakes" / "shop")), ("two", "s3://bucket/two")):
+        dag = parsed["dags"][f"{name}__apply"]["serialised"]["dag"]
+        (asset,) = dag["timetable"]["__var"]["asset_condition"]["objects"]
+        assert asset["name"] == f"{name}__bronze"
+        (watcher,) = asset["watchers"]
+        assert watcher["trigger"]["classpath"] == "tidegate_airflow.bronze_trigger.BronzeVersionTrigger"
+        assert watcher["trigger"]["kwargs"]["lake"] == lake
+        assert dag["max_active_runs"] == 1, "events that arrive during a run wait as one"
+        assert dag["catchup"] is False
+        (task,) = dag["tasks"]
+        assert task["__var"]["outlets"][0]["__var"]["name"] == f"{name}__silver"
+
+
+def test_every_setting_is_a_described_and_bounded_param_with_the_files_value(parsed: dict[str, Any]) -> None:
+    for kind, model in (("capture", Capture), ("apply", Apply)):
+        params = parsed["dags"][f"shop__{kind}"]["params"]
+        assert set(params) == set(model.model_fields)
+        for name, param in params.items():
+            assert param["description"] == model.model_fields[name].description
+            assert param["schema"]["title"]
+            assert param["schema"]["type"]
+            if param["schema"]["type"] in ("integer", "number"):
+                assert "minimum" in param["schema"], f"{name} has no lower bound"
+    apply_params = parsed["dags"]["shop__apply"]["params"]
+    assert apply_params["mode"]["value"] == "micro_batch"
+    assert apply_params["mode"]["schema"]["enum"] == ["batch", "micro_batch"]
+    assert apply_params["parallel_tables"]["value"] == 3
+    assert apply_params["parallel_tables"]["schema"]["maximum"] == 256
+
+
+def test_every_dag_carries_its_manual_and_names_only_tables_that_exist(parsed: dict[str, Any]) -> None:
+    for dag_id, dag in parsed["dags"].items():
+        manual = dag["doc_md"]
+        for part in ("**Tables read:**", "**Tables written:**", "**How it runs:**", "**When it is red:**", "**Params**"):
+            assert part in manual, f"{dag_id} lacks {part}"
+        assert len(manual.splitlines()[0]) > 20, "the first line says what it does"
+        named = {word for word in manual.split("`") if word.startswith(("bronze/", "control/"))}
+        assert named <= {table.path for table in tables.ALL}
+        assert all(f"- `{name}` (" in manual for name in dag["params"])
+
+
+def test_a_parse_takes_milliseconds_and_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
+    assert parsed["heavy"] == []
+    assert all(seconds < PARSE_SECONDS_MAX for seconds in parsed["seconds"].values()), parsed["seconds"]
+
+
+def test_airflows_plugin_scanner_loads_the_plugin_and_stays_out_of_the_package() -> None:
+    from airflow._shared.module_loading.file_discovery import find_path_from_directory
+
+    found = {Path(path).name for path in find_path_from_directory(str(ROOT / "plugins"), ".airflowignore", "glob")}
+    assert "tidegate_plugin.py" in found
+    assert not found & {path.name for path in (ROOT / "plugins" / "tidegate_airflow").glob("*.py")}
