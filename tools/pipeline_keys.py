@@ -36,7 +36,7 @@ def rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, s
 def table() -> str:
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for key, default, meaning in rows(Pipeline):
-        escaped = meaning.replace("|", r"\|")
+        escaped = meaning.replace("|", r"\|").replace("<", "&lt;")
         lines.append(f"| `{key}` | {default} | {escaped} |")
     return "\n".join(lines)
 
