@@ -1,0 +1,254 @@
+"""The actions of ALTER TABLE.
+
+In:  a cursor behind the table's name.
+Out: its actions in the order written; an action without bearing on columns, keys or rows is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.errors import DDLError
+from tidegate.schema.ddl_columns import read_column, read_constraint, read_default, starts_constraint
+from tidegate.schema.ddl_statements import (
+    Action,
+    AddColumn,
+    AddIndex,
+    ChangeColumn,
+    Charset,
+    ConvertCharset,
+    DropColumn,
+    DropIndex,
+    RenameColumn,
+    RenameIndex,
+    RenameTo,
+    RowsChanged,
+    SetDefault,
+    SetNotNull,
+    SetVisibility,
+    TableDefaults,
+    TableName,
+)
+from tidegate.schema.ddl_tokens import Cursor
+from tidegate.schema.ddl_types import charset_name
+
+_PARTITION_WORK: Final = frozenset(
+    {"ANALYZE", "CHECK", "COALESCE", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR", "REMOVE"}
+)
+
+
+def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ignore: bool) -> tuple[Action, ...]:
+    """All actions up to the end. ignore: ALTER IGNORE, under which adding a unique key deletes rows unseen."""
+    actions: list[Action] = []
+    while not cursor.ended:
+        if cursor.take_mark(","):
+            continue
+        before = cursor.at
+        found = _action(cursor, database, touched)
+        actions.extend(found)
+        _skip_rest(cursor, actions)
+        if cursor.at == before:
+            raise cursor.lost("an action of ALTER TABLE")
+    if ignore and any(isinstance(action, AddIndex) for action in actions):
+        actions.append(RowsChanged("ALTER IGNORE TABLE deletes rows with duplicate keys"))
+    return tuple(actions)
+
+
+def _skip_rest(cursor: Cursor, actions: list[Action]) -> None:
+    """Up to the next comma: options that follow an action without one (ALGORITHM, PARTITION BY, charset)."""
+    while not (cursor.ended or cursor.is_mark(",")):
+        word = cursor.now.upper
+        if word in ("CHARSET", "COLLATE") or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
+            actions.append(TableDefaults(_charset(cursor)))
+        else:
+            cursor.skip_one()
+
+
+def _action(cursor: Cursor, database: str, touched: list[TableName]) -> list[Action]:
+    word = cursor.now.upper
+    if cursor.take("ADD"):
+        return _add(cursor)
+    if cursor.take("DROP"):
+        return _drop(cursor)
+    if cursor.take("MODIFY"):
+        cursor.take("COLUMN")
+        if_exists = cursor.take("IF", "EXISTS")
+        name = cursor.name()
+        return [ChangeColumn(name, read_column(cursor, name), if_exists)]
+    if cursor.take("CHANGE"):
+        cursor.take("COLUMN")
+        if_exists = cursor.take("IF", "EXISTS")
+        old = cursor.name()
+        return [ChangeColumn(old, read_column(cursor), if_exists)]
+    if cursor.take("RENAME"):
+        return [_rename(cursor, database, touched)]
+    if cursor.take("ALTER"):
+        return _alter_column(cursor)
+    if cursor.take("CONVERT"):
+        return _convert(cursor, database, touched)
+    if word in ("TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"):
+        return _rows_changed(cursor, database, touched, word)
+    if word in ("CHARSET", "COLLATE", "DEFAULT") or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
+        cursor.take("DEFAULT")
+        return (
+            [TableDefaults(_charset(cursor))] if cursor.now.upper in ("CHARSET", "CHARACTER", "CHAR", "COLLATE") else []
+        )
+    if word in _PARTITION_WORK and cursor.ahead().upper in ("PARTITION", "PARTITIONING"):
+        cursor.next()
+        _skip_all(cursor)
+        return []
+    if word == "PARTITION":
+        _skip_all(cursor)
+        return []
+    if word in ("COMMENT", "CONNECTION"):  # COMMENT 'x' COLLATE y: step over the string, then options go on
+        cursor.next()
+    cursor.skip_one()
+    return []
+
+
+def _skip_all(cursor: Cursor) -> None:
+    while not cursor.ended:
+        cursor.skip_one()
+
+
+def _charset(cursor: Cursor) -> Charset:
+    """[DEFAULT] CHARACTER SET x [COLLATE y], in either order."""
+    charset, collation = "", ""
+    while True:
+        word = cursor.now.upper
+        if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
+            charset = charset_name(cursor)
+        elif word == "COLLATE":
+            cursor.next()
+            cursor.take_mark("=")
+            collation = cursor.next().text
+        elif word == "DEFAULT" and cursor.ahead().upper in ("CHARSET", "CHARACTER", "COLLATE"):
+            cursor.next()
+        else:
+            return Charset(charset, collation)
+
+
+def _add(cursor: Cursor) -> list[Action]:
+    if starts_constraint(cursor):
+        if_not_exists = _if_not_exists_ahead(cursor)
+        return _add_constraint(cursor, if_not_exists)
+    if cursor.now.upper == "PARTITION" and _is_partition(cursor):
+        _skip_all(cursor)
+        return []
+    if cursor.now.upper == "SYSTEM" and cursor.ahead().upper == "VERSIONING":
+        cursor.at += 2
+        return []
+    cursor.take("COLUMN")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    if not cursor.is_mark("("):
+        return [AddColumn(read_column(cursor), if_not_exists)]
+    cursor.next()
+    actions: list[Action] = []
+    while True:
+        if starts_constraint(cursor):
+            actions.extend(_add_constraint(cursor, if_not_exists=False))
+        else:
+            actions.append(AddColumn(read_column(cursor), if_not_exists))
+        if cursor.take_mark(")"):
+            return actions
+        cursor.expect_mark(",")
+
+
+def _add_constraint(cursor: Cursor, if_not_exists: bool) -> list[Action]:
+    found = read_constraint(cursor)
+    if isinstance(found, tuple):
+        return [SetNotNull(found)] if found else []
+    return [AddIndex(found, if_not_exists)]
+
+
+def _if_not_exists_ahead(cursor: Cursor) -> bool:
+    """ADD INDEX IF NOT EXISTS, ADD CONSTRAINT IF NOT EXISTS ...: within the words before the parts."""
+    return any(cursor.ahead(n).upper == "IF" and cursor.ahead(n + 1).upper == "NOT" for n in range(1, 5))
+
+
+def _is_partition(cursor: Cursor) -> bool:
+    """ADD PARTITION (...), IF NOT EXISTS (...), PARTITIONS n; a column of this name must be quoted."""
+    after = cursor.ahead()
+    return after.text == "(" or after.upper in ("IF", "PARTITIONS", "NO_WRITE_TO_BINLOG", "LOCAL")
+
+
+def _drop(cursor: Cursor) -> list[Action]:
+    if cursor.take("PRIMARY", "KEY"):
+        return [DropIndex("PRIMARY")]
+    word, after = cursor.now.upper, cursor.ahead().upper
+    if word in ("INDEX", "KEY", "CONSTRAINT"):
+        cursor.next()
+        if_exists = cursor.take("IF", "EXISTS")
+        return [DropIndex(cursor.name(), if_exists, may_be_constraint=word == "CONSTRAINT")]
+    if word in ("FOREIGN", "CHECK"):
+        cursor.skip_item()
+        return []
+    if word == "PARTITION" and cursor.ahead().text not in ("", ","):
+        _skip_all(cursor)
+        return [RowsChanged("DROP PARTITION deletes rows")]
+    if (word == "SYSTEM" and after == "VERSIONING") or (word == "PERIOD" and after in ("FOR", "IF")):
+        cursor.skip_item()
+        return []
+    cursor.take("COLUMN")
+    if_exists = cursor.take("IF", "EXISTS")
+    return [DropColumn(cursor.name(), if_exists)]
+
+
+def _rename(cursor: Cursor, database: str, touched: list[TableName]) -> Action:
+    if cursor.now.upper == "COLUMN":
+        cursor.next()
+        if_exists = cursor.take("IF", "EXISTS")
+        old = cursor.name()
+        if not cursor.take("TO"):
+            raise cursor.lost("TO")
+        return RenameColumn(old, cursor.name(), if_exists)
+    if cursor.now.upper in ("INDEX", "KEY"):
+        cursor.next()
+        cursor.take("IF", "EXISTS")
+        old = cursor.name()
+        if not cursor.take("TO"):
+            raise cursor.lost("TO")
+        return RenameIndex(old, cursor.name())
+    if not (cursor.take_any("TO", "AS") or cursor.take_mark("=")):
+        pass  # RENAME new_name
+    to = cursor.table(database)
+    touched.append(to)
+    return RenameTo(to)
+
+
+def _alter_column(cursor: Cursor) -> list[Action]:
+    if cursor.now.upper in ("INDEX", "KEY", "CHECK", "CONSTRAINT") and cursor.ahead().upper not in ("SET", "DROP"):
+        cursor.skip_item()
+        return []
+    cursor.take("COLUMN")
+    cursor.take("IF", "EXISTS")
+    name = cursor.name()
+    if cursor.take("SET", "DEFAULT"):
+        return [SetDefault(name, read_default(cursor))]
+    if cursor.take("DROP", "DEFAULT"):
+        return [SetDefault(name, None)]
+    if cursor.take("SET"):
+        return [SetVisibility(name, invisible=cursor.next().upper == "INVISIBLE")]
+    raise cursor.lost("SET or DROP")
+
+
+def _convert(cursor: Cursor, database: str, touched: list[TableName]) -> list[Action]:
+    if cursor.take("TO"):
+        return [ConvertCharset(_charset(cursor))]
+    # MariaDB: CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p
+    while not (cursor.ended or cursor.take("TABLE")):
+        cursor.skip_one()
+    touched.append(cursor.table(database))
+    raise DDLError("CONVERT PARTITION or TABLE moves rows between tables", remedy="snapshot both tables")
+
+
+def _rows_changed(cursor: Cursor, database: str, touched: list[TableName], word: str) -> list[Action]:
+    """TRUNCATE / EXCHANGE PARTITION, DISCARD / IMPORT [PARTITION] TABLESPACE: rows change without row events."""
+    while not (cursor.ended or cursor.take("TABLE")):
+        cursor.skip_one()
+    if word == "EXCHANGE":
+        other = cursor.table(database)
+        touched.append(other)
+        _skip_all(cursor)
+        return [RowsChanged("EXCHANGE PARTITION swaps rows with another table", other)]
+    return [RowsChanged(f"{word} changes rows without row events")]

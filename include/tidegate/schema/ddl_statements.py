@@ -1,0 +1,300 @@
+"""What a DDL statement says, as data: the reader writes it, the replay follows it.
+
+In:  the reader (ddl_reader.py).
+Out: frozen values. Names are as written; nothing here depends on what tables exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.schema.columns import Generated, IndexKind
+
+TableName = tuple[str, str]  # (database, table)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSpec:
+    """A data type as written: synonyms resolved to base names, nothing filled in.
+
+    numbers: what stands in parentheses. members: of enum and set. charset and collation: "" when not written.
+    bin: the attribute BINARY. fixed: the type brings its own charset (NCHAR, MariaDB's JSON).
+    """
+
+    base: str
+    numbers: tuple[int, ...] = ()
+    members: tuple[str, ...] = ()
+    unsigned: bool = False
+    zerofill: bool = False
+    charset: str = ""
+    collation: str = ""
+    bin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A default: a literal's text, or an expression's; text None is DEFAULT NULL."""
+
+    text: str | None
+    is_expression: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where ADD, MODIFY or CHANGE puts a column: after "" means first."""
+
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column as CREATE, ADD, MODIFY or CHANGE writes it. nullable None: nothing was written."""
+
+    name: str
+    type: TypeSpec
+    nullable: bool | None = None
+    default: Default | None = None
+    generated: Generated = Generated.NO
+    generation_expression: str = ""
+    auto_increment: bool = False
+    invisible: bool = False
+    comment: str = ""
+    index: IndexKind | None = None
+    place: Place | None = None
+    on_update: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """An index or a key's constraint. columns: "" stands for an expression. name "": the server makes one."""
+
+    kind: IndexKind
+    name: str
+    columns: tuple[str, ...]
+    whole: bool = True
+    made_for_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Charset:
+    """A written character set and collation; "" where not written, or where DEFAULT was."""
+
+    charset: str = ""
+    collation: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.charset or self.collation)
+
+
+# --- actions of ALTER TABLE -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    definition: ColumnDefinition
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """CHANGE and MODIFY (old equals definition.name)."""
+
+    old: str
+    definition: ColumnDefinition
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    old: str
+    new: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """ALTER COLUMN c SET DEFAULT / DROP DEFAULT (default None)."""
+
+    name: str
+    default: Default | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetVisibility:
+    """ALTER COLUMN c SET VISIBLE / INVISIBLE."""
+
+    name: str
+    invisible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddIndex:
+    definition: IndexDefinition
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """name "PRIMARY" is the primary key. may_be_constraint: DROP CONSTRAINT, which names an index, a check or a key."""
+
+    name: str
+    if_exists: bool = False
+    may_be_constraint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex:
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTo:
+    to: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertCharset:
+    """CONVERT TO CHARACTER SET: every text column, and the table's default. charset "": the database's default."""
+
+    charset: Charset
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefaults:
+    """DEFAULT CHARACTER SET of the table: for columns to come."""
+
+    charset: Charset
+
+
+@dataclass(frozen=True, slots=True)
+class SetNotNull:
+    """What ADD PERIOD does to its two columns."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """An action that changes rows which no row event tells of (DROP PARTITION, IMPORT TABLESPACE ...).
+
+    other: a second table whose rows change too.
+    """
+
+    reason: str
+    other: TableName | None = None
+
+
+Action = (
+    AddColumn
+    | DropColumn
+    | ChangeColumn
+    | RenameColumn
+    | SetDefault
+    | SetVisibility
+    | AddIndex
+    | DropIndex
+    | RenameIndex
+    | RenameTo
+    | ConvertCharset
+    | TableDefaults
+    | SetNotNull
+    | RowsChanged
+)
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """select: the table also takes rows and columns of a query, which the text alone doesn't tell.
+
+    period: columns of its PERIODs, which are NOT NULL whatever is written.
+    """
+
+    table: TableName
+    columns: tuple[ColumnDefinition, ...]
+    indexes: tuple[IndexDefinition, ...]
+    charset: Charset
+    if_not_exists: bool = False
+    or_replace: bool = False
+    temporary: bool = False
+    select: bool = False
+    period: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateLike:
+    table: TableName
+    like: TableName
+    if_not_exists: bool = False
+    or_replace: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    table: TableName
+    actions: tuple[Action, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTables:
+    tables: tuple[TableName, ...]
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTables:
+    """Pairs in the order in which they take effect."""
+
+    pairs: tuple[tuple[TableName, TableName], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DefineDatabase:
+    """CREATE or ALTER DATABASE."""
+
+    database: str
+    charset: Charset
+    create: bool
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A statement that changes no table's columns and no rows; kind is its name, e.g. "CREATE VIEW"."""
+
+    kind: str
+
+
+Statement = (
+    CreateTable
+    | CreateLike
+    | AlterTable
+    | DropTables
+    | RenameTables
+    | Truncate
+    | DefineDatabase
+    | DropDatabase
+    | Ignored
+)

@@ -1,0 +1,288 @@
+"""DDL text as tokens, and a cursor over them.
+
+In:  the text of a statement, the sql_mode it ran under, the server that ran it.
+Out: tokens without white space and comments; versioned comments (`/*!50100 ... */`, `/*M! ... */`) are opened when
+     that server opened them and skipped when it did not.
+
+Lexical rules: MySQL Reference Manual, "Language Structure"; MariaDB Knowledge Base, "Comment Syntax". Nothing is
+interpreted here, and nothing is dropped: a character that starts no token is a token of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from tidegate.errors import DDLError
+
+# Bits of sql_mode (sql/sql_class.h, the same in MySQL and MariaDB as far as both have them).
+REAL_AS_FLOAT: Final = 1
+ANSI_QUOTES: Final = 4
+ORACLE: Final = 512
+NO_BACKSLASH_ESCAPES: Final = 1 << 20
+STRICT: Final = (1 << 21) | (1 << 22)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a statement's meaning depends on: who ran it. number: 90704 for 9.7.4, 110405 for 11.4.5."""
+
+    mariadb: bool
+    number: int
+
+    @classmethod
+    def of(cls, version: str) -> Server:
+        """From the text of @@version or of FORMAT_DESCRIPTION, e.g. "11.4.5-MariaDB-log", "9.7.4"."""
+        mariadb = "mariadb" in version.lower()
+        text = version.removeprefix("5.5.5-") if mariadb else version  # a prefix that old MariaDB put before its own
+        found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+        if found is None:
+            return cls(mariadb, 110400 if mariadb else 90000)
+        return cls(mariadb, int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3] or 0))
+
+
+class Kind:
+    """Kinds of tokens."""
+
+    WORD: Final = "word"  # text as written
+    QUOTED: Final = "quoted"  # a quoted identifier; text without its quotes
+    STRING: Final = "string"  # text without quotes and escapes
+    NUMBER: Final = "number"
+    MARK: Final = "mark"  # one character
+    END: Final = "end"
+
+
+class Token(NamedTuple):
+    """A token; start and end say where it stands in the statement.
+
+    upper: text in capitals for a WORD, "" for the others, so that a quoted `select` is never taken for a keyword.
+    """
+
+    kind: str
+    text: str
+    upper: str
+    start: int
+    end: int
+
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+|\#[^\n]*|--(?=\s|$)[^\n]*)
+    | (?P<open>/\*(?:M?!|T!(?:\[[^\]]*\])?)\d{0,6})
+    | (?P<comment>/\*.*?\*/)
+    | (?P<close>\*/)
+    | (?P<backtick>`(?:[^`]|``)*`)
+    | (?P<string>'(?:[^'\\]|\\.|'')*')
+    | (?P<double>"(?:[^"\\]|\\.|"")*")
+    | (?P<number>(?:\d+\.\d*|(?<![\w$`"])\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$]))
+    | (?P<word>[\w$]+)
+    | (?P<mark>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+# Under NO_BACKSLASH_ESCAPES a backslash is a character like any other.
+_PLAIN_STRING: Final = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"", re.DOTALL)
+_ESCAPE: Final = re.compile(r"(?s)\\(.)")
+_ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+
+
+def tokens(sql: str, sql_mode: int, server: Server) -> list[Token]:
+    """All tokens of one statement, a final `;` left out. Raises DDLError when a quote or comment is never closed."""
+    ansi, plain = bool(sql_mode & (ANSI_QUOTES | ORACLE)), bool(sql_mode & NO_BACKSLASH_ESCAPES)
+    found: list[Token] = []
+    at, depth, size = 0, 0, len(sql)
+    while at < size:
+        match = _TOKEN.match(sql, at)
+        if match is None:  # `.` with DOTALL takes any character
+            raise DDLError(f"can't read the statement at character {at}", remedy="report the statement")
+        kind, text, start, at = match.lastgroup, match[0], at, match.end()
+        if kind in ("space", "comment"):
+            continue
+        if kind == "word":
+            found.append(Token(Kind.WORD, text, text.upper(), start, at))
+        elif kind == "mark" or (kind == "close" and not depth):
+            if kind == "close":
+                at = start + 1
+            if text in "'\"`" or sql.startswith("/*", start):
+                raise DDLError(f"a quote or comment that starts at character {start} never ends", remedy="report it")
+            found.append(Token(Kind.MARK, sql[start:at], "", start, at))
+        elif kind == "backtick":
+            found.append(Token(Kind.QUOTED, text[1:-1].replace("``", "`"), "", start, at))
+        elif kind in ("string", "double"):
+            if plain and (match := _PLAIN_STRING.match(sql, start)):
+                text, at = match[0], match.end()
+            quoted = kind == "double" and ansi
+            content = text[1:-1].replace(text[0] * 2, text[0]) if quoted else _unescape(text, plain)
+            found.append(Token(Kind.QUOTED if quoted else Kind.STRING, content, "", start, at))
+        elif kind == "number":
+            found.append(Token(Kind.NUMBER, text, "", start, at))
+        elif kind == "open":
+            if _opens(text, server):
+                depth += 1
+            else:
+                at = _past_comment(sql, at)
+        else:
+            depth -= 1
+    while found and found[-1].text == ";" and found[-1].kind == Kind.MARK:
+        found.pop()
+    return found
+
+
+def _unescape(text: str, plain: bool) -> str:
+    body = text[1:-1]
+    if not plain and "\\" in body:
+        # One pass over both kinds of escape: '\\''' must not be read twice.
+        both = re.compile(r"(?s)\\(.)|" + text[0] * 2)
+        return both.sub(lambda m: text[0] if m[1] is None else _ESCAPES.get(m[1], m[1]), body)
+    return body.replace(text[0] * 2, text[0])
+
+
+def _opens(head: str, server: Server) -> bool:
+    """Whether the server executes the inside of a versioned comment that starts with head."""
+    if head.startswith("/*T!") or (head.startswith("/*M!") and not server.mariadb):
+        return False
+    digits = head[head.index("!") + 1 :]
+    if len(digits) < 5:  # fewer digits are part of the statement, not of the head; nobody writes that
+        return True
+    version = int(digits)
+    if server.mariadb and not head.startswith("/*M!") and 50700 <= version <= 99999:
+        return False  # MariaDB leaves MySQL 5.7's and 8's own comments closed
+    return version <= server.number
+
+
+def _past_comment(sql: str, at: int) -> int:
+    """The end of a versioned comment that stays closed; one comment may lie inside it."""
+    depth = 1
+    while depth:
+        match = re.compile(r"/\*|\*/").search(sql, at)
+        if match is None:
+            raise DDLError("a versioned comment never ends", remedy="report the statement")
+        depth += 1 if match[0] == "/*" else -1
+        at = match.end()
+    return at
+
+
+_END: Final = Token(Kind.END, "", "", 0, 0)
+
+
+class Cursor:
+    """A place among tokens. Methods named take_* move on only when they find what they look for."""
+
+    __slots__ = ("at", "server", "sql", "sql_mode", "tokens")
+
+    def __init__(self, sql: str, sql_mode: int, server: Server) -> None:
+        self.sql = sql
+        self.sql_mode = sql_mode
+        self.server = server
+        self.tokens = [*tokens(sql, sql_mode, server), _END]
+        self.at = 0
+
+    @property
+    def now(self) -> Token:
+        return self.tokens[self.at]
+
+    def ahead(self, count: int = 1) -> Token:
+        at = self.at + count
+        return self.tokens[at] if at < len(self.tokens) else _END
+
+    @property
+    def ended(self) -> bool:
+        return self.tokens[self.at].kind == Kind.END
+
+    def next(self) -> Token:
+        """The token here, and step over it; the end is never stepped over."""
+        token = self.tokens[self.at]
+        if token.kind != Kind.END:
+            self.at += 1
+        return token
+
+    def take(self, *words: str) -> bool:
+        """Step over these keywords when all of them follow."""
+        for offset, word in enumerate(words):
+            if self.ahead(offset).upper != word:
+                return False
+        self.at += len(words)
+        return True
+
+    def take_any(self, *words: str) -> str:
+        """Step over one keyword of several; "" when none is here."""
+        upper = self.tokens[self.at].upper
+        if upper and upper in words:
+            self.at += 1
+            return upper
+        return ""
+
+    def is_mark(self, mark: str) -> bool:
+        token = self.tokens[self.at]
+        return token.text == mark and token.kind == Kind.MARK
+
+    def take_mark(self, mark: str) -> bool:
+        if self.is_mark(mark):
+            self.at += 1
+            return True
+        return False
+
+    def expect_mark(self, mark: str) -> None:
+        if not self.take_mark(mark):
+            raise self.lost(f"`{mark}`")
+
+    def name(self) -> str:
+        """An identifier. A double-quoted string stands for one too where the grammar takes nothing else."""
+        token = self.tokens[self.at]
+        if token.kind in (Kind.WORD, Kind.QUOTED) or (token.kind == Kind.STRING and self.sql[token.start] == '"'):
+            self.at += 1
+            return token.text
+        if token.kind == Kind.NUMBER and token.text.isdigit():  # `1` is no name alone, but `t.1` may be written so
+            self.at += 1
+            return token.text
+        raise self.lost("a name")
+
+    def table(self, database: str) -> tuple[str, str]:
+        """`table`, `database.table` or `.table` -> (database, table)."""
+        self.take_mark(".")
+        first = self.name()
+        if self.take_mark("."):
+            return first, self.name()
+        if not database:
+            raise self.lost("a database: the session had none, and the name", name=first)
+        return database, first
+
+    def skip_group(self) -> tuple[int, int]:
+        """Step over `( ... )`. Returns where its inside starts and ends in the text."""
+        start = self.now.end
+        self.expect_mark("(")
+        depth = 1
+        while True:
+            token = self.next()
+            if token.kind == Kind.END:
+                raise self.lost("`)`")
+            if token.kind == Kind.MARK:
+                if token.text == "(":
+                    depth += 1
+                elif token.text == ")":
+                    depth -= 1
+                    if not depth:
+                        return start, token.start
+
+    def skip_one(self) -> None:
+        """Step over one token, or over a whole group when one starts here."""
+        if self.is_mark("("):
+            self.skip_group()
+        elif not self.ended:
+            self.at += 1
+
+    def skip_item(self) -> None:
+        """Step to the comma or closing parenthesis that ends this item of a list, or to the end."""
+        while not (self.ended or self.is_mark(",") or self.is_mark(")")):
+            self.skip_one()
+
+    def lost(self, wanted: str, *, name: str = "") -> DDLError:
+        """The error for something else standing where `wanted` must."""
+        token = self.now
+        here = (
+            f"`{name}`"
+            if name
+            else (repr(self.sql[token.start : token.start + 30]) if token.kind != Kind.END else "the end")
+        )
+        return DDLError(f"expected {wanted}, found {here}", remedy="report the statement")

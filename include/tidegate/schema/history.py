@@ -1,0 +1,295 @@
+"""Schema history of one source: every version of every table, and the replay of DDL onto it.
+
+In:  rows of control/schema_history (a baseline and what was replayed before), then DDL statements in commit_ts order.
+Out: new TableVersions to append; the version of a table at a commit_ts.
+
+Why replaying again is safe: a statement at or below the baseline, or at or below the last version of a table it
+touches, changes nothing; and ids of new columns follow from the rows alone. Why nothing is guessed: a statement that
+can't be read, or that doesn't fit what is known of its tables, holds those tables (`held`) from there on; versions
+before it stay true, and others go on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from tidegate.errors import DDLError
+from tidegate.schema.charsets import server_default
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.ddl_reader import DdlReadError, read, touched_tables
+from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.schema.ddl_statements import (
+    AlterTable,
+    CreateLike,
+    CreateTable,
+    DefineDatabase,
+    DropDatabase,
+    DropTables,
+    Ignored,
+    RenameTables,
+    RenameTo,
+    RowsChanged,
+    Statement,
+    TableName,
+    Truncate,
+)
+from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.table_shape import Context, Shape, alter, copy, create, resolve_charset
+from tidegate.schema.work import Work
+
+BASELINE: Final = "baseline"
+DEFAULTS: Final = "defaults"
+
+
+class SchemaHistory:
+    """Versions of the tables of one source, in memory.
+
+    held: tables that a statement holds, with the error that says why; it is not stored, since the statement is read
+    again with the next window of that table.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        rows: Iterable[Mapping[str, Any]] = (),
+        keeps: Callable[[str, str], bool] = lambda _database, _table: True,
+    ) -> None:
+        """Take in rows of control/schema_history, in any order; other sources' are left out.
+
+        keeps: Tables.keeps of the pipeline: a table that it doesn't want and whose columns are unknown is nobody's error.
+        """
+        self.source = source
+        self.held: dict[TableName, DdlReadError] = {}
+        self._keeps = keeps
+        self._versions: dict[TableName, list[TableVersion]] = {}
+        self._next_id = 1
+        self._floor = 0
+        found = [TableVersion.from_row(dict(row)) for row in rows if row["source"] == source]
+        self.add(sorted(found, key=lambda version: (version.commit_ts, version.version)))
+
+    def add(self, versions: Iterable[TableVersion]) -> None:
+        """Take in versions that are already numbered, such as a baseline, in commit_ts order."""
+        for version in versions:
+            self._versions.setdefault((version.database, version.table), []).append(version)
+            self._next_id = max([self._next_id, *(column.id + 1 for column in version.columns)])
+            if version.kind == BASELINE:
+                self._floor = max(self._floor, version.commit_ts)
+
+    def versions(self, database: str, table: str) -> tuple[TableVersion, ...]:
+        """All versions of a table, oldest first."""
+        return tuple(self._versions.get((database, table), ()))
+
+    def version_at(self, database: str, table: str, commit_ts: int) -> TableVersion | None:
+        """The version that holds for rows with this commit_ts; it may be one with status dropped.
+
+        None when the table wasn't known then.
+        """
+        versions = self._versions.get((database, table), [])
+        at = bisect_right(versions, commit_ts, key=lambda version: version.commit_ts)
+        return versions[at - 1] if at else None
+
+    def tables(self) -> tuple[TableName, ...]:
+        """(database, table) of every table that ever was."""
+        return tuple(name for name in self._versions if name[1])
+
+    def replay(self, statement: DdlStatement) -> list[TableVersion]:
+        """Follow one statement. Returns the versions it made, at most one per table; [] when it changes nothing that
+        a version says, or was replayed before.
+
+        Raises DdlReadError (a DDLError) whose `tables` are held from here on; () means that no table can be named, and
+        the source has to stop.
+        """
+        if statement.commit_ts <= self._floor:
+            return []
+        server = Server.of(statement.server_version)
+        try:
+            parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+        except DdlReadError as error:
+            names = [_split(name) for name in error.tables]
+            if names and not any(self._keeps(*name) for name in names):
+                return []
+            raise self._hold(names, error.what, statement, error.remedy) from error
+        touched = touched_tables(parsed)
+        if isinstance(parsed, Ignored) or any(self._seen(name, statement.commit_ts) for name in touched):
+            return []
+        before = next((self.held[name] for name in touched if name in self.held), None)
+        if before is not None and not _starts_anew(parsed):
+            raise self._hold(touched, f"an earlier statement wasn't followed: {before}", statement, "mend that first")
+        work = Work(self._last)
+        try:
+            self._follow(parsed, work, self._context(statement, server, parsed))
+        except DDLError as error:
+            if touched and not any(self._keeps(*name) for name in touched):
+                return []
+            raise self._hold(touched, error.what, statement, error.remedy) from error
+        return self._record(work, statement, touched)
+
+    def _seen(self, name: TableName, commit_ts: int) -> bool:
+        last = self._last(name)
+        return last is not None and last.commit_ts >= commit_ts
+
+    def _last(self, name: TableName) -> TableVersion | None:
+        versions = self._versions.get(name)
+        return versions[-1] if versions else None
+
+    def _hold(self, names: Iterable[TableName], what: str, statement: DdlStatement, remedy: str) -> DdlReadError:
+        names = tuple(dict.fromkeys(names))
+        where = f"{self.source} at {statement.where}"
+        error = DdlReadError(what, where=where, remedy=remedy, tables=tuple(f"{d}.{t}" for d, t in names))
+        for name in names:
+            self.held.setdefault(name, error)
+        return error
+
+    def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
+        touched = touched_tables(parsed)
+        database = touched[0][0] if touched else statement.database
+        return Context(server, statement.sql_mode, self._defaults(database, server), self._new_id)
+
+    def _defaults(self, database: str, server: Server) -> tuple[str, str]:
+        """(charset, collation) that a table of this database has by default."""
+        for name in ((database, ""), ("", "")):
+            last = self._last(name)
+            if last is not None and last.status is VersionStatus.ACTIVE:
+                return last.charset, last.collation
+        return server_default(server)
+
+    def _new_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _follow(self, statement: Statement, work: Work, context: Context) -> None:
+        match statement:
+            case CreateTable():
+                self._create(statement, work, context)
+            case CreateLike():
+                self._like(statement, work, context)
+            case AlterTable():
+                self._alter(statement, work, context)
+            case DropTables(tables, temporary=False):
+                for table in tables:
+                    work.drop(table, "drop")
+            case RenameTables(pairs):
+                for old, new in pairs:
+                    self._rename(old, new, work)
+            case Truncate(table):
+                if self._known(table, work):
+                    work.put(table, work.shape(table), "truncate", VersionStatus.ACTIVE)
+            case DefineDatabase():
+                self._database(statement, work, context)
+            case DropDatabase(database):
+                for name in [name for name in self._versions if name[0] == database]:
+                    work.drop(name, "drop" if name[1] else DEFAULTS)
+
+    def _known(self, table: TableName, work: Work) -> bool:
+        """Whether a table's columns are known. Raises DDLError when they are not but should be."""
+        if work.lives(table):
+            return True
+        if self._keeps(*table):
+            raise DDLError(
+                f"`{table[0]}.{table[1]}` is not known: its CREATE TABLE came before the first event",
+                remedy="snapshot the table",
+            )
+        return False
+
+    def _create(self, statement: CreateTable, work: Work, context: Context) -> None:
+        if statement.temporary or (statement.if_not_exists and work.lives(statement.table)):
+            return
+        if statement.select:
+            raise DDLError(
+                "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
+                remedy="set binlog_format=ROW for every session, then snapshot the table",
+            )
+        work.put(statement.table, create(statement, context), "create", VersionStatus.ACTIVE)
+
+    def _like(self, statement: CreateLike, work: Work, context: Context) -> None:
+        if statement.temporary or (statement.if_not_exists and work.lives(statement.table)):
+            return
+        if not work.lives(statement.like):
+            raise DDLError(f"`{statement.like[0]}.{statement.like[1]}` is not known", remedy="snapshot the table")
+        work.put(statement.table, copy(work.shape(statement.like), context.new_id), "create", VersionStatus.ACTIVE)
+
+    def _alter(self, statement: AlterTable, work: Work, context: Context) -> None:
+        table = statement.table
+        renamed = next((action.to for action in statement.actions if isinstance(action, RenameTo)), None)
+        changed = [action for action in statement.actions if isinstance(action, RowsChanged)]
+        if not statement.actions or (statement.if_exists and not work.lives(table)):
+            return
+        if not self._known(table, work):
+            if renamed is not None:
+                self._known(renamed, work)
+            return
+        work.put(table, alter(work.shape(table), statement.actions, context), "alter", work.status(table))
+        for action in changed:
+            work.put(table, work.shape(table), "alter", VersionStatus.NEEDS_SNAPSHOT)
+            if action.other is not None and self._known(action.other, work):
+                work.put(action.other, work.shape(action.other), "alter", VersionStatus.NEEDS_SNAPSHOT)
+        if renamed is not None:
+            self._rename(table, renamed, work)
+
+    def _rename(self, old: TableName, new: TableName, work: Work) -> None:
+        if not work.lives(old):
+            for name in (old, new):
+                if self._keeps(*name):
+                    raise DDLError(f"`{old[0]}.{old[1]}` is renamed but not known", remedy="snapshot the table")
+            return
+        shape, status = work.shape(old), work.status(old)
+        work.drop(old, "rename")
+        work.put(new, shape, "rename", status)
+
+    def _database(self, statement: DefineDatabase, work: Work, context: Context) -> None:
+        name = (statement.database, "")
+        if statement.create:
+            if statement.if_not_exists and work.lives(name):
+                return
+            last = self._last(("", ""))
+            base = (last.charset, last.collation) if last else server_default(context.server)
+        else:
+            base = self._defaults(statement.database, context.server)
+        if statement.or_replace:
+            for table in [table for table in self._versions if table[0] == statement.database and table[1]]:
+                work.drop(table, "drop")
+        shape = Shape((), (), *resolve_charset(statement.charset, base, context.server))
+        work.put(name, shape, DEFAULTS, VersionStatus.ACTIVE)
+
+    def _record(self, work: Work, statement: DdlStatement, touched: Iterable[TableName]) -> list[TableVersion]:
+        made: list[TableVersion] = []
+        for name in touched:
+            self.held.pop(name, None)
+        for (database, table), after in work.changed():
+            last = self._last((database, table))
+            version = TableVersion(
+                source=self.source,
+                database=database,
+                table=table,
+                version=last.version + 1 if last else 1,
+                commit_ts=statement.commit_ts,
+                file=statement.file,
+                pos=statement.pos,
+                kind=after.kind,
+                ddl=statement.sql,
+                columns=after.shape.columns,
+                key=after.shape.key,
+                charset=after.shape.charset,
+                status=after.status,
+                collation=after.shape.collation,
+                indexes=after.shape.indexes,
+            )
+            made.append(version)
+        self.add(made)
+        return made
+
+
+def _starts_anew(statement: Statement) -> bool:
+    """Whether a statement makes its tables known whatever they were before: what held them has no bearing any more."""
+    match statement:
+        case CreateTable(if_not_exists=False) | CreateLike(if_not_exists=False) | DropTables():
+            return True
+        case _:
+            return False
+
+
+def _split(name: str) -> TableName:
+    database, _, table = name.partition(".")
+    return database, table

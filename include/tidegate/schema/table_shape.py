@@ -1,0 +1,356 @@
+"""A table's columns and indexes, and what CREATE and ALTER make of them.
+
+In:  a shape, what a statement says (ddl_statements.py), and the Context it ran in.
+Out: a new shape; the given one is left as it was. Column ids: a changed or renamed column keeps its id, a new one
+     takes a fresh one.
+
+Order of effect in ALTER TABLE (sql/sql_table.cc, mysql_prepare_alter_table): DROP, CHANGE and RENAME COLUMN name
+columns of the old table, all at once; then ADD, and CHANGE with a place, take effect one by one, and AFTER names a
+column of the new table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tidegate.errors import DDLError
+from tidegate.schema.charsets import collation_pair, default_collation, shown_charset
+from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion
+from tidegate.schema.ddl_statements import (
+    Action,
+    AddColumn,
+    AddIndex,
+    ChangeColumn,
+    Charset,
+    ColumnDefinition,
+    ConvertCharset,
+    CreateTable,
+    Default,
+    DropColumn,
+    DropIndex,
+    IndexDefinition,
+    RenameColumn,
+    RenameIndex,
+    SetDefault,
+    SetNotNull,
+    SetVisibility,
+    TableDefaults,
+)
+from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.ddl_types import converted_text, shown_type
+
+_TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a statement's effect depends on besides its text. defaults: (charset, collation) of the database."""
+
+    server: Server
+    sql_mode: int
+    defaults: tuple[str, str]
+    new_id: Callable[[], int]
+
+    @property
+    def implicit_timestamps(self) -> bool:
+        """Whether a TIMESTAMP without NULL is NOT NULL: by default it was, in servers before these."""
+        return self.server.number < (101000 if self.server.mariadb else 80002)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Columns in table order, indexes in the order in which they were made, default charset and collation."""
+
+    columns: tuple[Column, ...]
+    indexes: tuple[Index, ...]
+    charset: str
+    collation: str
+
+    @classmethod
+    def of(cls, version: TableVersion) -> Shape:
+        return cls(version.columns, version.indexes, version.charset, version.collation)
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Ids of the key's columns, as TableVersion.key says."""
+        return key_of(self.columns, self.indexes)
+
+
+def key_of(columns: Iterable[Column], indexes: Iterable[Index]) -> tuple[int, ...]:
+    """The primary key, else the shortest unique key of whole, stored, NOT NULL columns (then by name), else ()."""
+    usable = {c.id for c in columns if not c.nullable and c.generated is not Generated.VIRTUAL}
+    found: list[tuple[int, str, tuple[int, ...]]] = []
+    for index in indexes:
+        if index.whole and usable.issuperset(index.parts):
+            if index.kind is IndexKind.PRIMARY:
+                return index.parts
+            if index.kind is IndexKind.UNIQUE:
+                found.append((len(index.parts), index.name.lower(), index.parts))
+    return min(found)[2] if found else ()
+
+
+def resolve_charset(written: Charset, base: tuple[str, str], server: Server) -> tuple[str, str]:
+    """(charset, collation) of a table or database from what is written; base where nothing is."""
+    if written.collation and written.collation.upper() != "DEFAULT":
+        return collation_pair(
+            written.collation, shown_charset(written.charset, server) if written.charset else base[0], server
+        )
+    if written.charset:
+        charset = shown_charset(written.charset, server)
+        return charset, default_collation(charset, server)
+    return base
+
+
+def create(statement: CreateTable, context: Context) -> Shape:
+    """The shape of a new table."""
+    defaults = resolve_charset(statement.charset, context.defaults, context.server)
+    columns = [_column(definition, context.new_id(), defaults, context) for definition in statement.columns]
+    inline = [_inline_index(definition) for definition in statement.columns if definition.index]
+    indexes = _with_indexes((), [*inline, *statement.indexes], columns)
+    return _settled(columns, indexes, defaults, statement.period)
+
+
+def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
+    """The shape after all actions of one ALTER TABLE. Raises DDLError when they don't fit the table."""
+    actions = _without_needless(shape, actions)
+    defaults, convert = _table_defaults(shape, actions, context)
+    columns = _kept_columns(shape, actions, defaults, convert, context)
+    _place_columns(shape, columns, actions, defaults, context)
+    kept = {column.id for column in columns}
+    indexes = _kept_indexes(shape, actions, kept)
+    added: list[IndexDefinition] = []
+    for action in actions:
+        if isinstance(action, AddColumn | ChangeColumn) and action.definition.index:
+            added.append(_inline_index(action.definition))
+        elif isinstance(action, AddIndex) and not (action.if_not_exists and _find(indexes, action.definition.name)):
+            added.append(action.definition)
+    not_null = [name for action in actions if isinstance(action, SetNotNull) for name in action.names]
+    return _settled(columns, _with_indexes(indexes, added, columns), defaults, not_null)
+
+
+def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
+    """CREATE TABLE LIKE: the same columns with ids of their own."""
+    ids = {column.id: new_id() for column in shape.columns}
+    return Shape(
+        tuple(replace(column, id=ids[column.id]) for column in shape.columns),
+        tuple(replace(index, parts=tuple(ids.get(part, 0) for part in index.parts)) for index in shape.indexes),
+        shape.charset,
+        shape.collation,
+    )
+
+
+def _settled(
+    columns: list[Column], indexes: tuple[Index, ...], defaults: tuple[str, str], not_null: Iterable[str]
+) -> Shape:
+    """Columns of the primary key, and those named in not_null, are NOT NULL whatever was written."""
+    forced = {part for index in indexes if index.kind is IndexKind.PRIMARY for part in index.parts}
+    forced |= {column.id for name in not_null if (column := _find(columns, name))}
+    settled = tuple(replace(c, nullable=False) if c.id in forced and c.nullable else c for c in columns)
+    return Shape(settled, indexes, *defaults)
+
+
+def _column(definition: ColumnDefinition, column_id: int, defaults: tuple[str, str], context: Context) -> Column:
+    kind, charset, collation = shown_type(definition.type, defaults, context.server, context.sql_mode)
+    nullable = definition.nullable
+    if nullable is None:
+        implicit = context.implicit_timestamps and definition.type.base == "timestamp" and not definition.generated
+        nullable = not (implicit or definition.auto_increment)
+    default = definition.default or Default(None)
+    return Column(
+        id=column_id,
+        name=definition.name,
+        type=kind,
+        nullable=nullable,
+        charset=charset,
+        collation=collation,
+        default=default.text,
+        default_is_expression=default.is_expression,
+        generated=definition.generated,
+        generation_expression=definition.generation_expression,
+        auto_increment=definition.auto_increment,
+        invisible=definition.invisible,
+        comment=definition.comment,
+    )
+
+
+def _inline_index(definition: ColumnDefinition) -> IndexDefinition:
+    kind = definition.index or IndexKind.PLAIN
+    return IndexDefinition(kind, "PRIMARY" if kind is IndexKind.PRIMARY else "", (definition.name,))
+
+
+_Named = TypeVar("_Named", Column, Index)
+
+
+def _find(items: Iterable[_Named], name: str) -> _Named | None:
+    """By name as the server compares names of columns and indexes: without regard to case."""
+    low = name.lower()
+    return next((item for item in items if item.name.lower() == low), None)
+
+
+def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
+    """IF EXISTS and IF NOT EXISTS as MariaDB means them: against the table as it was."""
+    kept: list[Action] = []
+    for action in actions:
+        match action:
+            case AddColumn(definition, if_not_exists=True):
+                earlier = (a.definition.name.lower() for a in kept if isinstance(a, AddColumn))
+                if _find(shape.columns, definition.name) or definition.name.lower() in earlier:
+                    continue
+            case ChangeColumn(old, if_exists=True) | RenameColumn(old, if_exists=True):
+                if not _find(shape.columns, old):
+                    continue
+            case DropColumn(name, if_exists=True):
+                if not _find(shape.columns, name):
+                    continue
+            case DropIndex(name, if_exists, may_be_constraint):
+                if (if_exists or may_be_constraint) and not _find(shape.indexes, name):
+                    continue
+        kept.append(action)
+    return kept
+
+
+def _table_defaults(
+    shape: Shape, actions: list[Action], context: Context
+) -> tuple[tuple[str, str], tuple[str, str] | None]:
+    """(the table's defaults after the statement, what CONVERT TO makes of its columns or None)."""
+    defaults, convert = (shape.charset, shape.collation), None
+    for action in actions:
+        if isinstance(action, ConvertCharset):
+            base = context.defaults if not action.charset.charset else defaults
+            convert = defaults = resolve_charset(action.charset, base, context.server)
+        elif isinstance(action, TableDefaults) and action.charset:
+            defaults = resolve_charset(action.charset, defaults, context.server)
+    return defaults, convert
+
+
+def _kept_columns(
+    shape: Shape,
+    actions: list[Action],
+    defaults: tuple[str, str],
+    convert: tuple[str, str] | None,
+    context: Context,
+) -> list[Column]:
+    """The old columns that stay, each where it was; those that CHANGE moves are left to _place_columns."""
+    by_old: dict[int, Action] = {}
+    details: list[Action] = []
+    for action in actions:
+        match action:
+            case DropColumn(name) | ChangeColumn(name) | RenameColumn(name):
+                by_old[_existing(shape, name).id] = action
+            case SetDefault(name) | SetVisibility(name):
+                details.append(action)
+    columns: list[Column] = []
+    for column in shape.columns:
+        match by_old.get(column.id):
+            case DropColumn():
+                pass
+            case ChangeColumn(_, definition):
+                if definition.place is None:
+                    columns.append(_column(definition, column.id, defaults, context))
+            case RenameColumn(_, new):
+                columns.append(_converted(replace(column, name=new), convert))
+            case _:
+                columns.append(_detailed(_converted(column, convert), details))
+    return columns
+
+
+def _existing(shape: Shape, name: str) -> Column:
+    column = _find(shape.columns, name)
+    if column is None:
+        raise DDLError(f"the table has no column {name!r}", remedy="snapshot the table")
+    return column
+
+
+def _detailed(column: Column, details: list[Action]) -> Column:
+    for action in details:
+        match action:
+            case SetDefault(name, default) if name.lower() == column.name.lower():
+                default = default or Default(None)
+                column = replace(column, default=default.text, default_is_expression=default.is_expression)
+            case SetVisibility(name, invisible) if name.lower() == column.name.lower():
+                column = replace(column, invisible=invisible)
+    return column
+
+
+def _converted(column: Column, convert: tuple[str, str] | None) -> Column:
+    if convert is None or not column.charset or column.charset == "binary":
+        return column
+    charset, collation = convert
+    if charset == "binary":
+        raise DDLError("CONVERT TO CHARACTER SET binary makes binary columns of text", remedy="snapshot the table")
+    kind = column.type
+    if kind in _TEXT_SIZES:
+        kind = converted_text(kind, column.charset, charset)
+    return replace(column, type=kind, charset=charset, collation=collation)
+
+
+def _place_columns(
+    shape: Shape, columns: list[Column], actions: list[Action], defaults: tuple[str, str], context: Context
+) -> None:
+    """New columns, and changed ones with a place, one after the other."""
+    for action in actions:
+        if isinstance(action, AddColumn):
+            column = _column(action.definition, context.new_id(), defaults, context)
+        elif isinstance(action, ChangeColumn) and action.definition.place is not None:
+            column = _column(action.definition, _existing(shape, action.old).id, defaults, context)
+        else:
+            continue
+        place = action.definition.place
+        if place is None:
+            columns.append(column)
+        elif not place.after:
+            columns.insert(0, column)
+        else:
+            before = _find(columns, place.after)
+            if before is None:
+                raise DDLError(f"the table has no column {place.after!r}", remedy="snapshot the table")
+            columns.insert(columns.index(before) + 1, column)
+    if len({column.name.lower() for column in columns}) != len(columns):
+        raise DDLError("the statement gives two columns one name", remedy="snapshot the table")
+
+
+def _kept_indexes(shape: Shape, actions: list[Action], kept: set[int]) -> tuple[Index, ...]:
+    """Old indexes without what is dropped; an index goes with the last of its columns."""
+    dropped: set[str] = set()
+    renamed: dict[str, str] = {}
+    for action in actions:
+        if isinstance(action, DropIndex):
+            if _find(shape.indexes, action.name) is None:
+                raise DDLError(f"the table has no index {action.name!r}", remedy="snapshot the table")
+            dropped.add(action.name.lower())
+        elif isinstance(action, RenameIndex):
+            renamed[action.old.lower()] = action.new
+    indexes: list[Index] = []
+    for index in shape.indexes:
+        parts = tuple(part for part in index.parts if part == 0 or part in kept)
+        if index.name.lower() not in dropped and parts:
+            indexes.append(replace(index, name=renamed.get(index.name.lower(), index.name), parts=parts))
+    return tuple(indexes)
+
+
+def _with_indexes(
+    indexes: tuple[Index, ...], added: Iterable[IndexDefinition], columns: list[Column]
+) -> tuple[Index, ...]:
+    """All indexes, the added ones named and resolved to column ids."""
+    found = list(indexes)
+    by_name = {column.name.lower(): column.id for column in columns}
+    # What a foreign key needs comes last: an index that covers its columns makes its own superfluous.
+    for definition in sorted(added, key=lambda d: d.made_for_key):
+        parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
+        if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in found):
+            continue
+        found = [i for i in found if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
+        name = definition.name or _free_name(definition.columns[0] or "functional_index", found)
+        whole = definition.whole and 0 not in parts
+        found.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
+    return tuple(found)
+
+
+def _free_name(column: str, indexes: list[Index]) -> str:
+    """The name that the server gives: the first column's, then with _2, _3 ... (make_unique_key_name)."""
+    taken = {index.name.lower() for index in indexes}
+    if column.lower() not in taken and column.upper() != "PRIMARY":
+        return column
+    return next(name for n in range(2, 10_000) if (name := f"{column}_{n}").lower() not in taken)
