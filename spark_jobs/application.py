@@ -23,16 +23,21 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import applied_ts
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.columns import TableVersion
+from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
 
 ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
 # table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
 NEEDS_SNAPSHOT = "NeedsSnapshot"
+# ... and of one whose DDL could not be followed: later statements of it must not be replayed onto a wrong shape.
+DDL_NOT_READ = DdlNotRead.__name__
 
 
 def needs_snapshot_reason(version: TableVersion) -> str:
     """One line for table_states: what, where, what to do."""
     place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
+    if version.kind == "rename":
+        return f"{place}: renamed from another table ({version.ddl[:120]}); its rows need a snapshot"
     if version.kind == "baseline":
         return f"{place}: held rows before capture started; take a snapshot of it, or truncate it at the source"
     changed = f"{version.kind} changed rows that the binlog does not show ({version.ddl[:120]})"
@@ -111,6 +116,7 @@ class Application:
     _applied: dict[str, int] = field(default_factory=dict)
     _states_version: int = -1
     _history_version: int = -1
+    _checked: tuple[int, int] = (-1, -1)
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""
@@ -119,11 +125,18 @@ class Application:
         self.cut_ts = max(mine, default=0)
         self.refresh()
 
+    def reload(self) -> None:
+        """Forget everything in memory and read it again."""
+        self._applied.clear()
+        self._states_version = self._history_version = -1
+        self.load()
+
     def refresh(self) -> None:
         """Take in what capture (a baseline) or a person (a release) has written since the last window."""
         version = control.version(self.lake, tables.TABLE_STATES)
         if version != self._states_version:
             self._states_version = version
+            self._history_version = -1  # a release lets a statement be read again: on the history before it
             rows = control.read(self.lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
             self.states = {
                 row["table"]: TableState(row["state"], row["reason"], row["error"], row["commit_ts"]) for row in rows
@@ -132,11 +145,23 @@ class Application:
         if version != self._history_version:
             self._history_version = version
             rows = control.read(self.lake, tables.SCHEMA_HISTORY).to_pylist()
-            versions = [TableVersion.from_row(row) for row in rows]
-            self.histories = {
-                source: SchemaHistory.from_versions(source, config.flavour, [v for v in versions if v.source == source])
-                for source, config in self.pipeline.sources.items()
-            }
+            keeps = self.pipeline.tables.keeps
+            self.histories = {source: SchemaHistory(source, rows, keeps) for source in self.pipeline.sources}
+            for history in self.histories.values():
+                self._hold_in(history)
+
+    def _hold_in(self, history: SchemaHistory) -> None:
+        """Tell a fresh history which tables wait because a statement could not be followed."""
+        for database, table in history.tables():
+            state = self.states.get(".".join(self.logical(database, table)[:2]))
+            if state is not None and state.state == HELD and state.error == DDL_NOT_READ:
+                history.held[(database, table)] = DdlNotRead(state.reason, tables=(f"{database}.{table}",))
+
+    def unchecked(self) -> bool:
+        """Whether schema_history or table_states changed since this was last asked."""
+        now = (self._history_version, self._states_version)
+        changed, self._checked = now != self._checked, now
+        return changed
 
     def history_written(self) -> None:
         """Our own append to schema_history is in memory already."""

@@ -56,6 +56,7 @@ def apply_window(app: Application, window: Window) -> Window:
                 step(app, window)
         except (Transient, TableWriteError) as error:
             print(f"window {window.cut_ts}: try {attempt} of {_ATTEMPTS_MAX}: {error}", file=sys.stderr, flush=True)
+            app.reload()  # what this try put into memory but not into the lake must not be believed
             held = window.held
             window = Window(window.low_ts, window.cut_ts, window.refs)
             if attempt == _ATTEMPTS_MAX - 1 and isinstance(error, TableWriteError):

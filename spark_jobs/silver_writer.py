@@ -103,11 +103,11 @@ class SilverWriter:
         if not self.entry.routed:
             return self.entry.physical
         return self.entry.physical | {
-            (version.source, version.database, version.table)
+            (history.source, database, table)
             for history in self.app.histories.values()
-            for version in history.in_force(1 << 62)
-            if self.app.pipeline.tables.keeps(version.database, version.table)
-            and self.app.logical(version.database, version.table)[:2] == (self.entry.database, self.entry.table)
+            for database, table in history.tables()
+            if self.app.pipeline.tables.keeps(database, table)
+            and self.app.logical(database, table)[:2] == (self.entry.database, self.entry.table)
         }
 
     # --- rows ---------------------------------------------------------------------------------------

@@ -64,14 +64,15 @@ def _add(app: Application, window: Window, physical: tuple[str, str, str]) -> No
 
 def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     """A table that held rows when capture started is named and held, never half filled in silence."""
+    every_table = app.unchecked()
     for history in app.histories.values():
-        for version in history.in_force(window.cut_ts):
-            if version.status != VersionStatus.NEEDS_SNAPSHOT:
+        for database, table in history.tables():
+            if not app.pipeline.tables.keeps(database, table):
                 continue
-            if not app.pipeline.tables.keeps(version.database, version.table):
-                continue
-            database, table, _ = app.logical(version.database, version.table)
-            name = f"{database}.{table}"
+            name = ".".join(app.logical(database, table)[:2])
             state = app.states.get(name)
-            if state is None or state.state != HELD:
+            if not (every_table or name in window.tables) or (state is not None and state.state == HELD):
+                continue
+            version = history.version_at(database, table, window.cut_ts)
+            if version is not None and version.status == VersionStatus.NEEDS_SNAPSHOT:
                 window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))

@@ -11,6 +11,7 @@ can be tried again at any point.
 from __future__ import annotations
 
 from spark_jobs.application import (
+    DDL_NOT_READ,
     HELD,
     NEEDS_SNAPSHOT,
     RELEASED,
@@ -22,10 +23,10 @@ from spark_jobs.application import (
 )
 from tidegate import tables
 from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.errors import DDLError, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.tables import SegmentFlag
 
@@ -38,7 +39,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
             continue
         for statement in ddl_statements(app.index.read(ref)):
             if window.low_ts < statement.commit_ts <= window.cut_ts:
-                new += _replay(app, ref.source, statement)
+                new += _replay(app, window, ref.source, statement)
     if new:
         failpoint("apply_before_schema_history")
         control.append(app.lake, tables.SCHEMA_HISTORY, [version.to_row() for version in new])
@@ -48,23 +49,21 @@ def replay_schema_history(app: Application, window: Window) -> None:
         _take_in(app, window, version)
 
 
-def _replay(app: Application, source: str, statement: DdlStatement) -> list[TableVersion]:
-    history = app.histories[source]
+def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
     try:
-        return history.replay(statement)
-    except DDLError as error:
+        return app.histories[source].replay(statement)
+    except DdlNotRead as error:
         if not error.tables:
             # Nobody can say which tables it touches: going on would be a guess about all of them.
-            raise Terminal(
-                f"a DDL can't be understood and names no table that could be held instead: {error.what}",
-                where=f"{source} at {statement.file}:{statement.pos}",
-                remedy="exclude its database, or report the statement",
-            ) from error
-        return [
-            history.mark_unknown(database, table, statement, error.what)
-            for database, table in error.tables
-            if history.version_at(database, table, statement.commit_ts) is not None
-        ]
+            raise
+        for text in error.tables:
+            database, _, table = text.partition(".")
+            if app.pipeline.tables.keeps(database, table):
+                name = ".".join(app.logical(database, table)[:2])
+                state = app.states.get(name)
+                if state is None or state.state != HELD:
+                    window.hold(name, DDL_NOT_READ, str(error), app.applied(name))
+        return []
 
 
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:
@@ -75,7 +74,8 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     name = f"{database}.{table}"
     state = app.states.get(name)
     held = state is not None and state.state == HELD
-    if version.status == VersionStatus.NEEDS_SNAPSHOT:
+    moved_here = version.kind == "rename" and version.status != VersionStatus.DROPPED
+    if version.status == VersionStatus.NEEDS_SNAPSHOT or moved_here:
         if not held:
             window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))
         return
