@@ -1,0 +1,67 @@
+"""Where capture of a source stands: all that the next segment must continue.
+
+In:  the newest segments of bronze or of the value log.
+Out: a Checkpoint, to ask the server for what comes next and to judge whether it fits.
+
+When the newest segment ends inside a transaction, reading starts again at a segment before which none was
+open, on the same server and in the same file, and what bronze has already is walked again and thrown away.
+Hence `replay_from` and `replay_commit_ts`; for a segment that ends between transactions they are its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from tidegate.binlog.segment import Segment
+from tidegate.position import Position
+from tidegate.tables import SegmentFlag
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The end of what is captured. A source that was never captured stands at seq 0, file "" or where to begin."""
+
+    seq: int
+    server_id: int
+    server_uuid: str
+    file: str
+    offset: int
+    gtid_executed: str
+    resolved_ts: int
+    replay_from: int
+    replay_commit_ts: int
+
+    @property
+    def open(self) -> bool:
+        """Whether a transaction is half captured."""
+        return self.replay_from != self.offset
+
+    @property
+    def position(self) -> Position:
+        return Position.of(self.file, self.offset)
+
+    @classmethod
+    def start(cls, *, file: str = "", offset: int = 4, gtid_executed: str = "") -> Self:
+        """Before the first segment."""
+        return cls(0, 0, "", file, offset, gtid_executed, 0, offset, 0)
+
+    def after(self, segment: Segment) -> Checkpoint:
+        """The checkpoint behind a segment that continues this one."""
+        replay_from, replay_commit_ts = segment.end_pos, segment.resolved_ts
+        if segment.flags & SegmentFlag.OPEN_AT_END:
+            if segment.flags & SegmentFlag.OPEN_AT_START:
+                replay_from, replay_commit_ts = self.replay_from, self.replay_commit_ts
+            else:
+                replay_from, replay_commit_ts = segment.start_pos, segment.prev_commit_ts
+        return Checkpoint(
+            seq=segment.seq,
+            server_id=segment.server_id,
+            server_uuid=segment.server_uuid,
+            file=segment.file,
+            offset=segment.end_pos,
+            gtid_executed=segment.gtid_executed,
+            resolved_ts=segment.resolved_ts,
+            replay_from=replay_from,
+            replay_commit_ts=replay_commit_ts,
+        )

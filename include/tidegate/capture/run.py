@@ -1,0 +1,349 @@
+"""One capture run of one source: socket -> segments -> value log -> bronze, for a while.
+
+In:  a pipeline, the name of a source in it, its connection; bronze and the value log as the last run left them.
+Out: bronze/segments, continued; a CaptureResult.
+
+Order of things, and why it loses nothing: a segment is written to the value log and synced before the lander
+may see it; bronze is appended exactly once per seq; on start the value log's segments that bronze lacks land
+first, and the server is asked for what follows the last of them. Nothing at all is written before the lake,
+the connection, the server's settings and our grants are found good.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import pymysql
+
+from tidegate.binlog.segment import Segment
+from tidegate.capture.beginning import check_server, dump_request, first_checkpoint, first_position
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.lander import Lander
+from tidegate.capture.segment import Cutter, CutterSettings
+from tidegate.capture.value_log import ValueLog
+from tidegate.commit_ts import physical_ms
+from tidegate.config import Pipeline
+from tidegate.errors import ConfigError, Fenced, SourceUnavailable
+from tidegate.failpoint import failpoint
+from tidegate.lake.bronze import Bronze, check_writable
+from tidegate.position import Position
+from tidegate.schema.ddl_reader import tables_named
+from tidegate.tables import SegmentKind
+from tidegate.wire.connection import ConnectionInfo, connect, named
+from tidegate.wire.dump_stream import DumpStream
+from tidegate.wire.source import SourceFacts, preflight, read_clock_ms, read_facts
+
+log = logging.getLogger(__name__)
+
+Reason = Literal["time", "idle", "stopped"]
+_POLL_SECONDS = 0.25
+_PROGRESS_SECONDS = 1.0
+_BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What a run did. reason: its time was up, the source was quiet, or it was told to stop."""
+
+    reason: Reason
+    segments: int
+    bytes: int
+    last_seq: int
+    resolved_ts: int
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress:
+    """What on_progress gets about once a second. lag_seconds: the source's clock minus resolved_ts."""
+
+    segments: int
+    bytes: int
+    bytes_per_second: float
+    last_seq: int
+    landed_seq: int
+    queued_bytes: int
+    lag_seconds: float
+    position: Position
+
+
+@dataclass(slots=True)
+class CaptureRun:
+    """A run. on_first_start(facts, position) is called once per source, before its first segment: it records the
+    schema as it is at position or later. state_dir holds the value log unless the pipeline file names a folder.
+    """
+
+    pipeline: Pipeline
+    source_name: str
+    connection: ConnectionInfo
+    state_dir: Path
+    storage_options: dict[str, str] = field(default_factory=dict, repr=False)
+    on_first_start: Callable[[SourceFacts, Position], None] | None = None
+
+    def run(
+        self,
+        run_for_seconds: float,
+        idle_seconds: float | None = None,
+        stop: threading.Event | None = None,
+        on_progress: Callable[[CaptureProgress], None] | None = None,
+    ) -> CaptureResult:
+        """Capture until the time is up, nothing new came for idle_seconds, or stop is set.
+
+        Raises Terminal errors at once; a lost connection is made anew while time is left, except the first.
+        """
+        if self.source_name not in self.pipeline.sources:
+            raise ConfigError(
+                f"source {self.source_name!r} isn't in pipeline {self.pipeline.pipeline}",
+                where=f"sources: {', '.join(self.pipeline.sources)}",
+                remedy="name one of these",
+            )
+        check_writable(self.pipeline.lake.path, self.storage_options)
+        loop = _Loop(self, time.monotonic() + run_for_seconds, idle_seconds, stop or threading.Event(), on_progress)
+        with _Side.open(self) as side:
+            loop.recover(side.facts)
+            try:
+                return loop.land_and_read(side)
+            finally:
+                loop.value_log.close()
+
+
+class _Side:
+    """The second connection: facts and the source's clock."""
+
+    def __init__(self, run: CaptureRun, connection: pymysql.connections.Connection[Any]) -> None:
+        self._run = run
+        self._connection = connection
+        source = run.pipeline.sources[run.source_name]
+        self.facts = read_facts(connection, run.connection)
+        preflight(self.facts, source.flavour, source.dump)
+        self.clock_ahead_ms = self.clock_ms() - int(time.time() * 1000)
+
+    @classmethod
+    def open(cls, run: CaptureRun) -> Self:
+        connection = connect(run.connection, read_timeout=30, write_timeout=30)
+        try:
+            return cls(run, connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  no farewell to a dead server
+
+    def clock_ms(self) -> int:
+        """The source's own clock. Raises SourceUnavailable."""
+        try:
+            with self._connection.cursor() as cursor:
+                return read_clock_ms(cursor)
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self._run.connection) from error
+
+
+class _Loop:
+    """What lives as long as a run, over several connections."""
+
+    value_log: ValueLog
+
+    def __init__(
+        self,
+        run: CaptureRun,
+        deadline: float,
+        idle_seconds: float | None,
+        stop: threading.Event,
+        on_progress: Callable[[CaptureProgress], None] | None,
+    ) -> None:
+        self.run = run
+        self.settings = run.pipeline.capture
+        self.source = run.pipeline.sources[run.source_name]
+        self.deadline = deadline
+        self.idle_seconds = idle_seconds
+        self.stop = stop
+        self.on_progress = on_progress
+        self.checkpoint = Checkpoint.start()
+        self.pending: list[Segment] = []
+        self.segments = 0
+        self.bytes = 0
+        self.news_at = time.monotonic()
+        self.land_at: float | None = None
+        self.told_at = self.started_at = time.monotonic()
+        self.told_bytes = 0
+
+    def recover(self, facts: SourceFacts) -> None:
+        """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
+        name, run = self.run.source_name, self.run
+        self.bronze = Bronze(run.pipeline.lake.path, name, run.storage_options)
+        newest = self.bronze.last_segments()
+        checkpoint = first_checkpoint(facts, self.source) if not newest else Checkpoint.start()
+        for segment in newest:
+            checkpoint = checkpoint.after(segment)
+        folder = self.settings.value_log_path or run.state_dir / "value_log" / run.pipeline.pipeline / name
+        self.value_log = ValueLog(Path(folder))
+        try:
+            for segment in self.value_log.read(checkpoint.seq):
+                if segment.seq != checkpoint.seq + 1 or segment.source != name:
+                    raise Fenced(
+                        f"the value log goes on at seq {segment.seq}, bronze ends at {checkpoint.seq}",
+                        where=str(folder),
+                        remedy="it belongs to another lake: move it away",
+                    )
+                checkpoint = checkpoint.after(segment)
+                self.pending.append(segment)
+            check_server(facts, self.source, checkpoint)
+            if checkpoint.seq == 0 and run.on_first_start is not None:
+                run.on_first_start(facts, first_position(facts, self.source))
+        except BaseException:
+            self.value_log.close()
+            raise
+        self.checkpoint = checkpoint
+
+    def land_and_read(self, side: _Side) -> CaptureResult:
+        """Land what the value log had, then read until something ends the run."""
+        with Lander(self.bronze, land_bytes=self.settings.land_bytes, queue_bytes=self.settings.queue_bytes) as lander:
+            self.lander = lander
+            if self.pending:
+                lander.put(self.pending)
+                self.pending = []
+                lander.flush()
+            reason = self._read_over_connections(side)
+            lander.drain()
+        self.value_log.gc(lander.committed_seq)
+        point = self.checkpoint
+        return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.position)
+
+    def _read_over_connections(self, side: _Side) -> Reason:
+        failures = 0
+        while True:
+            heard = self.bytes
+            try:
+                return self._read(side)
+            except SourceUnavailable as error:
+                failures = 1 if self.bytes > heard else failures + 1
+                wait = _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1]
+                if time.monotonic() + wait >= self.deadline:
+                    raise
+                log.warning("connection lost, trying again in %s s: %s", wait, error)
+                if self.stop.wait(wait):
+                    return "stopped"
+            side = self._renew(side)
+
+    def _renew(self, side: _Side) -> _Side:
+        """A new side connection, when the server answers; the old one stays otherwise, and fails again."""
+        try:
+            fresh = _Side.open(self.run)
+        except SourceUnavailable:
+            return side
+        side.__exit__()
+        check_server(fresh.facts, self.source, self.checkpoint)
+        return fresh
+
+    def _read(self, side: _Side) -> Reason:
+        facts, run = side.facts, self.run
+        side.clock_ms()  # before the stream: a dead side connection must not look like a new stream
+        version = facts.version
+
+        def ddl_tables(sql: str, database: str, sql_mode: int) -> list[str]:
+            return tables_named(sql, database, sql_mode=sql_mode, server_version=version)
+
+        cutting = CutterSettings(
+            run.source_name, facts.flavour, self.source.dump, self.settings.segment_bytes, ddl_tables
+        )
+        cutter = Cutter(cutting, self.checkpoint, facts.server_id, facts.server_uuid)
+        stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, self.checkpoint))
+        try:
+            return self._until_done(stream, cutter, side)
+        finally:
+            stream.close()
+
+    def _until_done(self, stream: DumpStream, cutter: Cutter, side: _Side) -> Reason:
+        clock_ms: int | None = None
+        while True:
+            now = time.monotonic()
+            reason = self._over(now)
+            if reason is not None:
+                last = cutter.cut_soon()
+                self._keep([last] if last else [], cutter)
+                return reason
+            wait = _POLL_SECONDS if self.land_at is None else min(max(self.land_at - now, 0.0), _POLL_SECONDS)
+            quiet = not stream.receive(cutter.state, max(wait, 0.001)) and not cutter.waiting_bytes
+            if quiet:  # the later it is read, the more it proves
+                clock_ms = side.clock_ms()
+            self._keep(list(cutter.advance(stream)), cutter)
+            if self.land_at is not None and time.monotonic() >= self.land_at:
+                last = cutter.cut_soon()
+                self._keep([last] if last else [], cutter)
+                if not cutter.waiting_bytes:
+                    self.lander.flush()
+                    self.land_at = None
+            if cutter.heartbeat_at is not None:
+                cutter.heartbeat_at = None
+                self._heartbeat(cutter, clock_ms)
+                clock_ms = None
+            self._tell(cutter, side)
+
+    def _over(self, now: float) -> Reason | None:
+        if self.stop.is_set():
+            return "stopped"
+        if now >= self.deadline:
+            return "time"
+        if self.idle_seconds is not None and now - self.news_at >= self.idle_seconds:
+            return "idle"
+        return None
+
+    def _heartbeat(self, cutter: Cutter, clock_ms: int | None) -> None:
+        """The server was idle after clock_ms was read: nothing at or before it can still come."""
+        segment = cutter.heartbeat(clock_ms) if clock_ms is not None else None
+        if segment is not None:
+            self._keep([segment], cutter)
+            self.lander.flush()
+            self.land_at = None
+            failpoint("capture_after_heartbeat")
+
+    def _keep(self, segments: list[Segment], cutter: Cutter) -> None:
+        """Make segments durable, then hand them to the lander."""
+        if cutter.waiting_bytes or segments:
+            now = time.monotonic()
+            if cutter.waiting_bytes or segments[-1].kind is not SegmentKind.HEARTBEAT:
+                self.news_at = now
+            if self.land_at is None:
+                self.land_at = now + self.settings.land_seconds
+        if not segments:
+            return
+        failpoint("capture_before_value_log")
+        for segment in segments:
+            self.value_log.append(segment)
+        self.value_log.sync()
+        failpoint("capture_after_value_log_sync")
+        self.checkpoint = cutter.checkpoint
+        self.segments += len(segments)
+        self.bytes += sum(len(segment.payload) for segment in segments)
+        self.lander.put(segments)
+        self.value_log.gc(self.lander.committed_seq)
+
+    def _tell(self, cutter: Cutter, side: _Side) -> None:
+        now = time.monotonic()
+        if self.on_progress is None or now - self.told_at < _PROGRESS_SECONDS:
+            return
+        source_ms = time.time() * 1000 + side.clock_ahead_ms
+        resolved = cutter.resolved_ts
+        self.on_progress(
+            CaptureProgress(
+                segments=self.segments,
+                bytes=self.bytes,
+                bytes_per_second=(self.bytes - self.told_bytes) / (now - self.told_at),
+                last_seq=self.checkpoint.seq,
+                landed_seq=self.lander.committed_seq,
+                queued_bytes=self.lander.queued_bytes,
+                lag_seconds=max(0.0, (source_ms - physical_ms(resolved)) / 1000) if resolved else 0.0,
+                position=self.checkpoint.position,
+            )
+        )
+        self.told_at, self.told_bytes = now, self.bytes

@@ -1,0 +1,355 @@
+"""Cut a stream of events into segments.
+
+In:  a DumpStream, and the Checkpoint that the first segment must continue.
+Out: Segments with every column of bronze/segments filled, ready for the value log.
+
+What must hold: a segment's payload is one slice of one binlog file; the next begins where it ended, or at
+the beginning of the next file, or (dump by GTID, between transactions) where the server's GTIDs say.
+A cut falls on a transaction's end, except in a transaction that is larger than a segment; then `context`
+carries what decoding needs. Artificial events and heartbeats enter no payload and move no position.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+
+from tidegate.binlog import transaction_scan as scan
+from tidegate.binlog.events import EventFlag, EventHeader, EventType, read_header, type_name
+from tidegate.binlog.segment import Segment
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.crc32c import crc32c
+from tidegate.capture.gtid_tracker import GtidTracker
+from tidegate.capture.notable import EVERY_TABLE, DdlTables, query_names, rotate_target, tagged_gtid
+from tidegate.commit_ts import compose
+from tidegate.config import DumpMode, Flavour
+from tidegate.errors import StreamCorrupt
+from tidegate.limits import SEGMENT_BYTES_MAX
+from tidegate.tables import SegmentFlag, SegmentKind
+from tidegate.wire.dump_stream import DumpStream
+from tidegate.wire.packet_walk import PAYLOAD_SLACK_BYTES, Stop, Workspace, take_event, walk
+
+_HEADERS: Final = {
+    EventType.FORMAT_DESCRIPTION,
+    EventType.PREVIOUS_GTIDS,
+    EventType.MARIADB_GTID_LIST,
+    EventType.MARIADB_BINLOG_CHECKPOINT,
+}
+_BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
+_HEARTBEATS: Final = {EventType.HEARTBEAT, EventType.HEARTBEAT_V2}
+_NEVER_CUT: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class CutterSettings:
+    """What doesn't change while a stream is cut. ddl_tables(sql, database, sql_mode) names a statement's tables, or raises."""
+
+    source: str
+    flavour: Flavour
+    dump: DumpMode
+    segment_bytes: int
+    ddl_tables: DdlTables
+
+
+class Cutter:
+    """The state between the socket and the next segment; one per connection."""
+
+    def __init__(self, settings: CutterSettings, checkpoint: Checkpoint, server_id: int, server_uuid: str) -> None:
+        self.settings = settings
+        self.checkpoint = checkpoint
+        self.heartbeat_at: int | None = None  # position of a heartbeat not yet looked at
+        self._server = (server_id, server_uuid)
+        self._same_server = checkpoint.seq > 0 and (checkpoint.server_id, checkpoint.server_uuid) == self._server
+        self._file = checkpoint.file
+        self._format_description = b""
+        self._gtids = GtidTracker(settings.flavour, checkpoint.gtid_executed, strict=settings.dump is DumpMode.GTID)
+        self._space = Workspace(checkpoint.replay_commit_ts)
+        self._state = self._space.walk[0]
+        self._state["position"] = checkpoint.replay_from
+        self._state["stop_at"] = checkpoint.offset if checkpoint.open else 0
+        self._ddl_tables: set[str] = set()
+        self._flags = SegmentFlag(0)
+        self._carried: tuple[list[bytes], list[bytes]] = ([], [])  # FRAME events and TABLE_MAPs of earlier segments
+        self._begin()
+
+    @property
+    def state(self) -> Any:
+        """The walk's record, which the stream's receive works on."""
+        return self._state
+
+    @property
+    def where(self) -> str:
+        return f"{self.settings.source} at {self._file}:{int(self._state['position'])}"
+
+    @property
+    def open(self) -> bool:
+        """Whether the stream is inside a transaction."""
+        return bool(self._space.transaction[scan.PHASE] != scan.IDLE)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes taken and not yet cut."""
+        return int(self._state["length"])
+
+    @property
+    def resolved_ts(self) -> int:
+        transaction = self._space.transaction
+        return int(transaction[scan.BEFORE] if self.open else transaction[scan.PREVIOUS])
+
+    def advance(self, stream: DumpStream) -> Iterator[Segment]:
+        """Walk what the stream has received; yields segments as they are cut.
+
+        Raises StreamCorrupt, or the server's refusal.
+        """
+        state = self._state
+        while True:
+            stop = walk(stream.received, self._space.arrays)
+            if stop == Stop.MORE:
+                return
+            if stop == Stop.SERVER:
+                raise stream.refusal(state)
+            if stop == Stop.BIG:
+                yield from self._take_big(stream.read_big_event(state))
+                continue
+            skip, segments = self._decide(Stop(stop), stream.received, int(state["event_at"]))
+            if skip:
+                state["read"] += 5 + state["event_length"]
+            yield from segments
+
+    def cut_soon(self) -> Segment | None:
+        """Cut now when no transaction is open; else as soon as it ends (None meanwhile)."""
+        if self.open or self._state["stop_at"]:
+            self._state["soft"] = 0 if not self._state["stop_at"] else _NEVER_CUT
+            return None
+        return self._cut() if self._state["length"] else None
+
+    def heartbeat(self, clock_ms: int) -> Segment | None:
+        """A row that moves resolved_ts to the source's clock; None when that's no progress or a payload waits."""
+        resolved = compose(clock_ms)
+        if self.open or self._state["length"] or self._state["stop_at"] or resolved <= self.resolved_ts:
+            return None
+        before = self.resolved_ts
+        self._space.transaction[scan.PREVIOUS] = resolved
+        return self._emit(SegmentKind.HEARTBEAT, int(self._state["position"]), before)
+
+    # --- stops --------------------------------------------------------------------------------------
+
+    def _take_big(self, event: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[Segment]:
+        self._state["event_length"] = event.size
+        while True:
+            stop = Stop(take_event(event, 0, self._space.arrays))
+            if stop is Stop.MORE:
+                return
+            skip, segments = self._decide(stop, event, 0)
+            yield from segments
+            if skip or stop is Stop.CUT:
+                return
+
+    def _decide(self, stop: Stop, data: np.ndarray[Any, np.dtype[np.uint8]], at: int) -> tuple[bool, list[Segment]]:
+        """(whether to pass over the event, segments cut) for a stop of the walk; the walk then goes on."""
+        if stop is Stop.CUT:
+            return False, self._cut_all()
+        if stop in (Stop.FULL, Stop.FLUSH):
+            if self._state["length"] == 0:  # one event larger than a segment: a segment of its own
+                self._begin(int(self._state["event_length"]))
+                return False, []
+            return False, self._cut_all()
+        event = bytes(data[at : at + min(int(self._state["event_length"]), 1 << 20)])
+        if stop is Stop.BAD_LENGTH:
+            raise StreamCorrupt(f"an event has a wrong length: {event[:32].hex()}", where=self.where, remedy=_REMEDY)
+        header = read_header(event)
+        if stop is Stop.BAD_CHECKSUM:
+            raise StreamCorrupt(f"wrong checksum in {type_name(header.type)}", where=self.where, remedy=_REMEDY)
+        if stop is Stop.BAD_POSITION:
+            return self._elsewhere(header)
+        return self._notable(header, event)
+
+    def _notable(self, header: EventHeader, event: bytes) -> tuple[bool, list[Segment]]:
+        kind = header.type
+        if kind in _HEARTBEATS:
+            self.heartbeat_at = header.next_pos
+            return True, []
+        if kind == EventType.INCIDENT:
+            raise StreamCorrupt("the source lost events (INCIDENT)", where=self.where, remedy="take a new snapshot")
+        if kind == EventType.FORMAT_DESCRIPTION:
+            self._describe_format(event)
+        if header.flags & EventFlag.ARTIFICIAL or header.next_pos == 0:
+            if kind == EventType.ROTATE:
+                return True, self._to_file(*rotate_target(event))
+            if not header.flags & EventFlag.ARTIFICIAL and kind != EventType.FORMAT_DESCRIPTION:
+                raise StreamCorrupt(f"{type_name(kind)} without a position", where=self.where, remedy=_REMEDY)
+            return True, []
+        if (int(self._state["position"]) + header.size) & 0xFFFFFFFF != header.next_pos:
+            return self._elsewhere(header)
+        # Cut first, so that what is said of the event is said of its own segment.
+        segments = self._cut_all() if self._state["length"] + header.size > self._state["hard"] else []
+        self._mark(kind, event)
+        self._state["take"] = 1
+        return False, segments
+
+    def _mark(self, kind: int, event: bytes) -> None:
+        """Note in flags and tables what a planner must know of an event that is about to be taken."""
+        if kind == EventType.QUERY:
+            checksum = int(self._space.transaction[scan.CHECKSUM])
+            said, names = query_names(event, checksum, self.settings.ddl_tables)
+            self._flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
+            self._ddl_tables.update(names)
+        elif kind == EventType.XA_PREPARE:
+            self._flags |= SegmentFlag.HAS_PREWRITE
+        elif kind == EventType.GTID_TAGGED:
+            name, number = tagged_gtid(event)
+            self._state["tagged_index"], self._state["tagged_number"] = self._gtids.tagged(name), number
+        elif kind not in _HEADERS and kind != EventType.ROTATE:
+            self._ddl_tables.add(EVERY_TABLE)
+
+    def _elsewhere(self, header: EventHeader) -> tuple[bool, list[Segment]]:
+        """An event that isn't where the last one ended: known already, or a jump that GTIDs prove, or corrupt."""
+        position = int(self._state["position"])
+        end = position & ~0xFFFFFFFF | header.next_pos
+        if end <= position and header.type in _HEADERS and self._state["event_count"] == 0:
+            return True, []
+        by_gtid = self.settings.dump is DumpMode.GTID and not self._state["stop_at"]
+        if by_gtid and not self.open and end - header.size > position and header.type in _HEADERS | _BEGINNINGS:
+            segments = self._cut_all()
+            self._state["position"] = end - header.size
+            return False, segments
+        raise StreamCorrupt(
+            f"{type_name(header.type)} ends at {header.next_pos}, expected {position + header.size}",
+            where=self.where,
+            remedy=_REMEDY,
+        )
+
+    def _to_file(self, file: str, offset: int) -> list[Segment]:
+        """A ROTATE made for this connection: the stream goes on in a file."""
+        if file == self._file:
+            return []
+        segments = self._cut_all()
+        self._file = file
+        self._state["position"] = offset if self.settings.dump is DumpMode.POSITION else 4
+        return segments
+
+    def _describe_format(self, event: bytes) -> None:
+        """Check and keep a FORMAT_DESCRIPTION event; its own checksum is over the event as of a closed file."""
+        closed = bytearray(event)
+        closed[17] &= ~EventFlag.IN_USE & 0xFF
+        given = int.from_bytes(event[-4:], "little")
+        if event[-5] == 1 and zlib.crc32(closed[:-4]) != given:
+            raise StreamCorrupt("wrong checksum in FORMAT_DESCRIPTION", where=self.where, remedy=_REMEDY)
+        self._format_description = bytes(closed)
+        self._space.transaction[scan.CHECKSUM] = 4 if event[-5] == 1 else 0
+
+    # --- cutting ------------------------------------------------------------------------------------
+
+    def _begin(self, hard: int = SEGMENT_BYTES_MAX) -> None:
+        self._space.begin_segment(np.empty(hard + PAYLOAD_SLACK_BYTES, np.uint8), hard)
+        self._state["soft"] = _NEVER_CUT if self._state["stop_at"] else self.settings.segment_bytes
+        self._ddl_tables, self._flags = set(), SegmentFlag(0)
+        transaction = self._space.transaction
+        self._begun_open = self.open
+        self._prev_commit_ts = self.resolved_ts
+        self._open_commit_ts = int(transaction[scan.CURRENT]) if self.open else 0
+
+    def _cut_all(self) -> list[Segment]:
+        if not self._state["length"]:
+            return []
+        stop_at, position = int(self._state["stop_at"]), int(self._state["position"])
+        if not stop_at:
+            return [self._cut()]
+        # Walking again what is captured: only its transaction is of interest.
+        if position > stop_at or (position == stop_at and not self.open):
+            raise StreamCorrupt(
+                f"what was captured up to {stop_at} looks different now",
+                where=self.where,
+                remedy="is it another server?",
+            )
+        if position == stop_at:
+            self._state["stop_at"] = 0
+        self._carry()
+        self._begin()
+        return []
+
+    def _cut(self) -> Segment:
+        state = self._state
+        self._gtids.add(self._space.runs[: int(state["runs"])], self.where)
+        segment = self._emit(SegmentKind.BINLOG, int(state["position"]) - int(state["length"]), self._prev_commit_ts)
+        self._carry()
+        self._begin()
+        return segment
+
+    def _emit(self, kind: SegmentKind, start: int, prev_commit_ts: int) -> Segment:
+        state, transaction = self._state, self._space.transaction
+        payload = memoryview(self._space.payload)[: int(state["length"])].toreadonly()
+        flags = self._flags
+        if self._begun_open:
+            flags |= SegmentFlag.OPEN_AT_START
+        if self.open:
+            flags |= SegmentFlag.OPEN_AT_END
+        frames, maps = self._carried if self._begun_open else ([], [])
+        segment = Segment(
+            source=self.settings.source,
+            seq=self.checkpoint.seq + 1,
+            kind=kind,
+            server_id=self._server[0],
+            server_uuid=self._server[1],
+            file=self._file,
+            start_pos=start,
+            end_pos=int(state["position"]),
+            gtid_executed=str(self._gtids),
+            prev_commit_ts=prev_commit_ts,
+            min_commit_ts=self._open_commit_ts or int(transaction[scan.MIN_BEGUN]),
+            max_commit_ts=int(transaction[scan.MAX_BEGUN]) or self._open_commit_ts,
+            resolved_ts=self.resolved_ts,
+            tables=tuple(sorted(self._ddl_tables | self._tables() | {_map_name(event, 0) for event in maps})),
+            flags=flags,
+            event_count=int(state["event_count"]),
+            txn_count=int(transaction[scan.TXN_ENDED]),
+            context=b"".join([self._format_description, *frames, *maps]),
+            payload=payload,
+            payload_crc32c=crc32c(payload),
+            captured_at=datetime.now(UTC),
+        )
+        self.checkpoint = self.checkpoint.after(segment)
+        return segment
+
+    def _tables(self) -> set[str]:
+        payload = self._space.payload
+        return {_name_at(payload, int(at)) for at in self._space.tables[: int(self._state["tables"])]}
+
+    def _carry(self) -> None:
+        """Keep the open transaction's FRAME events and live TABLE_MAPs for the next segment's context."""
+        state, space = self._state, self._space
+        if not self.open:
+            self._carried = ([], [])
+            return
+        frames, maps = self._carried
+        frames = [] if state["opened_here"] else frames
+        maps = [] if state["statement_ended"] else maps
+        found_frames = [_event_at(space.payload, int(at)) for at in space.frames[: int(state["frames"])]]
+        found_maps = [_event_at(space.payload, int(at)) for at in space.maps[: int(state["maps"])]]
+        self._carried = (frames + found_frames, maps + found_maps)
+
+
+_REMEDY: Final = "check the network and the server's disk; nothing of this segment was kept"
+
+
+def _event_at(payload: np.ndarray[Any, np.dtype[np.uint8]], at: int) -> bytes:
+    size = int.from_bytes(payload[at + 9 : at + 13].tobytes(), "little")
+    return payload[at : at + size].tobytes()
+
+
+def _name_at(data: Any, at: int) -> str:
+    """database.table from a TABLE_MAP's names: length, database, NUL, length, table."""
+    size = int(data[at])
+    database = bytes(data[at + 1 : at + 1 + size]).decode("utf-8", "surrogateescape")
+    at += size + 2
+    table = bytes(data[at + 1 : at + 1 + int(data[at])]).decode("utf-8", "surrogateescape")
+    return f"{database}.{table}"
+
+
+def _map_name(event: bytes, at: int) -> str:
+    return _name_at(event, at + 19 + 8)

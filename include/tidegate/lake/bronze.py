@@ -1,0 +1,266 @@
+"""Append segments to bronze exactly once.
+
+In:  segments of one source in order of seq.
+Out: commits of bronze/segments; where bronze ends, for the next start.
+
+Why exactly once: delta-rs records an application transaction but doesn't enforce it. So the table is loaded, its
+version for this source read, rows at or below it are left out, and the commit is made through that same
+snapshot: if another writer committed the same application id since, delta-rs refuses. After any error we load
+again and look: either our rows are there (the commit had worked), or they aren't, or somebody else's are: Fenced.
+
+What must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A gap or an
+overlap is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction
+from pyarrow import fs
+
+from tidegate.binlog.segment import Segment
+from tidegate.errors import Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
+from tidegate.failpoint import failpoint
+from tidegate.lake.bronze_file import by_day, statistics, write_file
+from tidegate.lake.storage import delta_url, store_of
+from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.position import Position
+from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
+
+_BACKOFF_SECONDS: Final = 0.05
+_NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
+
+
+def check_writable(lake_path: str, storage_options: Mapping[str, str]) -> None:
+    """Refuse a lake that can't be written, without writing anything. Raises LakeRefused, LakeUnavailable."""
+    remedy = "set lake.path to a folder or bucket that this user may write"
+    if store_of(lake_path) == "local":
+        path = Path(delta_url(lake_path, "."))
+        while not path.exists() and path != path.parent:
+            path = path.parent
+        if not path.is_dir():
+            raise LakeRefused("is a file, not a folder", where=str(path), remedy=remedy)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise LakeRefused("isn't writable", where=str(path), remedy=remedy)
+        return
+    try:
+        DeltaTable.is_deltatable(delta_url(lake_path, SEGMENTS.path), dict(storage_options))
+    except (DeltaError, OSError, ValueError) as error:
+        raise LakeUnavailable(f"can't be reached: {error}", where=lake_path, remedy=remedy) from error
+
+
+class Bronze:
+    """bronze/segments as one source's writer sees it."""
+
+    def __init__(
+        self, lake_path: str, source: str, storage_options: Mapping[str, str], *, compression: str = "zstd"
+    ) -> None:
+        self.source = source
+        self.url = delta_url(lake_path, SEGMENTS.path)
+        self._options = dict(storage_options)
+        self._compression = compression
+        self._app_id = capture_app_id(source)
+        self._table: DeltaTable | None = None
+        self._last: Segment | None = None
+
+    @property
+    def last_seq(self) -> int:
+        """Newest seq of this source in the table as loaded; 0 when there is none."""
+        if self._table is None and not self._load():
+            return 0
+        assert self._table is not None
+        return int(self._table.transaction_version(self._app_id) or 0)
+
+    def last_segments(self) -> list[Segment]:
+        """The newest segment, preceded by all that its open transaction began in; payload and context left empty.
+
+        [] when this source has none. Raises Fenced when table and application transaction disagree.
+        """
+        wanted = self.last_seq
+        if wanted == 0:
+            return []
+        assert self._table is not None
+        files = _files(self._table, self.source)
+        found: list[Segment] = []
+        for path, largest in files:
+            rows = self._read_rows(path)
+            if not found and (largest != wanted or rows[-1].seq != wanted):
+                raise Fenced(
+                    f"bronze ends at seq {largest}, its application transaction says {wanted}",
+                    where=f"{self.source} in {self.url}",
+                    remedy="restore the table, or start a new lake path",
+                )
+            for row in reversed(rows):
+                found.insert(0, row)
+                if not row.flags & SegmentFlag.OPEN_AT_START:
+                    self._last = found[-1]
+                    return found
+        raise Fenced("bronze begins inside a transaction", where=self.source, remedy="restore the table")
+
+    def append(self, segments: Sequence[Segment]) -> int:
+        """Commit segments that aren't in the table yet, in one commit; the table's version.
+
+        Raises Fenced, LakeUnavailable, LakeRefused, StreamCorrupt (a gap or overlap).
+        """
+        ours = self._last.seq if self._last else self.last_seq
+        for attempt in range(COMMIT_ATTEMPTS_MAX):
+            try:
+                if self._table is None and not self._load():
+                    self._create()
+                there = self.last_seq
+                if there != ours:
+                    self._settle(there, ours, segments, attempt)
+                    break
+                self._commit([segment for segment in segments if segment.seq > there])
+                break
+            except (CommitFailedError, DeltaError, OSError, pa.ArrowException) as error:
+                self._table = None
+                if attempt + 1 == COMMIT_ATTEMPTS_MAX:
+                    raise LakeUnavailable(
+                        f"commit failed {attempt + 1} times: {error}", where=self.url, remedy="check the lake's store"
+                    ) from error
+                time.sleep(_BACKOFF_SECONDS * 2**attempt)
+        self._last = segments[-1]
+        assert self._table is not None
+        return int(self._table.version())
+
+    def _settle(self, there: int, ours: int, segments: Sequence[Segment], attempt: int) -> None:
+        """The table moved without a commit that we know of: it was our own, reported as failed, or we are fenced."""
+        if attempt and there == segments[-1].seq:
+            newest = self.last_segments()[-1]
+            if newest.captured_at == segments[-1].captured_at and newest.payload_crc32c == segments[-1].payload_crc32c:
+                return
+        raise Fenced(
+            f"another writer moved bronze from seq {ours} to {there}",
+            where=f"{self.source} in {self.url}",
+            remedy="run capture of a source only once; this run stops",
+        )
+
+    def _commit(self, segments: Sequence[Segment]) -> None:
+        if not segments:
+            return
+        assert self._table is not None
+        before = self._last
+        for segment in segments:
+            if before is not None:
+                check_continues(before, segment)
+            before = segment
+        actions = [self._write(day, rows) for day, rows in by_day(segments).items()]
+        failpoint("capture_after_bronze_file")
+        self._table.create_write_transaction(
+            actions,
+            mode="append",
+            schema=Schema.from_arrow(SEGMENTS.schema),
+            partition_by=list(SEGMENTS.partition_by),
+            commit_properties=CommitProperties(app_transactions=[Transaction(self._app_id, segments[-1].seq)]),
+        )
+        self._table.update_incremental()
+
+    def _write(self, day: date, segments: Sequence[Segment]) -> AddAction:
+        folder = f"source={self.source}/day={day.isoformat()}"
+        path = f"{folder}/{segments[0].seq:012d}-{uuid.uuid4().hex}.parquet"
+        if store_of(self.url) == "local":
+            target = Path(self.url) / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as file:
+                write_file(file, segments, self._compression)
+                file.flush()
+                os.fsync(file.fileno())
+                size = file.tell()
+        else:
+            store = fs.PyFileSystem(DeltaStorageHandler(self.url, self._options))
+            with store.open_output_stream(path) as stream:
+                write_file(stream, segments, self._compression)
+                size = stream.tell()
+        return AddAction(
+            path=path,
+            size=size,
+            partition_values={"source": self.source, "day": day.isoformat()},
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=statistics(segments),
+        )
+
+    def _read_rows(self, path: str) -> list[Segment]:
+        """Segments of one file without context and payload."""
+        store: Any = None
+        place = path
+        if store_of(self.url) == "local":
+            place = str(Path(self.url) / path)
+        else:
+            store = fs.PyFileSystem(DeltaStorageHandler(self.url, self._options))
+        rows = pq.read_table(place, columns=_NARROW, filesystem=store, partitioning=None).to_pylist()
+        empty: dict[str, Any] = {"source": self.source, "context": b"", "payload": b""}
+        return sorted((Segment.from_row(row | empty) for row in rows), key=lambda segment: segment.seq)
+
+    def _load(self) -> bool:
+        """Load the newest version; False when there is no table yet."""
+        try:
+            self._table = DeltaTable(self.url, storage_options=self._options)
+        except TableNotFoundError:
+            return False
+        except (DeltaError, OSError) as error:
+            raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
+        return True
+
+    def _create(self) -> None:
+        try:
+            self._table = DeltaTable.create(
+                self.url,
+                schema=Schema.from_arrow(SEGMENTS.schema),
+                mode="ignore",
+                partition_by=list(SEGMENTS.partition_by),
+                description=SEGMENTS.doc,
+                configuration={"delta.appendOnly": "true"},
+                storage_options=self._options,
+            )
+        except OSError as error:
+            raise LakeRefused(f"can't be created: {error}", where=self.url, remedy="check lake.path") from error
+
+
+def check_continues(before: Segment, after: Segment) -> None:
+    """Refuse a gap or an overlap. Raises StreamCorrupt.
+
+    In one file of one server the bytes touch, or (only between transactions, where GTIDs prove that nothing is
+    missing) leap forward. The next file begins at its beginning, or by GTID. Another server: only by GTID.
+    """
+    if after.seq != before.seq + 1:
+        raise StreamCorrupt(f"segment {after.seq} after {before.seq}", where=after.where, remedy="restart capture")
+    end, start = Position.of(before.file, before.end_pos), Position.of(after.file, after.start_pos)
+    same = (before.server_id, before.server_uuid) == (after.server_id, after.server_uuid)
+    open_there = bool(before.flags & SegmentFlag.OPEN_AT_END)
+    if same and start == end:
+        return
+    by_gtid = before.gtid_executed != "" and not open_there
+    touches_next = same and start.number > end.number and (start.offset == 4 or by_gtid)
+    if touches_next or (by_gtid and (not same or start > end)):
+        return
+    raise StreamCorrupt(f"begins at {start}, expected {end}", where=after.source, remedy="restart capture")
+
+
+def _files(table: DeltaTable, source: str) -> list[tuple[str, int]]:
+    """(path, largest seq) of a source's files, newest first."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    found = [
+        (str(path), int(largest))
+        for path, name, largest in zip(
+            actions["path"].to_pylist(),
+            actions["partition.source"].to_pylist(),
+            actions["max.seq"].to_pylist(),
+            strict=True,
+        )
+        if name == source
+    ]
+    return sorted(found, key=lambda file: file[1], reverse=True)

@@ -1,0 +1,117 @@
+"""One set of storage options for both readers of a lake: delta-rs and Spark.
+
+In:  a lake's path (local, s3://, abfss://, gs://), its options from the pipeline file and its connection.
+Out: options as delta-rs takes them; the same as Spark (Hadoop) settings. Pure.
+
+delta-rs names: docs of the object_store crate. Hadoop names: hadoop-aws, hadoop-azure, gcs-connector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from tidegate.errors import ConfigError
+
+_SCHEMES: Final = {
+    "s3": "s3",
+    "s3a": "s3",
+    "abfss": "azure",
+    "abfs": "azure",
+    "gs": "gcs",
+    "file": "local",
+    "": "local",
+}
+
+_S3_SPARK: Final = {
+    "aws_access_key_id": "fs.s3a.access.key",
+    "aws_secret_access_key": "fs.s3a.secret.key",
+    "aws_session_token": "fs.s3a.session.token",
+    "aws_endpoint_url": "fs.s3a.endpoint",
+    "aws_endpoint": "fs.s3a.endpoint",
+    "aws_region": "fs.s3a.endpoint.region",
+}
+_GCS_SPARK: Final = {
+    "google_service_account": "google.cloud.auth.service.account.json.keyfile",
+    "google_application_credentials": "google.cloud.auth.service.account.json.keyfile",
+}
+
+
+def store_of(path: str) -> str:
+    """local, s3, azure or gcs. Raises ConfigError for another scheme."""
+    scheme = urlsplit(path).scheme if "://" in path else ""
+    if scheme not in _SCHEMES:
+        raise ConfigError(
+            f"lake.path has the scheme {scheme!r}", where=path, remedy="use a local path, s3://, abfss:// or gs://"
+        )
+    return _SCHEMES[scheme]
+
+
+def delta_url(path: str, table: str) -> str:
+    """Where a table of the lake lies, as delta-rs spells it; local paths become absolute."""
+    if store_of(path) == "local":
+        return str(Path(path.removeprefix("file://")).absolute() / table)
+    url = "s3://" + path.removeprefix("s3a://") if path.startswith("s3a://") else path
+    return f"{url.rstrip('/')}/{table}"
+
+
+def spark_path(path: str, table: str = "") -> str:
+    """The same for Spark, whose S3 file system is s3a."""
+    if store_of(path) == "local":
+        root = str(Path(path.removeprefix("file://")).absolute())
+    else:
+        root = "s3a://" + path.removeprefix("s3://") if path.startswith("s3://") else path
+    return f"{root.rstrip('/')}/{table}" if table else root.rstrip("/")
+
+
+def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """What delta-rs gets: names in lower case, the connection's secrets win."""
+    return {name.lower(): str(value) for name, value in {**options, **secrets}.items()}
+
+
+def spark_options(path: str, options: Mapping[str, str]) -> dict[str, str]:
+    """delta-rs options as Spark settings (`spark.hadoop.` in front); names that neither side shares are left out."""
+    store, found = store_of(path), {}
+    lowered = {name.lower(): str(value) for name, value in options.items()}
+    if store == "s3":
+        found = {spark: lowered[name] for name, spark in _S3_SPARK.items() if name in lowered}
+        if lowered.get("aws_allow_http", "").lower() in ("true", "1"):
+            found["fs.s3a.connection.ssl.enabled"] = "false"
+        if (
+            lowered.get("aws_virtual_hosted_style_request", "").lower() not in ("true", "1")
+            and "fs.s3a.endpoint" in found
+        ):
+            found["fs.s3a.path.style.access"] = "true"
+    elif store == "gcs":
+        found = {spark: lowered[name] for name, spark in _GCS_SPARK.items() if name in lowered}
+        if found:
+            found["google.cloud.auth.service.account.enable"] = "true"
+    elif store == "azure":
+        found = _azure(path, lowered)
+    return {f"spark.hadoop.{name}": value for name, value in found.items()}
+
+
+def _azure(path: str, options: Mapping[str, str]) -> dict[str, str]:
+    host = urlsplit(path).hostname or ""
+    account = options.get("azure_storage_account_name") or options.get("account_name") or host.split(".")[0]
+    host = host if "." in host else f"{account}.dfs.core.windows.net"
+    found = {}
+    key = options.get("azure_storage_account_key") or options.get("account_key")
+    if key:
+        found[f"fs.azure.account.key.{host}"] = key
+    token = options.get("azure_storage_sas_token") or options.get("sas_token")
+    if token:
+        found[f"fs.azure.account.auth.type.{host}"] = "SAS"
+        found[f"fs.azure.sas.fixed.token.{host}"] = token
+    client, secret, tenant = (options.get(f"azure_{name}") for name in ("client_id", "client_secret", "tenant_id"))
+    if client and secret and tenant:
+        found |= {
+            f"fs.azure.account.auth.type.{host}": "OAuth",
+            f"fs.azure.account.oauth.provider.type.{host}": "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
+            f"fs.azure.account.oauth2.client.id.{host}": client,
+            f"fs.azure.account.oauth2.client.secret.{host}": secret,
+            f"fs.azure.account.oauth2.client.endpoint.{host}": f"https://login.microsoftonline.com/{tenant}/oauth2/token",
+        }
+    return found

@@ -1,0 +1,266 @@
+"""The replication stream of a server, as bytes.
+
+In:  a connection and where to begin: by GTID or by file and position.
+Out: packets in `received`, which packet_walk takes apart; the server's refusals and silences as our errors.
+
+COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID (MySQL source docs, "Replication Protocol"); MariaDB asks for a GTID
+by session variables (knowledge base, "5-Slave Registration"). PyMySQL logs in, with TLS when asked; then
+the socket is ours, and nothing copies a byte between it and the receive buffer.
+
+We always say that we know CRC32: a server whose checksums are off then sends its file as it is, and the
+FORMAT_DESCRIPTION event tells which it is, also when they are switched while we listen.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import pymysql
+
+from tidegate.config import DumpMode, Flavour
+from tidegate.errors import Fenced, PositionLost, SourceRefused, SourceUnavailable, StreamCorrupt, TidegateError
+from tidegate.limits import HEARTBEATS_MISSED_MAX, PACKET_BYTES_MAX, RECEIVE_BYTES
+from tidegate.position import MysqlGtidSet, Position
+from tidegate.wire.connection import ConnectionInfo, connect, named
+
+_COM_BINLOG_DUMP: Final = 0x12
+_COM_BINLOG_DUMP_GTID: Final = 0x1E
+_SEND_ANNOTATE_ROWS: Final = 2  # MariaDB: without it the stream has holes where the file has Annotate_rows
+_THROUGH_GTID: Final = 4
+_FIRST_OFFSET: Final = 4  # behind the file's magic number
+_OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
+_ERR, _EOF = 0xFF, 0xFE
+_MASTER_FATAL_ERROR: Final = 1236
+_SILENCE_SECONDS_MIN: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DumpRequest:
+    """What to ask of the server. gtid: executed set or position as text; position: for DumpMode.POSITION."""
+
+    flavour: Flavour
+    mode: DumpMode
+    server_id: int
+    replica_uuid: str
+    heartbeat_seconds: float
+    gtid: str = ""
+    position: Position | None = None
+
+    @property
+    def first_position(self) -> Position | None:
+        """Where the server will begin; below `position` when that doesn't fit into 32 bits."""
+        if self.position is None or self.position.offset <= _OFFSET_MAX:
+            return self.position
+        return Position.of(self.position.file, _FIRST_OFFSET)
+
+    @property
+    def where(self) -> str:
+        return f"GTID {self.gtid or '(none)'}" if self.mode is DumpMode.GTID else str(self.position)
+
+
+class DumpStream:
+    """An open stream. `received[read:have]` (the walk's fields) holds bytes not yet walked."""
+
+    def __init__(
+        self, connection: pymysql.connections.Connection[Any], info: ConnectionInfo, request: DumpRequest
+    ) -> None:
+        self.info = info
+        self.request = request
+        self.received: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros(RECEIVE_BYTES, np.uint8)
+        self._view = memoryview(self.received)
+        self._connection = connection
+        self._socket: Any = connection._sock  # noqa: SLF001  PyMySQL has no public way to its socket
+        self._silence_seconds = max(_SILENCE_SECONDS_MIN, HEARTBEATS_MISSED_MAX * request.heartbeat_seconds)
+        self._heard_at = time.monotonic()
+        self._timeout: float | None = None
+
+    @classmethod
+    def open(cls, info: ConnectionInfo, request: DumpRequest) -> Self:
+        """Log in and ask for the stream. Raises SourceRefused, SourceUnavailable."""
+        connection = connect(info, read_timeout=30, write_timeout=30)
+        try:
+            with connection.cursor() as cursor:
+                for name, value in _session_variables(request).items():
+                    cursor.execute(f"SET @{name} = %s", (value,))
+            connection._next_seq_id = 0  # noqa: SLF001
+            connection.write_packet(_command(request))  # type: ignore[attr-defined]
+        except (pymysql.err.MySQLError, OSError) as error:
+            connection.close()
+            raise named(error, info) from error
+        return cls(connection, info, request)
+
+    def close(self) -> None:
+        """End the stream; the server notices at its next write."""
+        self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def receive(self, state: Any, timeout: float) -> int:
+        """Bytes received into the buffer behind state.have; 0 when none came within timeout seconds.
+
+        Raises SourceUnavailable when the connection ended, or was silent for too long.
+        """
+        read, have = int(state["read"]), int(state["have"])
+        if read:
+            self._view[: have - read] = bytes(self._view[read:have])
+            have -= read
+            state["read"], state["have"] = 0, have
+        count = self._into(self._view[have:], timeout)
+        state["have"] = have + count
+        return count
+
+    def _into(self, view: memoryview, timeout: float) -> int:
+        if timeout != self._timeout:
+            self._socket.settimeout(timeout)
+            self._timeout = timeout
+        try:
+            count = int(self._socket.recv_into(view))
+        except TimeoutError:
+            silent = time.monotonic() - self._heard_at
+            if silent > self._silence_seconds:
+                raise SourceUnavailable(
+                    f"silent for {silent:.0f} s, heartbeats included", where=self.info.where, remedy="check the network"
+                ) from None
+            return 0
+        except OSError as error:
+            raise named(error, self.info) from error
+        if count == 0:
+            raise SourceUnavailable(
+                "the server closed the connection", where=self.info.where, remedy="check its error log"
+            )
+        self._heard_at = time.monotonic()
+        return count
+
+    def read_big_event(self, state: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The event at state.read, which doesn't fit the buffer, joined from its packets; they count as read."""
+        size = self._big_packet_size(state)
+        while state["have"] - state["read"] < 5 + 13:  # header, status and the event up to its length
+            self.receive(state, self._silence_seconds)
+        read, have = int(state["read"]), int(state["have"])
+        (length,) = struct.unpack_from("<I", self._view, read + 5 + 9)
+        event = np.empty(length, np.uint8)
+        view, filled, rest = memoryview(event), 0, size - 1
+        at = read + 5
+        while True:
+            # The rest of a packet: first what is in the buffer, then from the socket.
+            if filled + rest > length:
+                raise StreamCorrupt(
+                    "a packet is longer than its event", where=self.info.where, remedy="check the network"
+                )
+            held = min(rest, have - at)
+            view[filled : filled + held] = self._view[at : at + held]
+            at, filled, rest = at + held, filled + held, rest - held
+            while rest:
+                count = self._into(view[filled : filled + rest], self._silence_seconds)
+                filled, rest = filled + count, rest - count
+            state["read"] = at
+            if size < PACKET_BYTES_MAX:
+                break
+            while state["have"] - state["read"] < 4:
+                self.receive(state, self._silence_seconds)
+            size = rest = self._packet_size(state)
+            at, have = int(state["read"]) + 4, int(state["have"])
+        if filled != length:
+            raise StreamCorrupt(
+                f"an event of {length} bytes came in packets of {filled}",
+                where=self.info.where,
+                remedy="check the network",
+            )
+        return event
+
+    def _packet_size(self, state: Any) -> int:
+        return int.from_bytes(self._view[state["read"] : state["read"] + 3], "little")
+
+    def _big_packet_size(self, state: Any) -> int:
+        return self._packet_size(state)
+
+    def refusal(self, state: Any) -> TidegateError:
+        """The EOF or ERR packet at state.read as an error of ours."""
+        read = int(state["read"])
+        packet = bytes(self._view[read + 4 : read + 4 + self._packet_size(state)])
+        if packet[0] == _EOF:
+            return SourceUnavailable(
+                "the server ended the stream", where=self.info.where, remedy="is it shutting down?"
+            )
+        if packet[0] != _ERR or len(packet) < 3:
+            return StreamCorrupt(
+                f"a packet begins with {packet[0]:#x}", where=self.info.where, remedy="check the network"
+            )
+        (code,) = struct.unpack_from("<H", packet, 1)
+        text = packet[9 if packet[3:4] == b"#" else 3 :].decode("utf-8", "replace")
+        return self._server_error(code, text)
+
+    def _server_error(self, code: int, text: str) -> TidegateError:
+        where = f"{self.info.where} at {self.request.where}"
+        if code != _MASTER_FATAL_ERROR:
+            return named(pymysql.err.OperationalError(code, text), self.info)
+        lowered = text.lower()
+        if "same server" in lowered:
+            return Fenced(
+                f"another reader uses replica id {self.request.server_id}: {text}",
+                where=where,
+                remedy="stop it, or give this source a server_id of its own in the pipeline file",
+            )
+        if "max_allowed_packet" in lowered or "checksum" in lowered:
+            return SourceRefused(text, where=where, remedy="mend the server's setting")
+        return PositionLost(
+            f"the server can't go on from here: {text}",
+            where=where,
+            remedy="the binlog is purged or not this server's: take a new snapshot into a new lake path",
+        )
+
+
+def _session_variables(request: DumpRequest) -> dict[str, str | int]:
+    period_ns = int(request.heartbeat_seconds * 1e9)
+    found: dict[str, str | int] = {
+        "master_binlog_checksum": "CRC32",
+        "source_binlog_checksum": "CRC32",
+        "master_heartbeat_period": period_ns,
+        "source_heartbeat_period": period_ns,
+        "slave_uuid": request.replica_uuid,
+        "replica_uuid": request.replica_uuid,
+    }
+    if request.flavour is Flavour.MARIADB:
+        found["mariadb_slave_capability"] = 4
+        if request.mode is DumpMode.GTID:
+            found["slave_connect_state"] = request.gtid
+            found["slave_gtid_strict_mode"] = 1
+            found["slave_gtid_ignore_duplicates"] = 0
+    return found
+
+
+def _command(request: DumpRequest) -> bytes:
+    if request.mode is DumpMode.GTID and request.flavour is Flavour.MYSQL:
+        data = encode_gtid_set(MysqlGtidSet.parse(request.gtid))
+        head = struct.pack("<BHII", _COM_BINLOG_DUMP_GTID, _THROUGH_GTID, request.server_id, 0)
+        return head + struct.pack("<QI", _FIRST_OFFSET, len(data)) + data
+    flags = _SEND_ANNOTATE_ROWS if request.flavour is Flavour.MARIADB else 0
+    file, offset = b"", _FIRST_OFFSET
+    if request.mode is DumpMode.POSITION:
+        first = request.first_position
+        assert first is not None, "a dump by position needs one"
+        file, offset = first.file.encode(), first.offset
+    return struct.pack("<BIHI", _COM_BINLOG_DUMP, offset, flags, request.server_id) + file
+
+
+def encode_gtid_set(gtids: MysqlGtidSet) -> bytes:
+    """The binary form (mysql-server sql/rpl_gtid_set.cc, Gtid_set::encode).
+
+    Without tags: u64 count of uuids; per uuid 16 bytes, u64 count of intervals, u64 first and u64 last + 1 each.
+    With a tag anywhere (MySQL 8.3+): the count moves up a byte between two format bytes of 1, and behind every
+    uuid come its tag's length (as mysql::serialization writes it: doubled, for these) and the tag.
+    """
+    tagged = any(":" in name for name in gtids.intervals)
+    count = len(gtids.intervals)
+    parts = [struct.pack("<Q", 1 << 56 | count << 8 | 1 if tagged else count)]
+    for name in sorted(gtids.intervals):
+        uuid, _, tag = name.partition(":")
+        parts.append(bytes.fromhex(uuid.replace("-", "")))
+        if tagged:
+            parts.append(bytes([len(tag) << 1]) + tag.encode())
+        spans = gtids.intervals[name]
+        parts.append(struct.pack("<Q", len(spans)))
+        parts.extend(struct.pack("<QQ", first, last + 1) for first, last in spans)
+    return b"".join(parts)

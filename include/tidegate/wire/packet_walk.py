@@ -1,0 +1,314 @@
+"""Walk received packets event by event, compiled: verify, measure, and lay the events out as a binlog file does.
+
+In:  bytes as the socket gave them: packets of a 4-byte header, one status byte and one event each
+     (MySQL source docs, "COM_BINLOG_DUMP", "Protocol::Packet").
+Out: events back to back in `payload`, exactly a slice of the server's binlog file; the walk's state; and a
+     reason why it stopped.
+
+What must hold: every event's length fits its packet, its CRC32 is right, and it starts where the one before
+ended (64-bit positions summed here, compared with the 32 bits in the header). What needs a decision
+(ROTATE, DDL, heartbeats, artificial or unknown events) is handed to Python unconsumed, one at a time:
+it is rare. Nothing in Python runs once per event.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final
+
+import numba
+import numpy as np
+from numba import types
+
+from tidegate.binlog import transaction_scan as scan
+from tidegate.binlog.crc32 import crc32
+from tidegate.binlog.transaction_scan import classify_query, scan_event
+from tidegate.limits import PACKET_BYTES_MAX, SEGMENT_TABLES_MAX
+from tidegate.wire.copy_bytes import copy_bytes
+
+
+class Stop(IntEnum):
+    """Why the walk stopped."""
+
+    MORE = 0  # the next packet isn't complete
+    CUT = 1  # a transaction ended past the soft bound, or `stop_at` is reached
+    FULL = 2  # the next event would pass the hard bound
+    NOTABLE = 3  # the event needs Python; not consumed
+    SERVER = 4  # the packet at `read` is EOF or ERR
+    BIG = 5  # the packet at `read` is larger than what one receive buffer holds
+    BAD_CHECKSUM = 6
+    BAD_POSITION = 7
+    BAD_LENGTH = 8
+    FLUSH = 9  # the arrays of runs, frames or live TABLE_MAPs are full
+
+
+RUNS_MAX: Final = 4096
+LIVE_MAX: Final = 4096
+_SLOTS: Final = 4 * SEGMENT_TABLES_MAX
+HEADER_BYTES: Final = 19
+CHECKSUM_BYTES: Final = 4
+# A payload array is this much longer than the hard bound, so that a name is never read outside of it.
+PAYLOAD_SLACK_BYTES: Final = 1024
+
+# Everything that the walk knows between two calls, beside the transaction's state. All int64.
+_FIELDS: Final = (
+    "read",  # offset in received of the next packet
+    "have",  # end of the bytes in received
+    "length",  # bytes in payload
+    "position",  # 64-bit offset in the binlog file after the last event in payload
+    "stop_at",  # stop exactly at this position; 0: never
+    "soft",  # cut at the first transaction end at or past this many bytes
+    "hard",  # payload never grows past this
+    "take",  # 1: consume the next event though it is notable (set by Python, reset here)
+    "event_at",  # the event that stopped the walk: offset in received
+    "event_length",
+    "event_count",
+    "statement_ended",  # 1: TABLE_MAPs of earlier segments are dead
+    "opened_here",  # 1: the open transaction began in payload
+    "open_position",  # file offset of the newest transaction's first event
+    "frames",  # FRAME events of the open transaction in payload
+    "maps",  # live TABLE_MAPs in payload
+    "tables",  # different table names in payload
+    "runs",  # GTID runs of transactions that ended in payload
+    "gtid_kind",  # of the open transaction: 0 none, 1 MySQL, 2 MariaDB, 3 MySQL with a tag
+    "gtid_high",  # uuid halves (MySQL), domain and server_id (MariaDB), index (tagged)
+    "gtid_low",
+    "gtid_number",
+    "tagged_index",  # of the GTID_TAGGED event about to be taken, parsed by Python
+    "tagged_number",
+)
+WALK_DTYPE: Final = np.dtype([(name, np.int64) for name in _FIELDS])
+RUN_DTYPE: Final = np.dtype([(name, np.int64) for name in ("kind", "high", "low", "first", "last")])
+MYSQL_GTID, MARIADB_GTID, TAGGED_GTID = 1, 2, 3
+
+_QUERY, _TABLE_MAP = 2, 19
+# Events that need no decision: STOP, INTVAR, RAND, USER_VAR, XID, TABLE_MAP, rows, ROWS_QUERY, GTID, ANONYMOUS_GTID,
+# and MariaDB's annotations, checkpoints and GTID. Everything else, the unknown above all, goes to Python.
+_PLAIN: Final = np.zeros(256, np.bool_)
+_PLAIN[[3, 5, 13, 14, 16, 19, 23, 24, 25, 29, 30, 31, 32, 33, 34, 39, 160, 161, 162]] = True
+
+_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
+_WORDS = types.Array(types.int64, 1, "C")
+_SPACE = types.Tuple(
+    (
+        types.Array(numba.from_dtype(WALK_DTYPE), 1, "C"),
+        _WORDS,
+        types.Array(types.uint8, 1, "C"),
+        _WORDS,
+        _WORDS,
+        _WORDS,
+        _WORDS,
+        types.Array(numba.from_dtype(RUN_DTYPE), 1, "C"),
+    )
+)
+_inlined = numba.njit(cache=True, nogil=True, boundscheck=False, inline="always")
+
+
+class Workspace:
+    """The arrays that the walk works on; `payload` is exchanged when a segment is cut."""
+
+    def __init__(self, prev_commit_ts: int) -> None:
+        self.walk = np.zeros(1, WALK_DTYPE)
+        self.transaction = scan.new_state(prev_commit_ts)
+        self.payload: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros(0, np.uint8)
+        self.slots = np.full(_SLOTS, -1, np.int64)
+        self.tables = np.zeros(SEGMENT_TABLES_MAX, np.int64)
+        self.maps = np.zeros(LIVE_MAX, np.int64)
+        self.frames = np.zeros(LIVE_MAX, np.int64)
+        self.runs = np.zeros(RUNS_MAX, RUN_DTYPE)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return (self.walk, self.transaction, self.payload, self.slots, self.tables, self.maps, self.frames, self.runs)
+
+    def begin_segment(self, payload: np.ndarray[Any, np.dtype[np.uint8]], hard: int) -> None:
+        """Empty payload and what is counted per segment; the open transaction goes on."""
+        state = self.walk[0]
+        if state["tables"]:
+            self.slots.fill(-1)
+        for name in ("length", "event_count", "statement_ended", "opened_here", "frames", "maps", "tables", "runs"):
+            state[name] = 0
+        self.payload = payload
+        state["hard"] = hard
+        self.transaction[[scan.TXN_ENDED, scan.MIN_BEGUN, scan.MAX_BEGUN]] = 0
+
+
+@_inlined
+def _number(data: Any, at: int, size: int) -> int:
+    """Little-endian unsigned integer of `size` bytes."""
+    value = np.int64(0)
+    for i in range(size):
+        value |= np.int64(data[at + i]) << (8 * i)
+    return value
+
+
+@_inlined
+def _name_transaction(s: Any, data: Any, at: int) -> None:
+    """A transaction begins at this event: where, and under which GTID."""
+    s.open_position = s.position - s.event_length
+    s.opened_here, s.statement_ended = 1, 1
+    s.frames, s.maps, s.gtid_kind = 0, 0, 0
+    kind = data[at + 4]
+    body = at + HEADER_BYTES
+    if kind == 162:  # sequence 8, domain 4
+        s.gtid_kind, s.gtid_high, s.gtid_low = MARIADB_GTID, _number(data, body + 8, 4), _number(data, at + 5, 4)
+        s.gtid_number = _number(data, body, 8)
+    elif kind == 33:  # flags 1, uuid 16, number 8
+        s.gtid_kind, s.gtid_high, s.gtid_low = MYSQL_GTID, _number(data, body + 1, 8), _number(data, body + 9, 8)
+        s.gtid_number = _number(data, body + 17, 8)
+    elif kind == 42:
+        s.gtid_kind, s.gtid_high, s.gtid_low, s.gtid_number = TAGGED_GTID, s.tagged_index, 0, s.tagged_number
+
+
+@_inlined
+def _executed(s: Any, runs: Any) -> None:
+    """The open transaction ended: its GTID joins the last run, or begins one."""
+    s.opened_here, s.frames, s.maps = 0, 0, 0
+    if s.gtid_kind == 0:
+        return
+    if s.runs > 0:
+        last = runs[s.runs - 1]
+        same = last.kind == s.gtid_kind and last.high == s.gtid_high and last.low == s.gtid_low
+        if same and (last.last + 1 == s.gtid_number or (last.kind == MARIADB_GTID and last.last < s.gtid_number)):
+            last.last = s.gtid_number
+            return
+    run = runs[s.runs]
+    run.kind, run.high, run.low, run.first, run.last = (
+        s.gtid_kind,
+        s.gtid_high,
+        s.gtid_low,
+        s.gtid_number,
+        s.gtid_number,
+    )
+    s.runs += 1
+
+
+@_inlined
+def _note_table(s: Any, payload: Any, slots: Any, tables: Any, at: int) -> None:
+    """Remember the database and table of a TABLE_MAP at offset `at` of payload, once per segment.
+
+    Its body: table id 6, flags 2, database length 1, database, NUL, table length 1, table.
+    """
+    name = at + HEADER_BYTES + 8
+    table = name + 2 + np.int64(payload[name])
+    size = table + 1 + np.int64(payload[table]) - name
+    mixed = np.uint64(0xCBF29CE484222325)  # FNV-1a
+    for i in range(size):
+        mixed = (mixed ^ np.uint64(payload[name + i])) * np.uint64(0x100000001B3)
+    slot = np.int64(mixed & np.uint64(_SLOTS - 1))
+    while slots[slot] >= 0:
+        other = slots[slot]
+        same = True
+        for i in range(size):
+            if payload[other + i] != payload[name + i]:
+                same = False
+                break
+        if same:
+            return
+        slot = (slot + 1) & (_SLOTS - 1)
+    slots[slot] = name
+    tables[s.tables] = name
+    s.tables += 1
+
+
+@_inlined
+def _verified(s: Any, data: Any, at: int, checksum: int) -> int:
+    """Stop.MORE when checksum and position are right."""
+    if checksum == CHECKSUM_BYTES:
+        end = at + s.event_length - CHECKSUM_BYTES
+        if np.int64(crc32(data, at, s.event_length - CHECKSUM_BYTES)) != _number(data, end, 4):
+            return np.int64(Stop.BAD_CHECKSUM)
+    if (s.position + s.event_length) & 0xFFFFFFFF != _number(data, at + 13, 4):
+        return np.int64(Stop.BAD_POSITION)
+    return np.int64(Stop.MORE)
+
+
+@_inlined
+def _notable(data: Any, at: int, length: int, checksum: int) -> bool:
+    """Whether Python decides: an odd type, an artificial event, or a statement."""
+    kind = data[at + 4]
+    if (data[at + 17] & 0x20) != 0 or _number(data, at + 13, 4) == 0:
+        return True
+    if kind != _QUERY:
+        return not _PLAIN[kind]
+    said = classify_query(data, at, length, length, checksum)
+    return said != scan.Q_BEGIN and said != scan.Q_COMMIT
+
+
+@numba.njit(types.int64(_BYTES, types.int64, _SPACE), cache=True, nogil=True, boundscheck=False)
+def take_event(data: Any, at: int, space: Any) -> int:
+    """Judge the whole event of walk.event_length bytes at data[at:] and lay it into payload; a Stop.
+
+    Stop.MORE: taken. Anything but MORE and CUT: nothing was changed.
+    """
+    walk_state, transaction, payload, slots, tables, maps, frames, runs = space
+    s = walk_state[0]
+    length = s.event_length
+    checksum = transaction[scan.CHECKSUM]
+    if s.take == 0 and _notable(data, at, length, checksum):
+        return np.int64(Stop.NOTABLE)
+    if s.length + length > s.hard or s.tables == SEGMENT_TABLES_MAX:
+        return np.int64(Stop.FULL)
+    if s.runs == RUNS_MAX or s.maps == LIVE_MAX or s.frames == LIVE_MAX:
+        return np.int64(Stop.FLUSH)
+    # A FORMAT_DESCRIPTION brings its own algorithm; Python verified it.
+    wrong = _verified(s, data, at, checksum if data[at + 4] != 15 else 0)
+    if wrong != Stop.MORE:
+        return wrong
+    start = s.length
+    bits = scan_event(data, at, length, length, transaction)
+    if bits & scan.MALFORMED:
+        return np.int64(Stop.BAD_LENGTH)
+    s.take = 0
+    copy_bytes(payload, start, data, at, length)
+    s.length, s.position = start + length, s.position + length
+    s.event_count += 1
+    if bits & scan.BEGINS:
+        _name_transaction(s, data, at)
+    if bits & scan.FRAME:
+        frames[s.frames] = start
+        s.frames += 1
+    if bits & scan.TABLE_MAP:
+        _note_table(s, payload, slots, tables, start)
+        maps[s.maps] = start
+        s.maps += 1
+    elif bits & scan.STATEMENT_END:
+        s.maps, s.statement_ended = 0, 1
+    if bits & scan.ENDS:
+        _executed(s, runs)
+    if (transaction[scan.PHASE] == scan.IDLE and s.length >= s.soft) or s.position == s.stop_at:
+        return np.int64(Stop.CUT)
+    return np.int64(Stop.MORE)
+
+
+@numba.njit(types.int64(_BYTES, _SPACE), cache=True, nogil=True, boundscheck=False)
+def walk(received: Any, space: Any) -> int:
+    """Take events from received into payload until something stops it; a Stop.
+
+    An unconsumed packet stays at walk.read; at CUT it is behind the last event taken.
+    """
+    s = space[0][0]
+    while True:
+        have = s.have - s.read
+        if have < 4:
+            return np.int64(Stop.MORE)
+        size = _number(received, s.read, 3)
+        if size == 0:
+            return np.int64(Stop.BAD_LENGTH)
+        if have < 5:
+            return np.int64(Stop.MORE)
+        if received[s.read + 4] != 0:
+            return np.int64(Stop.SERVER if have >= 4 + size else Stop.MORE)
+        if size == PACKET_BYTES_MAX or 4 + size > received.size:
+            return np.int64(Stop.BIG)
+        if have < 4 + size:
+            return np.int64(Stop.MORE)
+        at = s.read + 5
+        s.event_at, s.event_length = at, size - 1
+        if size - 1 < HEADER_BYTES or _number(received, at + 9, 4) != size - 1:
+            return np.int64(Stop.BAD_LENGTH)
+        stop = take_event(received, at, space)
+        if stop == Stop.MORE or stop == Stop.CUT:
+            s.read += 4 + size
+        if stop != Stop.MORE:
+            return np.int64(stop)

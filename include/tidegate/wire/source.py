@@ -1,0 +1,169 @@
+"""What a source says of itself, and whether capture may start on it.
+
+In:  an open connection.
+Out: SourceFacts; or one line of refusal, before anything is written anywhere.
+
+Statements differ by age: MySQL 8.4 dropped SHOW MASTER STATUS for SHOW BINARY LOG STATUS; MariaDB and
+older MySQL know only the first. MariaDB has no server_uuid; 10.11.12, 11.4 and later have server_uid.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import ER
+
+from tidegate.config import DumpMode, Flavour
+from tidegate.errors import SourceRefused
+from tidegate.position import Position
+from tidegate.wire.connection import ConnectionInfo, named
+
+_MYSQL_STATUS_RENAMED: Final = (8, 2)
+_SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """Settings, grants and position of a server at one instant; variables as SHOW GLOBAL VARIABLES gives them."""
+
+    where: str
+    flavour: Flavour
+    version: str
+    server_id: int
+    server_uuid: str
+    variables: dict[str, str]
+    grants: tuple[str, ...]
+    position: Position | None
+    gtid_executed: str
+    gtid_purged: str
+    binary_logs: tuple[tuple[str, int], ...]
+
+    @property
+    def version_number(self) -> tuple[int, ...]:
+        found = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", self.version)
+        return tuple(int(part) for part in found.groups()) if found else ()
+
+    def holds(self, privilege: str) -> bool:
+        """Whether a global grant gives it; MariaDB's SHOW GRANTS and MySQL's differ only in quoting."""
+        return any(
+            re.search(rf"(\b{privilege}\b|\bALL PRIVILEGES\b).* ON \*\.\* TO ", grant, re.IGNORECASE)
+            for grant in self.grants
+        )
+
+
+def read_facts(connection: pymysql.connections.Connection[Any], info: ConnectionInfo) -> SourceFacts:
+    """Ask the server. Raises SourceRefused when a statement needs a privilege that we lack, SourceUnavailable."""
+    try:
+        with connection.cursor() as cursor:
+            return _read(cursor, info)
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise named(error, info) from error
+
+
+def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
+    cursor.execute("SHOW GLOBAL VARIABLES")
+    variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+    version = variables.get("version", "")
+    flavour = Flavour.MARIADB if "mariadb" in version.lower() else Flavour.MYSQL
+    cursor.execute("SHOW GRANTS")
+    grants = tuple(str(row[0]) for row in cursor.fetchall())
+    position, logs = None, ()
+    if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
+        position = current_position(cursor)
+        cursor.execute("SHOW BINARY LOGS")
+        logs = tuple((str(row[0]), int(row[1])) for row in cursor.fetchall())
+    if flavour is Flavour.MARIADB:
+        executed, purged = variables.get("gtid_binlog_pos", ""), ""
+    else:
+        executed = "".join(variables.get("gtid_executed", "").split())
+        purged = "".join(variables.get("gtid_purged", "").split())
+    return SourceFacts(
+        where=info.where,
+        flavour=flavour,
+        version=version,
+        server_id=int(variables.get("server_id", "0")),
+        server_uuid=variables.get("server_uuid") or variables.get("server_uid", ""),
+        variables=variables,
+        grants=grants,
+        position=position,
+        gtid_executed=executed,
+        gtid_purged=purged,
+        binary_logs=logs,
+    )
+
+
+def current_position(cursor: Any) -> Position | None:
+    """The end of the newest binlog file, by whichever statement this server has; None when binlog is off."""
+    try:
+        cursor.execute("SHOW BINARY LOG STATUS")
+    except pymysql.err.MySQLError as error:
+        if error.args[0] not in _SYNTAX_OR_NAME:
+            raise
+        cursor.execute("SHOW MASTER STATUS")
+    row = cursor.fetchone()
+    return Position.of(str(row[0]), int(row[1])) if row else None
+
+
+def read_clock_ms(cursor: Any) -> int:
+    """The server's own clock, milliseconds since the Unix epoch; SYSDATE ignores SET TIMESTAMP."""
+    cursor.execute("SELECT CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS SIGNED)")
+    return int(cursor.fetchone()[0])
+
+
+def preflight(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> None:
+    """Refuse what capture can't do right. Raises SourceRefused, one line: what, where, what to do."""
+    for wrong, remedy in _objections(facts, flavour, dump):
+        raise SourceRefused(wrong, where=facts.where, remedy=remedy)
+
+
+def _monitors(grants: tuple[str, ...]) -> bool:
+    text = "\n".join(grants).upper()
+    return any(name in text for name in ("REPLICATION CLIENT", "BINLOG MONITOR", "ALL PRIVILEGES", "SUPER"))
+
+
+def _objections(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> list[tuple[str, str]]:
+    """(what is wrong, what to do), worst first."""
+    found: list[tuple[str, str]] = []
+    mariadb = facts.flavour is Flavour.MARIADB
+
+    def need(variable: str, wanted: str, remedy: str, *, missing: str) -> None:
+        value = facts.variables.get(variable, missing)
+        if value.upper() != wanted:
+            found.append((f"{variable} is {value}, not {wanted}", remedy))
+
+    if facts.flavour is not flavour:
+        found.append(
+            (f"the server is {facts.flavour}, the pipeline file says {flavour}", f"set flavour: {facts.flavour}")
+        )
+    need("log_bin", "ON", "start the server with --log-bin", missing="OFF")
+    need("binlog_format", "ROW", "SET GLOBAL binlog_format = ROW, and end sessions older than that", missing="ROW")
+    need(
+        "binlog_row_image",
+        "FULL",
+        "SET GLOBAL binlog_row_image = FULL, and end sessions older than that",
+        missing="FULL",
+    )
+    need(
+        "binlog_transaction_compression",
+        "OFF",
+        "SET GLOBAL binlog_transaction_compression = OFF: compressed transactions aren't supported yet",
+        missing="OFF",
+    )
+    need(
+        "log_bin_compress",
+        "OFF",
+        "SET GLOBAL log_bin_compress = OFF: compressed events aren't supported yet",
+        missing="OFF",
+    )
+    if not mariadb and dump is DumpMode.GTID:
+        need("gtid_mode", "ON", "turn it on, or set dump: position in the pipeline file", missing="OFF")
+    monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
+    for privilege in ("REPLICATION SLAVE", monitor):
+        if not facts.holds(privilege):
+            found.append((f"privilege {privilege} is missing", f"GRANT {privilege} ON *.* TO this account"))
+    if not any(re.search(r"\bSELECT\b|\bALL PRIVILEGES\b", grant, re.IGNORECASE) for grant in facts.grants):
+        found.append(("privilege SELECT is missing", "GRANT SELECT ON the databases to keep TO this account"))
+    return found
