@@ -4,7 +4,7 @@ In:  a statement's text, the session's default database and sql_mode, the server
 Out: a Statement (ddl_statements.py). Ignored, by name, for what changes no table's columns and no rows.
 
 The server accepted the statement, so its grammar is not checked; what must be read is read, the rest is stepped over
-token by token. What can't be read is a DdlReadError that names the tables as far as it can: never a guess.
+token by token. What can't be read is a DdlNotRead that names the tables as far as it can: never a guess.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OTHER_OBJECTS: Final = frozenset(
 _ROW_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "MERGE", "IMPORT"})
 
 
-class DdlReadError(DDLError):
+class DdlNotRead(DDLError):  # noqa: N818  like its siblings in errors.py, it says what happened
     """A statement that isn't understood. tables: `database.table` names that it touches; () when none can be named."""
 
     def __init__(self, what: str, *, where: str = "", remedy: str = "", tables: tuple[str, ...] = ()) -> None:
@@ -65,25 +65,25 @@ class DdlReadError(DDLError):
         return (_rebuild, (self.what, self.where, self.remedy, self.tables))
 
 
-def _rebuild(what: str, where: str, remedy: str, tables: tuple[str, ...]) -> DdlReadError:
-    return DdlReadError(what, where=where, remedy=remedy, tables=tables)
+def _rebuild(what: str, where: str, remedy: str, tables: tuple[str, ...]) -> DdlNotRead:
+    return DdlNotRead(what, where=where, remedy=remedy, tables=tables)
 
 
 def read(sql: str, *, database: str = "", sql_mode: int = 0, server: Server) -> Statement:
-    """The statement as data. Raises DdlReadError."""
+    """The statement as data. Raises DdlNotRead."""
     touched: list[TableName] = []
     try:
         cursor = Cursor(sql, sql_mode, server)
         return _statement(cursor, database, touched)
     except DDLError as error:
         names = tuple(f"{d}.{t}" for d, t in touched)
-        raise DdlReadError(f"can't read DDL {_short(sql)}: {error.what}", remedy=error.remedy, tables=names) from error
+        raise DdlNotRead(f"can't read DDL {_short(sql)}: {error.what}", remedy=error.remedy, tables=names) from error
 
 
 def tables_named(sql: str, database: str, *, sql_mode: int = 0, server_version: str = "") -> list[str]:
     """Names `database.table` that a statement touches, each once, in order; [] when it touches no table.
 
-    DROP DATABASE names none: its tables are known to schema_history alone. Raises DdlReadError, whose `tables` may be ().
+    DROP DATABASE names none: its tables are known to schema_history alone. Raises DdlNotRead.
     """
     statement = read(sql, database=database, sql_mode=sql_mode, server=Server.of(server_version))
     return list(dict.fromkeys(f"{d}.{t}" for d, t in touched_tables(statement)))

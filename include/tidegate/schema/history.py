@@ -18,7 +18,7 @@ from typing import Any, Final
 from tidegate.errors import DDLError
 from tidegate.schema.charsets import server_default
 from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.ddl_reader import DdlReadError, read, touched_tables
+from tidegate.schema.ddl_reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_statements import (
     AlterTable,
@@ -58,10 +58,10 @@ class SchemaHistory:
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
 
-        keeps: Tables.keeps of the pipeline: a table that it doesn't want and whose columns are unknown is nobody's error.
+        keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error.
         """
         self.source = source
-        self.held: dict[TableName, DdlReadError] = {}
+        self.held: dict[TableName, DdlNotRead] = {}
         self._keeps = keeps
         self._versions: dict[TableName, list[TableVersion]] = {}
         self._next_id = 1
@@ -98,7 +98,7 @@ class SchemaHistory:
         """Follow one statement. Returns the versions it made, at most one per table; [] when it changes nothing that
         a version says, or was replayed before.
 
-        Raises DdlReadError (a DDLError) whose `tables` are held from here on; () means that no table can be named, and
+        Raises DdlNotRead (a DDLError) whose `tables` are held from here on; () means that no table can be named, and
         the source has to stop.
         """
         if statement.commit_ts <= self._floor:
@@ -106,7 +106,7 @@ class SchemaHistory:
         server = Server.of(statement.server_version)
         try:
             parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
-        except DdlReadError as error:
+        except DdlNotRead as error:
             names = [_split(name) for name in error.tables]
             if names and not any(self._keeps(*name) for name in names):
                 return []
@@ -134,10 +134,10 @@ class SchemaHistory:
         versions = self._versions.get(name)
         return versions[-1] if versions else None
 
-    def _hold(self, names: Iterable[TableName], what: str, statement: DdlStatement, remedy: str) -> DdlReadError:
+    def _hold(self, names: Iterable[TableName], what: str, statement: DdlStatement, remedy: str) -> DdlNotRead:
         names = tuple(dict.fromkeys(names))
         where = f"{self.source} at {statement.where}"
-        error = DdlReadError(what, where=where, remedy=remedy, tables=tuple(f"{d}.{t}" for d, t in names))
+        error = DdlNotRead(what, where=where, remedy=remedy, tables=tuple(f"{d}.{t}" for d, t in names))
         for name in names:
             self.held.setdefault(name, error)
         return error
