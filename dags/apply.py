@@ -1,6 +1,7 @@
 """Turns what bronze has gained into silver: one Delta transaction per table, up to one cut of commit time.
 
-**Tables read:** `bronze/segments`, `control/schema_history`, `control/table_states`, and the silver tables it merges into.
+**Tables read:** `bronze/segments`, `control/schema_history`, `control/table_states`, and the silver tables that it
+merges into.
 
 **Tables written:** the silver tables (with the applied position inside the same transaction), `control/schema_history`
 (DDL), `control/table_states` (why a table is held), `control/ledger` (every byte accounted for), `control/cuts`.

@@ -24,7 +24,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException
 
 from tidegate import config, spark_settings
-from tidegate.errors import LakeUnavailable, Terminal, TidegateError
+from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
 from tidegate_airflow.connections import storage_options
 from tidegate_airflow.params import changed, with_params
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from tidegate.config import Pipeline
 
-# `ConfigError: where: what; remedy`, as the job prints the error it ends with.
-_ERROR_LINE = re.compile(r"^(?:\S+\.)?(?P<kind>[A-Z]\w+): (?P<line>.+)$")
+# How the job prints the error it ends with.
+_ERROR_LINE = re.compile(r"^tidegate: \w+: (?P<line>.+)$")
 
 
 class JobFailed(Terminal):
@@ -72,7 +72,7 @@ class ApplyOperator(SparkSubmitOperator):
         self.application_args += ["--run-for-seconds", str(part.run_for_seconds)]
         for name, value in overrides.items():
             if name not in ("mode", "run_for_seconds", "spark_conn_id", "spark_conf", "driver_memory"):
-                self.application_args += ["--set", f"apply.{name}={value}"]
+                self.application_args += ["--set", f"{name}={value}"]
         self.name = f"tidegate {pipeline.pipeline} apply"
         self.conf = spark_settings.submit_conf(pipeline, root)
         self._conn_id = part.spark_conn_id
@@ -81,7 +81,7 @@ class ApplyOperator(SparkSubmitOperator):
         _use_local_unless_configured(self._hook, self.log)
         if self._hook._is_yarn or self._hook._is_kubernetes:  # noqa: SLF001 - the provider has no public word for it
             if pipeline.lake.conn_id:
-                self.log.warning("lake.conn_id is not passed to a driver on a cluster; it uses the cluster's own identity")
+                self.log.warning("lake.conn_id isn't passed to a cluster's driver, which uses its own identity")
             self.env_vars = {"TIDEGATE_HOME": str(root)}
         else:
             options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
@@ -89,19 +89,15 @@ class ApplyOperator(SparkSubmitOperator):
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
     def _named(self, error: AirflowException, pipeline: Pipeline) -> Exception:
-        """The job's exit code and last error line as one of our exceptions; a killed job stays Airflow's (a fault)."""
+        """The job's exit code and error line as one of our exceptions; without a line it is a fault, as Airflow has it."""
         process = self._hook._submit_sp if self._hook else None  # noqa: SLF001
-        code = process.returncode if process else None
-        kind = _KINDS.get(code)
-        if self._hook is None or kind is None:
-            return error
-        lines = reversed(self._hook._last_submit_log_lines)  # noqa: SLF001
+        kind = _KINDS.get(process.returncode if process else None)
+        lines = reversed(self._hook._last_submit_log_lines) if self._hook else ()  # noqa: SLF001
         line = next((match["line"] for text in lines if (match := _ERROR_LINE.match(text.strip()))), None)
-        where = f"apply of {pipeline.pipeline}"
-        return kind(line, where=where) if line else kind(f"exit code {code}", where=where, remedy="see the log above")
+        return kind(line, where=f"apply of {pipeline.pipeline}") if kind and line else error
 
 
-# What isn't here was ended from outside (out of memory, a lost machine): Airflow's own error, tried three times.
+# What isn't here was ended from outside (out of memory, a lost machine).
 _KINDS: dict[int | None, type[TidegateError]] = {
     spark_settings.EXIT_TERMINAL: JobFailed,
     spark_settings.EXIT_USAGE: JobFailed,
@@ -113,7 +109,10 @@ def _spark_of_this_environment() -> dict[str, str]:
     """PATH and SPARK_HOME that lead to the pyspark installed beside this Python, whatever else the machine has."""
     scripts = str(Path(sys.executable).parent)
     found = importlib.util.find_spec("pyspark")
-    assert found is not None and found.submodule_search_locations, "pyspark is pinned in requirements.txt"
+    if found is None or not found.submodule_search_locations:
+        raise ConfigError(
+            "pyspark is not installed", where=sys.executable, remedy="install requirements.txt (make venv)"
+        )
     return {
         "PATH": os.pathsep.join((scripts, os.environ.get("PATH", os.defpath))),
         "SPARK_HOME": next(iter(found.submodule_search_locations)),
@@ -126,5 +125,9 @@ def _use_local_unless_configured(hook: SparkSubmitHook, log: Any) -> None:
     connection = hook._connection  # noqa: SLF001
     if connection["master"] == "yarn" and not hadoop:
         log.info("the Spark connection names no cluster that can be reached; the job runs here, on local[*]")
-        connection |= {"master": os.environ.get("TIDEGATE_SPARK_MASTER", "local[*]"), "queue": None, "deploy_mode": None}
+        connection |= {
+            "master": os.environ.get("TIDEGATE_SPARK_MASTER", "local[*]"),
+            "queue": None,
+            "deploy_mode": None,
+        }
         hook._is_yarn = hook._is_yarn_cluster_mode = False  # noqa: SLF001

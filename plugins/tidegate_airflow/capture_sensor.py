@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +20,19 @@ from airflow.sdk import BaseSensorOperator
 
 from tidegate import config, spark_settings
 from tidegate.errors import Transient
-from tidegate_airflow import pipelines
 from tidegate_airflow.connections import connection_info, storage_options
 from tidegate_airflow.params import with_params
-from tidegate_airflow.source_trigger import WAITED, PositionAsker, SourceAdvancedTrigger
+from tidegate_airflow.pipelines import lake_root
+from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidegate.capture.run import CaptureProgress, CaptureResult
     from tidegate.config import Pipeline
 
-# How long a run that was only woken to prove resolved_ts reads, in heartbeats.
+_REPORT_SECONDS = 10.0
+# A run that is woken only to prove resolved_ts listens for this many heartbeats.
 _HEARTBEATS_TO_PROVE = 3
 
 
@@ -45,29 +46,86 @@ class CaptureSensor(BaseSensorOperator):
     pipeline_file: path of the YAML file; source: its name there.
     """
 
+    shallow_copy_attrs = ("_stop",)  # Airflow copies operators; a lock can't be copied
+
     def __init__(self, *, pipeline_file: str, source: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline_file = pipeline_file
         self.source = source
         self._stop = threading.Event()
+        self._reported_at = 0.0
 
     def execute(self, context: Context) -> None:
-        """Read until the run's time is up; see capture_until."""
-        seconds = self._pipeline(context).capture.run_for_seconds
-        self.capture_until(context, time.time() + seconds)
+        """Read until the run's time is up. Raises what capture raises, or CaptureStopped."""
+        pipeline = self._pipeline(context)
+        self._capture_or_wait(pipeline, time.time() + pipeline.capture.run_for_seconds)
 
     def resume(self, context: Context, event: dict[str, Any], deadline: float) -> None:
-        """Called by Airflow when SourceAdvancedTrigger has fired."""
-        self.log.info("source %s: %s", self.source, event["reason"])
-        self.capture_until(context, deadline, proving=event["reason"] == WAITED)
-
-    def capture_until(self, context: Context, deadline: float, *, proving: bool = False) -> None:
-        """Capture until deadline (Unix time); defer while the source is quiet.
-
-        proving: the source has written nothing, so a few heartbeats suffice. A run that is woken late, even past
-        its deadline, reads until the source is quiet again or for run_for_seconds: a new run would come seconds later.
-        """
+        """Go on after SourceAdvancedTrigger has fired."""
         pipeline = self._pipeline(context)
-        settings = pipeline.capture
-        # Asked before reading: whatever is written from here on, read or not, differs from it.
-        raise NotImplementedError
+        self.log.info("source %s: %s", self.source, event["reason"])
+        if event["reason"] == WAITED:
+            self._capture(pipeline, pipeline.capture.heartbeat_seconds * _HEARTBEATS_TO_PROVE)
+        else:
+            # The source writes again. Even when this run's time is nearly up it reads on: ending here would
+            # leave what was written until the next run has started, some seconds.
+            self._capture_or_wait(pipeline, max(deadline, time.time() + pipeline.capture.idle_seconds))
+
+    def on_kill(self) -> None:
+        """Called from SIGTERM's handler: the loop lands what it has and ends."""
+        # Not here: this thread may be inside the very lock that set() takes.
+        threading.Thread(target=self._stop.set).start()
+
+    def _capture_or_wait(self, pipeline: Pipeline, deadline: float) -> None:
+        """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer."""
+        alone = len(pipeline.sources) == 1
+        result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if alone else None)
+        if result.reason == "idle" and (left := deadline - time.time()) > 0:
+            self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)
+            self.defer(
+                trigger=SourceAdvancedTrigger(
+                    pipeline.sources[self.source].conn_id, str(result.position), time.time() + left
+                ),
+                method_name="resume",
+                kwargs={"deadline": deadline},
+            )
+
+    def _capture(self, pipeline: Pipeline, seconds: float, idle_seconds: float | None = None) -> CaptureResult:
+        from tidegate.capture.run import CaptureRun  # numba, pyarrow, delta-rs
+
+        run = CaptureRun(
+            pipeline=pipeline,
+            source_name=self.source,
+            connection=connection_info(pipeline.sources[self.source].conn_id),
+            state_dir=spark_settings.home() / ".tidegate",
+            storage_options=storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options),
+        )
+        result = run.run(seconds, idle_seconds, stop=self._stop, on_progress=self._report)
+        self.log.info(
+            "%s: %d segments, %d bytes, captured to %s", result.reason, result.segments, result.bytes, result.position
+        )
+        if result.reason == "stopped":
+            raise CaptureStopped("capture was told to end", where=f"{pipeline.pipeline}/{self.source}")
+        return result
+
+    def _report(self, progress: CaptureProgress) -> None:
+        """A line in the task's log, at most every ten seconds."""
+        now = time.monotonic()
+        if now - self._reported_at >= _REPORT_SECONDS:
+            self._reported_at = now
+            self.log.info(
+                "%d segments, %.1f MB/s, lag %.1f s, at %s",
+                progress.segments,
+                progress.bytes_per_second / 1e6,
+                progress.lag_seconds,
+                progress.position,
+            )
+
+    def _pipeline(self, context: Context) -> Pipeline:
+        """The file as it is now, with this run's params; relative paths are taken from the project's root."""
+        pipeline = config.load(Path(self.pipeline_file))
+        part = with_params(pipeline.capture, context["params"], where=str(context["run_id"]))
+        if part.value_log_path:
+            part = part.model_copy(update={"value_log_path": str(spark_settings.home() / part.value_log_path)})
+        lake = pipeline.lake.model_copy(update={"path": lake_root(pipeline)})
+        return pipeline.model_copy(update={"capture": part, "lake": lake})

@@ -37,13 +37,19 @@ async def aconnection_info(conn_id: str) -> ConnectionInfo:
 
 
 def storage_options(conn_id: str | None, options: dict[str, str]) -> dict[str, str]:
-    """A lake's own options, and those of its connection over them."""
-    return options if conn_id is None else options | _store(_get(conn_id))
+    """A lake's own options, and those of its connection over them, as delta-rs names them."""
+    return _merged(options, _store(_get(conn_id)) if conn_id else {})
 
 
 async def astorage_options(conn_id: str | None, options: dict[str, str]) -> dict[str, str]:
     """The same, inside the triggerer's event loop."""
-    return options if conn_id is None else options | _store(await _aget(conn_id))
+    return _merged(options, _store(await _aget(conn_id)) if conn_id else {})
+
+
+def _merged(options: dict[str, str], secrets: dict[str, str]) -> dict[str, str]:
+    from tidegate.lake.storage import delta_options
+
+    return delta_options(options, secrets)
 
 
 def _get(conn_id: str) -> Connection:

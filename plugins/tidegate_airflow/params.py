@@ -39,7 +39,9 @@ def with_params(part: Part, params: Mapping[str, Any], *, where: str) -> Part:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(step) for step in first["loc"])
-        raise ConfigError(f"param {key}: {first['msg']}", where=where, remedy="trigger the run again with a value that fits") from error
+        raise ConfigError(
+            f"param {key}: {first['msg']}", where=where, remedy="trigger the run again with a value that fits"
+        ) from error
 
 
 def changed(part: BaseModel, file: BaseModel) -> dict[str, Any]:
@@ -50,7 +52,9 @@ def changed(part: BaseModel, file: BaseModel) -> dict[str, Any]:
 
 def manual(text: str | None, params: Mapping[str, Param]) -> str:
     """A DAG file's docstring and its params with their defaults: the DAG's manual, as Markdown."""
-    lines = "\n".join(f"- `{name}` (`{json.dumps(param.value)}`): {param.description}" for name, param in params.items())
+    lines = "\n".join(
+        f"- `{name}` (`{json.dumps(param.value)}`): {param.description}" for name, param in params.items()
+    )
     return f"{text or ''}\n**Params** (of a run started by hand; the defaults are the pipeline file's):\n\n{lines}\n"
 
 

@@ -44,7 +44,12 @@ class SourceAdvancedTrigger(BaseTrigger):
         """Class and arguments, from which the triggerer makes it again."""
         return (
             "tidegate_airflow.source_trigger.SourceAdvancedTrigger",
-            {"conn_id": self.conn_id, "position": self.position, "until": self.until, "poll_seconds": self.poll_seconds},
+            {
+                "conn_id": self.conn_id,
+                "position": self.position,
+                "until": self.until,
+                "poll_seconds": self.poll_seconds,
+            },
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -68,7 +73,7 @@ class SourceAdvancedTrigger(BaseTrigger):
 
 
 class PositionAsker:
-    """The end of a source's binlog, over one connection that is opened when first asked. Used by one thread at a time."""
+    """The end of a source's binlog, over one connection opened when first asked. For one thread at a time."""
 
     def __init__(self, info: ConnectionInfo) -> None:
         self._info = info

@@ -19,7 +19,7 @@ HEAVY = ("pyspark", "pyarrow", "numba", "deltalake", "pandas", "numpy", "pymysql
 
 def main(folder: Path, out: Path) -> None:
     warnings.simplefilter("ignore")
-    import airflow.sdk
+    import airflow.sdk  # noqa: F401
     from airflow.dag_processing.dagbag import BundleDagBag
 
     # A parse runs in a fork of the DAG processor, which has these already.

@@ -145,7 +145,13 @@ def test_every_setting_is_a_described_and_bounded_param_with_the_files_value(par
 def test_every_dag_carries_its_manual_and_names_only_tables_that_exist(parsed: dict[str, Any]) -> None:
     for dag_id, dag in parsed["dags"].items():
         manual = dag["doc_md"]
-        for part in ("**Tables read:**", "**Tables written:**", "**How it runs:**", "**When it is red:**", "**Params**"):
+        for part in (
+            "**Tables read:**",
+            "**Tables written:**",
+            "**How it runs:**",
+            "**When it is red:**",
+            "**Params**",
+        ):
             assert part in manual, f"{dag_id} lacks {part}"
         assert len(manual.splitlines()[0]) > 20, "the first line says what it does"
         named = {word for word in manual.split("`") if word.startswith(("bronze/", "control/"))}

@@ -38,13 +38,16 @@ def test_params_as_airflow_defaults_them_change_nothing() -> None:
 def test_a_param_out_of_bounds_is_one_line_that_names_it() -> None:
     from tidegate_airflow.params import with_params
 
-    with pytest.raises(ConfigError, match=r"^manual__1: param run_for_seconds: .*greater than or equal to 5; trigger") as raised:
+    with pytest.raises(
+        ConfigError, match=r"^manual__1: param run_for_seconds: .*greater than or equal to 5; trigger"
+    ) as raised:
         with_params(Capture(), {"run_for_seconds": 1}, where="manual__1")
     assert "\n" not in str(raised.value)
 
 
 def test_airflow_itself_refuses_a_param_out_of_bounds_in_the_form() -> None:
     from airflow.sdk.exceptions import ParamValidationError
+
     from tidegate_airflow.params import params_of
 
     with pytest.raises(ParamValidationError, match="minimum"):
@@ -54,6 +57,7 @@ def test_airflow_itself_refuses_a_param_out_of_bounds_in_the_form() -> None:
 @pytest.mark.parametrize("error", [SourceRefused("no"), PositionLost("gone"), ConfigError("bad")])
 def test_a_terminal_error_is_never_tried_again(error: Exception) -> None:
     from airflow.sdk import RetryAction
+
     from tidegate_airflow.retries import TransientOnly
 
     assert TransientOnly().evaluate(error, try_number=1, max_tries=10).action is RetryAction.FAIL
@@ -62,6 +66,7 @@ def test_a_terminal_error_is_never_tried_again(error: Exception) -> None:
 @pytest.mark.parametrize("error", [SourceUnavailable("down"), LakeUnavailable("down")])
 def test_a_transient_error_is_tried_again_for_days_at_most_a_minute_apart(error: Exception) -> None:
     from airflow.sdk import RetryAction
+
     from tidegate_airflow.retries import RETRIES_MAX, TransientOnly
 
     decisions = [TransientOnly().evaluate(error, try_number=n, max_tries=RETRIES_MAX) for n in (1, 2, 3, 100, 9000)]
@@ -71,6 +76,7 @@ def test_a_transient_error_is_tried_again_for_days_at_most_a_minute_apart(error:
 
 def test_a_fault_is_tried_three_times() -> None:
     from airflow.sdk import RetryAction
+
     from tidegate_airflow.retries import TransientOnly
 
     actions = [TransientOnly().evaluate(KeyError("x"), try_number=n, max_tries=9).action for n in (1, 2, 3)]

@@ -1,0 +1,91 @@
+"""The trigger that wakes a waiting capture run, asked of a real server.
+
+In:  MariaDB, and MySQL 9 where it can be had.
+Out: the one event it fires, for each of the three ways it can end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.servers import FreshDatabase
+from tidegate.demo.server import Server
+
+pytestmark = [pytest.mark.airflow, pytest.mark.server]
+
+
+def uri(server: Server, password: str | None = None) -> str:
+    return f"mysql://{server.user}:{password or server.password}@{server.host}:{server.port}/"
+
+
+def position(monkeypatch: pytest.MonkeyPatch, server: Server) -> str:
+    from tidegate_airflow.connections import connection_info
+    from tidegate_airflow.source_trigger import PositionAsker
+
+    monkeypatch.setenv("AIRFLOW_CONN_TRIGGER_TEST", uri(server))
+    asker = PositionAsker(connection_info("trigger_test"))
+    try:
+        return asker.position()
+    finally:
+        asker.close()
+
+
+def fire(seen: str, seconds: float, *, meanwhile: Callable[[], Any] | None = None) -> tuple[dict[str, Any], float]:
+    """The event, and after how many seconds it came."""
+    from tidegate_airflow.source_trigger import SourceAdvancedTrigger
+
+    async def live() -> dict[str, Any]:
+        first = SourceAdvancedTrigger("trigger_test", seen, time.time() + seconds, poll_seconds=0.1)
+        path, arguments = first.serialize()
+        assert path == f"{SourceAdvancedTrigger.__module__}.{SourceAdvancedTrigger.__qualname__}"
+        if meanwhile:
+            asyncio.get_running_loop().call_later(0.4, meanwhile)
+        events = [event.payload async for event in SourceAdvancedTrigger(**arguments).run()]
+        assert len(events) == 1
+        payload: dict[str, Any] = events[0]
+        return payload
+
+    started = time.monotonic()
+    return asyncio.run(live()), time.monotonic() - started
+
+
+def test_a_write_at_the_source_fires_within_a_poll(
+    any_server: Server, fresh_database: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = fresh_database(any_server)
+    any_server.query(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY)")
+    seen = position(monkeypatch, any_server)
+    event, seconds = fire(seen, 10, meanwhile=lambda: any_server.query(f"INSERT INTO `{database}`.t VALUES (1)"))
+    assert event == {"reason": "advanced"}
+    assert 0.3 < seconds < 2.5
+
+
+def test_a_write_before_the_trigger_started_fires_at_once(
+    mariadb: Server, fresh_database: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = position(monkeypatch, mariadb)
+    fresh_database(mariadb)
+    event, seconds = fire(seen, 10)
+    assert event == {"reason": "advanced"}
+    assert seconds < 1.5
+
+
+def test_a_quiet_source_fires_when_the_wait_is_over(mariadb: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    event, seconds = fire(position(monkeypatch, mariadb), 1.0)
+    assert event == {"reason": "waited"}
+    assert 0.9 < seconds < 2.5
+
+
+def test_a_source_that_refuses_wakes_capture_which_can_say_why(
+    mariadb: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = position(monkeypatch, mariadb)
+    monkeypatch.setenv("AIRFLOW_CONN_TRIGGER_TEST", uri(mariadb, password="wrong"))
+    assert fire(seen, 10)[0] == {"reason": "lost"}
+    monkeypatch.delenv("AIRFLOW_CONN_TRIGGER_TEST")
+    assert fire(seen, 10)[0] == {"reason": "lost"}

@@ -1,0 +1,301 @@
+"""Airflow itself runs capture and apply until silver equals the source, on MariaDB and on MySQL 9 at once.
+
+In:  two real servers with an empty shop, one Airflow with a pipeline for each, a workload of inserts, updates,
+     deletes, key changes, rollbacks, ALTER TABLE ... ADD COLUMN and a CREATE TABLE while everything runs.
+Out: silver, read by delta-rs, compared row by row with the servers' own SELECT; nothing of tidegate compares.
+
+The MariaDB pipeline applies in batches and defers when its source is quiet; the MySQL one in micro-batches.
+Both are in one Airflow, so that its start is paid for once.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import TableNotFoundError
+
+from tests.dags.airflow_instance import AirflowInstance
+from tests.dags.browser import browser, click, log_in, see
+from tidegate import tables
+from tidegate.config import Apply
+from tidegate.demo.server import Server
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.spark,
+    pytest.mark.server,
+    pytest.mark.timeout(400),
+    pytest.mark.xdist_group("airflow_end_to_end"),
+]
+
+DATABASE = "e2e_shop"
+WORKLOAD_SECONDS = 12
+EQUAL_SECONDS_MAX = 150
+LATE_TABLE = "late"
+
+PIPELINE = """
+pipeline: {name}
+lake: {{path: {lake}}}
+sources:
+  main: {{conn_id: {name}_db, flavour: {flavour}}}
+tables: {{include: ["{database}.*"]}}
+capture: {{run_for_seconds: 25, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3}}
+apply: {{mode: {mode}, run_for_seconds: 40, idle_seconds: 8, poll_seconds: 0.3, driver_memory: 768m}}
+"""
+
+SCHEMA = (
+    "CREATE TABLE customers (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(60) CHARACTER SET utf8mb4, since DATE)",
+    "CREATE TABLE orders (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, customer INT, total DECIMAL(12,2), at DATETIME(6))",
+    "CREATE TABLE order_lines (order_id BIGINT, line SMALLINT, item VARCHAR(40), n INT, PRIMARY KEY (order_id, line))",
+    "CREATE TABLE visits (page VARCHAR(40), seconds INT)",  # no key
+)
+
+
+class Shop:
+    """One server's shop: its workload, and what of it should be in silver."""
+
+    def __init__(self, name: str, server: Server, lake: Path) -> None:
+        self.name = name
+        self.server = server
+        self.lake = lake
+
+    def create(self) -> None:
+        self.server.query(f"DROP DATABASE IF EXISTS `{DATABASE}`")
+        self.server.query(f"CREATE DATABASE `{DATABASE}`")
+        with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
+            for statement in SCHEMA:
+                cursor.execute(statement)
+
+    def work(self, seconds: float) -> None:
+        """Transactions for some seconds, with DDL in between; a statement per table and kind in each round."""
+        with self.server.connect(DATABASE, autocommit=False) as connection, connection.cursor() as cursor:
+            end = time.monotonic() + seconds
+            round_number = 0
+            while time.monotonic() < end or round_number < 12:
+                round_number += 1
+                self._round(cursor, round_number)
+                connection.commit()
+                cursor.execute("INSERT INTO visits VALUES ('rolled back', 0)")
+                connection.rollback()
+                if round_number == 5:
+                    cursor.execute("ALTER TABLE orders ADD COLUMN note VARCHAR(30) DEFAULT 'none'")
+                if round_number == 8:
+                    cursor.execute(f"CREATE TABLE {LATE_TABLE} (k VARCHAR(20) PRIMARY KEY, v DOUBLE)")
+                time.sleep(0.15)
+
+    def _round(self, cursor: Any, n: int) -> None:
+        cursor.execute(
+            "INSERT INTO customers (name, since) VALUES (%s, %s)", (f"Zoë {n} 🚲", f"2026-01-{n % 28 + 1:02d}")
+        )
+        cursor.execute(
+            "INSERT INTO orders (customer, total, at) VALUES (%s, %s, %s)",
+            (n, n * 1.25, f"2026-02-03 04:05:06.{n:06d}"),
+        )
+        order = cursor.lastrowid
+        lines = [(order, line, f"item {line}", n) for line in range(3)]
+        cursor.executemany("INSERT INTO order_lines VALUES (%s, %s, %s, %s)", lines)
+        cursor.execute("UPDATE order_lines SET n = n + 1 WHERE line = 1")
+        cursor.execute("UPDATE order_lines SET line = line + 10 WHERE order_id = %s AND line = 2", (order,))
+        cursor.execute("DELETE FROM orders WHERE id = %s", (order - 3,))
+        cursor.executemany("INSERT INTO visits VALUES (%s, %s)", [("home", 1), ("home", 1), (f"page {n}", n)])
+        cursor.execute("DELETE FROM visits WHERE page = 'home' LIMIT 1")
+        if n > 5:
+            cursor.execute("UPDATE orders SET note = %s WHERE id = %s", (f"note {n}", order - 1))
+        if n > 8:
+            cursor.execute(f"INSERT INTO {LATE_TABLE} VALUES (%s, %s)", (f"k{n}", n / 7))
+
+    def differences(self) -> dict[str, str]:
+        """Table -> how silver differs from the server right now; {} when all are equal."""
+        found = {}
+        for table in ("customers", "orders", "order_lines", "visits", LATE_TABLE):
+            wanted = self._source_rows(table)
+            got = self._silver_rows(table, list(wanted[0]) if wanted else [])
+            if sorted(map(_text, wanted)) != sorted(map(_text, got)):
+                found[table] = f"{len(wanted)} rows at the source, {len(got)} in silver"
+        return found
+
+    def _source_rows(self, table: str) -> list[dict[str, Any]]:
+        with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM `{table}`")
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def _silver_rows(self, table: str, columns: list[str]) -> list[dict[str, Any]]:
+        try:
+            opened = DeltaTable(str(self.lake / tables.silver_path(DATABASE, table)))
+        except TableNotFoundError:
+            return []
+        answer = QueryBuilder().register("silver", opened).execute("SELECT * FROM silver").read_all()
+        rows: list[dict[str, Any]] = answer.to_struct_array().to_pylist()
+        return [{name: row.get(name) for name in columns} for row in rows]
+
+    def table_states(self) -> list[dict[str, Any]]:
+        """For a failure's message: which tables are held, and why."""
+        try:
+            opened = DeltaTable(str(self.lake / tables.TABLE_STATES.path))
+        except TableNotFoundError:
+            return []
+        answer = QueryBuilder().register("states", opened).execute("SELECT * FROM states").read_all()
+        found: list[dict[str, Any]] = answer.to_struct_array().to_pylist()
+        return found
+
+
+def _text(row: dict[str, Any]) -> str:
+    """A row in one spelling, whichever client it came from."""
+
+    def spell(value: Any) -> Any:
+        if isinstance(value, decimal.Decimal):
+            return str(value.normalize())
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(decimal.Decimal(value).normalize())
+        if isinstance(value, dt.datetime | dt.date):
+            return value.isoformat()
+        return value
+
+    return json.dumps({name: spell(value) for name, value in row.items()}, sort_keys=True)
+
+
+World = tuple[AirflowInstance, dict[str, Shop]]
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Airflow with a pipeline per server that can be had, both capturing, both workloads done."""
+    tmp = tmp_path_factory.mktemp("e2e")
+    shops: dict[str, Shop] = {}
+    for flavour, fixture in (("mariadb", "mariadb"), ("mysql", "mysql9")):
+        try:
+            server = request.getfixturevalue(fixture)
+        except pytest.skip.Exception:
+            continue  # its own test says so
+        shops[flavour] = Shop(f"e2e_{flavour}", server, tmp / "lakes" / flavour)
+    folder = tmp / "pipelines"
+    folder.mkdir()
+    for flavour, shop in shops.items():
+        shop.create()
+        mode = "batch" if flavour == "mariadb" else "micro_batch"
+        text = PIPELINE.format(name=shop.name, lake=shop.lake, flavour=flavour, database=DATABASE, mode=mode)
+        (folder / f"{shop.name}.yaml").write_text(text)
+    connections = {f"{shop.name}_db": _uri(shop.server) for shop in shops.values()}
+    connections["spark_default"] = json.dumps({"conn_type": "spark", "host": "local[2]"})
+    with AirflowInstance(tmp / "airflow", folder, connections) as airflow:
+        for shop in shops.values():
+            airflow.wait_for(lambda shop=shop: _has(shop.lake / tables.SEGMENTS.path), 60, f"{shop.name} captures")
+        workers = [threading.Thread(target=shop.work, args=(WORKLOAD_SECONDS,)) for shop in shops.values()]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        yield airflow, shops
+
+
+def _uri(server: Server) -> str:
+    return f"mysql://{quote(server.user)}:{quote(server.password)}@{server.host}:{server.port}/"
+
+
+def _has(table: Path) -> bool:
+    return any((table / "_delta_log").glob("*.json"))
+
+
+def _wait_until_equal(airflow: AirflowInstance, shop: Shop, seconds: float = EQUAL_SECONDS_MAX) -> None:
+    end = time.monotonic() + seconds
+    while differences := shop.differences():
+        if time.monotonic() > end:
+            held = [f"{row['table']}: {row['state']} {row['reason']}" for row in shop.table_states()]
+            logs = "\n".join(airflow.task_log(f"{shop.name}__{kind}")[-3000:] for kind in ("capture", "apply"))
+            raise AssertionError(f"{shop.name}: {differences}; states: {held}\n{logs}")
+        time.sleep(1)
+
+
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+def test_silver_equals_the_source_after_a_workload_with_ddl(world: World, flavour: str) -> None:
+    airflow, shops = world
+    if flavour not in shops:
+        pytest.skip(f"no {flavour} server here")
+    shop = shops[flavour]
+    _wait_until_equal(airflow, shop)
+    assert shop.table_states() == [] or {row["state"] for row in shop.table_states()} == {"active"}
+    runs = airflow.get(f"/dags/{shop.name}__apply/dagRuns?limit=100")["dag_runs"]
+    assert {run["run_type"] for run in runs} == {"asset_triggered"}, "the watcher on bronze started every run"
+    assert not [run for run in runs if run["state"] == "failed"]
+    _assert_one_at_a_time(runs)
+
+
+def _assert_one_at_a_time(runs: list[dict[str, Any]]) -> None:
+    spans = sorted((run["start_date"], run["end_date"] or "9") for run in runs if run["start_date"])
+    for (_, end), (start, _) in itertools.pairwise(spans):
+        assert end <= start, "events that come during a run are one run after it"
+
+
+def test_a_write_that_lands_while_an_apply_run_ends_is_applied_without_another_write(
+    world: World,
+) -> None:
+    airflow, shops = world
+    shop = shops["mariadb"]
+    _wait_until_equal(airflow, shop)
+    running = f"/dags/{shop.name}__apply/dagRuns?order_by=-run_after&limit=1&state=running"
+    for attempt in range(2):
+        shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('starts a run', {attempt})")
+        airflow.wait_for(lambda: airflow.get(running)["dag_runs"], 60, "an apply run")
+        for write in range(8):  # more and more slowly, so that one of them is the last thing the run doesn't see
+            shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('during a run', {write})")
+            time.sleep(write / 2)
+            if not airflow.get(running)["dag_runs"]:
+                break
+    _wait_until_equal(airflow, shop, 90)
+
+
+def test_a_quiet_source_is_waited_for_in_the_triggerer_and_its_next_write_is_applied(
+    world: World,
+) -> None:
+    airflow, shops = world
+    shop = shops["mariadb"]
+    _wait_until_equal(airflow, shop)
+    instances = f"/dags/{shop.name}__capture/dagRuns/~/taskInstances?state=deferred"
+    airflow.wait_for(lambda: airflow.get(instances)["task_instances"], 60, "capture gives its slot back")
+    shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('after the quiet', 1)")
+    _wait_until_equal(airflow, shop, 90)
+    assert not airflow.get(f"/dags/{shop.name}__capture/dagRuns?state=failed")["dag_runs"]
+    assert airflow.get("/importErrors")["import_errors"] == []
+
+
+def test_no_secret_is_in_airflows_logs_or_rendered_fields(world: World) -> None:
+    airflow, shops = world
+    kept = (".log", ".db", ".json")
+    written = [path for path in airflow.home.rglob("*") if path.is_file() and path.suffix in kept]
+    assert written
+    for shop in shops.values():
+        secret = shop.server.password.encode()
+        assert not [str(path) for path in written if secret in path.read_bytes()]
+
+
+def test_the_ui_shows_the_dags_their_manual_and_every_param_in_the_trigger_form(
+    world: World, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    airflow, shops = world
+    name = next(iter(shops.values())).name
+    with browser() as chromium:
+        pages = tmp_path_factory.mktemp("screenshots")
+        log_in(chromium, airflow)
+        see(chromium, f"{airflow.url}/dags", [f"{name}__apply", f"{name}__capture", f"{name}__bronze", "@continuous"])
+        chromium.save_screenshot(str(pages / "dags.png"))
+        see(chromium, f"{airflow.url}/dags/{name}__capture", ["Owner", "tidegate"])
+        click(chromium, "[data-testid='markdown-button']")
+        see(chromium, None, ["Reads the sources' binlogs", "Tables written:", "When it is red:"])
+        chromium.save_screenshot(str(pages / "manual.png"))
+        see(chromium, f"{airflow.url}/dags/{name}__apply", ["Owner"])
+        click(chromium, "[data-testid='trigger-dag-button']")
+        described = [field.description for field in Apply.model_fields.values()]
+        see(chromium, None, ["Run Parameters", "Run for seconds", *(text for text in described if text)])
+        chromium.save_screenshot(str(pages / "trigger.png"))
