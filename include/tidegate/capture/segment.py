@@ -178,13 +178,13 @@ class Cutter:
             raise StreamCorrupt("the source lost events (INCIDENT)", where=self.where, remedy="take a new snapshot")
         if kind == EventType.FORMAT_DESCRIPTION:
             self._describe_format(event)
-        if header.flags & EventFlag.ARTIFICIAL or header.next_pos == 0:
+        if header.flags & EventFlag.ARTIFICIAL or (header.next_pos == 0 and not self.open):
             if kind == EventType.ROTATE:
                 return True, self._to_file(*rotate_target(event))
             if not header.flags & EventFlag.ARTIFICIAL and kind != EventType.FORMAT_DESCRIPTION:
                 raise StreamCorrupt(f"{type_name(kind)} without a position", where=self.where, remedy=_REMEDY)
             return True, []
-        if (int(self._state["position"]) + header.size) & 0xFFFFFFFF != header.next_pos:
+        if header.next_pos and (int(self._state["position"]) + header.size) & 0xFFFFFFFF != header.next_pos:
             return self._elsewhere(header)
         # Cut first, so that what is said of the event is said of its own segment.
         segments = self._cut_all() if self._state["length"] + header.size > self._state["hard"] else []

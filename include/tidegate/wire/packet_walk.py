@@ -81,7 +81,7 @@ WALK_DTYPE: Final = np.dtype([(name, np.int64) for name in _FIELDS])
 RUN_DTYPE: Final = np.dtype([(name, np.int64) for name in ("kind", "high", "low", "first", "last")])
 MYSQL_GTID, MARIADB_GTID, TAGGED_GTID = 1, 2, 3
 
-_QUERY, _TABLE_MAP = 2, 19
+_QUERY: Final = 2
 # Events that need no decision: STOP, INTVAR, RAND, USER_VAR, XID, TABLE_MAP, rows, ROWS_QUERY, GTID, ANONYMOUS_GTID,
 # and MariaDB's annotations, checkpoints and GTID. Everything else, the unknown above all, goes to Python.
 _PLAIN: Final = np.zeros(256, np.bool_)
@@ -212,22 +212,25 @@ def _note_table(s: Any, payload: Any, slots: Any, tables: Any, at: int) -> None:
 
 
 @_inlined
-def _verified(s: Any, data: Any, at: int, checksum: int) -> int:
+def _verified(s: Any, data: Any, at: int, checksum: int, is_open: bool) -> int:
     """Stop.MORE when checksum and position are right."""
     if checksum == CHECKSUM_BYTES:
         end = at + s.event_length - CHECKSUM_BYTES
         if np.int64(crc32(data, at, s.event_length - CHECKSUM_BYTES)) != _number(data, end, 4):
             return np.int64(Stop.BAD_CHECKSUM)
-    if (s.position + s.event_length) & 0xFFFFFFFF != _number(data, at + 13, 4):
+    said = _number(data, at + 13, 4)
+    if said == 0 and is_open:  # MariaDB 11 doesn't know it while it fills the transaction; the XID event tells
+        return np.int64(Stop.MORE)
+    if (s.position + s.event_length) & 0xFFFFFFFF != said:
         return np.int64(Stop.BAD_POSITION)
     return np.int64(Stop.MORE)
 
 
 @_inlined
-def _notable(data: Any, at: int, length: int, checksum: int) -> bool:
+def _notable(data: Any, at: int, length: int, checksum: int, is_open: bool) -> bool:
     """Whether Python decides: an odd type, an artificial event, or a statement."""
     kind = data[at + 4]
-    if (data[at + 17] & 0x20) != 0 or _number(data, at + 13, 4) == 0:
+    if (data[at + 17] & 0x20) != 0 or (_number(data, at + 13, 4) == 0 and not is_open):
         return True
     if kind != _QUERY:
         return not _PLAIN[kind]
@@ -245,14 +248,15 @@ def take_event(data: Any, at: int, space: Any) -> int:
     s = walk_state[0]
     length = s.event_length
     checksum = transaction[scan.CHECKSUM]
-    if s.take == 0 and _notable(data, at, length, checksum):
+    is_open = transaction[scan.PHASE] != scan.IDLE
+    if s.take == 0 and _notable(data, at, length, checksum, is_open):
         return np.int64(Stop.NOTABLE)
     if s.length + length > s.hard or s.tables == SEGMENT_TABLES_MAX:
         return np.int64(Stop.FULL)
     if s.runs == RUNS_MAX or s.maps == LIVE_MAX or s.frames == LIVE_MAX:
         return np.int64(Stop.FLUSH)
     # A FORMAT_DESCRIPTION brings its own algorithm; Python verified it.
-    wrong = _verified(s, data, at, checksum if data[at + 4] != 15 else 0)
+    wrong = _verified(s, data, at, checksum if data[at + 4] != 15 else 0, is_open)
     if wrong != Stop.MORE:
         return wrong
     start = s.length
