@@ -1,0 +1,111 @@
+"""Control tables by delta-rs: created from tables.py, appended to, read.
+
+In:  a lake, a table of tables.py, rows as dicts.
+Out: commits; Arrow tables.
+
+An append may carry an application transaction (id, version). delta-rs records it without enforcing it, so the
+same protocol as for bronze holds: load, skip when the version is there, commit through that snapshot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.tables import Table
+
+_BACKOFF_SECONDS: Final = 0.05
+
+Row = Mapping[str, Any]
+Filters = Sequence[tuple[str, str, Any]]
+
+
+def _load(lake: LakeFiles, table: Table) -> DeltaTable | None:
+    url = lake.uri(table.path)
+    try:
+        return DeltaTable(url, storage_options=dict(lake.storage_options))
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise LakeUnavailable(f"can't be read: {error}", where=url, remedy="check the lake's store") from error
+
+
+def exists(lake: LakeFiles, table: Table) -> bool:
+    """Whether the table was ever written."""
+    return _load(lake, table) is not None
+
+
+def version(lake: LakeFiles, table: Table) -> int:
+    """Its Delta version; -1 before it exists."""
+    found = _load(lake, table)
+    return -1 if found is None else int(found.version())
+
+
+def application_version(lake: LakeFiles, table: Table, app_id: str) -> int | None:
+    """The version recorded under an application id; None when there is none."""
+    found = _load(lake, table)
+    return None if found is None else found.transaction_version(app_id)
+
+
+def read(
+    lake: LakeFiles, table: Table, *, columns: Sequence[str] | None = None, filters: Filters | None = None
+) -> pa.Table:
+    """Its rows; an empty table with the right schema before it exists. filters: (column, operator, value), all of them."""
+    schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
+    found = _load(lake, table)
+    if found is None:
+        return schema.empty_table()
+    wanted = None if columns is None else list(columns)
+    rows = found.to_pyarrow_table(columns=wanted, filters=list(filters) if filters else None)
+    return rows.cast(pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
+    """Append rows in one commit and return the table's version; creates the table when need be.
+
+    With app_transaction = (id, version): nothing is done when the table has that version or a larger one.
+    Raises LakeUnavailable, LakeRefused.
+    """
+    data = pa.Table.from_pylist([dict(row) for row in rows], schema=table.schema)
+    for attempt in range(COMMIT_ATTEMPTS_MAX):
+        try:
+            found = _load(lake, table) or _create(lake, table)
+            if (
+                app_transaction is not None
+                and (found.transaction_version(app_transaction[0]) or -1) >= app_transaction[1]
+            ):
+                return int(found.version())
+            marks = [Transaction(*app_transaction)] if app_transaction else []
+            write_deltalake(found, data, mode="append", commit_properties=CommitProperties(app_transactions=marks))
+            return int(found.version())
+        except (CommitFailedError, DeltaError, OSError) as error:
+            if attempt + 1 == COMMIT_ATTEMPTS_MAX:
+                raise LakeUnavailable(
+                    f"commit failed {attempt + 1} times: {error}",
+                    where=lake.uri(table.path),
+                    remedy="check the lake's store",
+                ) from error
+            time.sleep(_BACKOFF_SECONDS * 2**attempt)
+    raise AssertionError("unreachable")
+
+
+def _create(lake: LakeFiles, table: Table) -> DeltaTable:
+    try:
+        return DeltaTable.create(
+            lake.uri(table.path),
+            schema=Schema.from_arrow(table.schema),
+            mode="ignore",
+            partition_by=list(table.partition_by) or None,
+            description=table.doc,
+            storage_options=dict(lake.storage_options),
+        )
+    except OSError as error:
+        raise LakeRefused(f"can't be created: {error}", where=lake.uri(table.path), remedy="check lake.path") from error
