@@ -47,7 +47,12 @@ class Segment:
     def to_row(self) -> dict[str, Any]:
         """The row of bronze/segments; the tidb columns are null for a binlog segment."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
-        row |= {"day": self.captured_at.date(), "flags": int(self.flags), "kind": str(self.kind), "tables": list(self.tables)}
+        row |= {
+            "day": self.captured_at.date(),
+            "flags": int(self.flags),
+            "kind": str(self.kind),
+            "tables": list(self.tables),
+        }
         return row | {"min_start_ts": None, "max_start_ts": None}
 
     @classmethod

@@ -1,0 +1,124 @@
+"""From the kernel's buffers to a column's canonical Arrow array.
+
+In:  where the kernel put a column's values, offsets and bytes in the arena.
+Out: a pyarrow Array of the column's canonical type; UnsupportedValue when bytes aren't valid in their charset.
+
+Fixed-width values and UTF-8 text are the kernel's buffers as they are. The rest is a pass per column: enum and set
+through a dictionary, other charsets through Python's codec, JSON and UUIDs value by value.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.binlog.charsets import ASCII_BASED, UTF8, decode_text
+from tidegate.binlog.json_text import json_text
+from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
+from tidegate.errors import DecodeError, UnsupportedValue
+from tidegate.schema.types import Kind
+
+_ASCII_MAX: Final = 0x80
+_FLOAT_BYTES: Final = 4
+
+
+def finish_column(column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, arena: pa.Buffer) -> pa.Array:
+    """words: the column's COLUMN_WORDS after the kernel ran."""
+    nulls = int(words[L.NULLS])
+    valid = arena.slice(int(words[L.VALID]), (rows + 7) // 8) if nulls else None
+    at = int(words[L.VALUES])
+    if column.cell not in VARIABLE:
+        values = arena.slice(at, rows * OUT_BYTES[column.cell])
+        return _fixed(column, values, valid, rows, nulls)
+    offsets, data = arena.slice(at, 4 * (rows + 1)), arena.slice(int(words[L.BYTES]), int(words[L.USED]))
+    kind = column.type.kind
+    if kind is Kind.VECTOR:
+        return _vectors(offsets, data, valid, rows, nulls)
+    if kind in _BY_VALUE:
+        return _by_value(
+            pa.Array.from_buffers(pa.binary(), rows, [valid, offsets, data], nulls), _BY_VALUE[kind](column)
+        )
+    if kind is not Kind.TEXT:
+        return pa.Array.from_buffers(column.type.arrow, rows, [valid, offsets, data], nulls)
+    return _text(column, [valid, offsets, data], rows, nulls)
+
+
+def _fixed(column: ColumnPlan, values: pa.Buffer, valid: pa.Buffer | None, rows: int, nulls: int) -> pa.Array:
+    if column.cell == L.CELL_BIT:
+        bits = np.packbits(np.frombuffer(values, np.uint8), bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), rows, [valid, pa.py_buffer(bits)], nulls)
+    if column.cell == L.CELL_ENUM:
+        numbers = pa.Array.from_buffers(pa.int32(), rows, [valid, values], nulls)
+        # number 0 is the empty string that a server without strict mode stores for a value it refuses
+        return pa.DictionaryArray.from_arrays(numbers, pa.array(["", *column.members], pa.string())).dictionary_decode()
+    if column.cell == L.CELL_SET:
+        return _sets(column, np.frombuffer(values, np.uint64), valid, rows, nulls)
+    return pa.Array.from_buffers(column.type.arrow, rows, [valid, values], nulls)
+
+
+def _sets(
+    column: ColumnPlan, values: npt.NDArray[np.uint64], valid: pa.Buffer | None, rows: int, nulls: int
+) -> pa.Array:
+    distinct, where = np.unique(values, return_inverse=True)
+    texts = [",".join(m for i, m in enumerate(column.members) if bits >> i & 1) for bits in distinct.tolist()]
+    numbers = pa.Array.from_buffers(pa.int32(), rows, [valid, pa.py_buffer(where.astype(np.int32))], nulls)
+    return pa.DictionaryArray.from_arrays(numbers, pa.array(texts, pa.string())).dictionary_decode()
+
+
+def _text(column: ColumnPlan, buffers: list[pa.Buffer | None], rows: int, nulls: int) -> pa.Array:
+    """Bytes in a charset as UTF-8: as they are where that is the same, else through the codec."""
+    data = np.frombuffer(buffers[2], np.uint8)
+    ascii_only = column.charset in ASCII_BASED and (len(data) == 0 or int(data.max()) < _ASCII_MAX)
+    if ascii_only or (column.charset in UTF8 and column.charset != "ascii"):
+        array = pa.Array.from_buffers(pa.string(), rows, buffers, nulls)
+        if not ascii_only:
+            _check_utf8(array)
+        return array
+    array = pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
+    return _by_value(array, lambda value: decode_text(column.charset, value))
+
+
+def _check_utf8(array: pa.Array) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        for value in array.cast(pa.binary(), safe=False):
+            if value.is_valid:
+                decode_text("utf8mb4", value.as_py())  # names the bytes
+        raise DecodeError("text buffers are inconsistent", remedy="report it") from None
+
+
+def _by_value(array: pa.Array, convert: Callable[[bytes], str]) -> pa.Array:
+    return pa.array([None if value is None else convert(value) for value in array.to_pylist()], pa.string())
+
+
+def _vectors(offsets: pa.Buffer, data: pa.Buffer, valid: pa.Buffer | None, rows: int, nulls: int) -> pa.Array:
+    """MySQL's VECTOR: 32-bit floats, little-endian, one after the other."""
+    ends = np.frombuffer(offsets, np.int32)
+    if np.any(ends % _FLOAT_BYTES):
+        raise UnsupportedValue("vector is not a row of 32-bit floats", remedy="report it")
+    floats = pa.Array.from_buffers(pa.float32(), data.size // _FLOAT_BYTES, [None, data])
+    buffers = [valid, pa.py_buffer(np.ascontiguousarray(ends // _FLOAT_BYTES))]
+    return pa.Array.from_buffers(pa.list_(pa.float32()), rows, buffers, nulls, children=[floats])
+
+
+def _inet(column: ColumnPlan) -> Callable[[bytes], str]:
+    if column.type.text.base == "inet4":
+        return lambda value: str(ipaddress.IPv4Address(value))
+    return lambda value: socket.inet_ntop(socket.AF_INET6, value)
+
+
+# Kinds that are converted value by value: kind -> column -> bytes -> text.
+_BY_VALUE: Final[dict[Kind, Callable[[ColumnPlan], Callable[[bytes], Any]]]] = {
+    Kind.JSON: lambda _column: json_text,
+    Kind.UUID: lambda _column: lambda value: str(uuid.UUID(bytes=value)),
+    Kind.INET: _inet,
+}

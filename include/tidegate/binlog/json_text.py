@@ -1,0 +1,170 @@
+"""MySQL's binary JSON as the server's own text.
+
+In:  bytes of a JSON column's value.
+Out: text exactly as SELECT shows it. DecodeError when the bytes contradict themselves.
+
+Layout (mysql-server sql-common/json_binary.h): type u8, value. Objects and arrays: element count, size in bytes, key
+entries (offset, length u16), value entries (type u8, offset or inlined value), keys, values; counts, sizes and offsets
+are u16 in the small form, u32 in the large one; offsets count from the count. Object members come in the server's own
+order (by length, then bytes). Text form: sql-common/json_dom.cc (wrapper_to_string, double_quote).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from typing import Final
+
+from tidegate.binlog.cursor import Cursor
+from tidegate.errors import DecodeError
+
+_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY, _LITERAL = 0, 1, 2, 3, 4
+_INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64, _DOUBLE, _STRING, _OPAQUE = 5, 6, 7, 8, 9, 10, 11, 12, 15
+_LITERALS: Final = {0: "null", 1: "true", 2: "false"}
+_WIDTH: Final = {_INT16: 2, _UINT16: 2, _INT32: 4, _UINT32: 4, _INT64: 8, _UINT64: 8}
+_SIGNED: Final = frozenset({_INT16, _INT32, _INT64})
+_DECIMAL, _DATE, _TIME, _DATETIME, _TIMESTAMP = 246, 10, 11, 12, 7  # field types of opaque values
+_DEPTH_MAX: Final = 110  # the server allows 100
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_TRANSLATE: Final = {**{i: f"\\u{i:04x}" for i in range(32)}, **{ord(c): text for c, text in _ESCAPES.items()}}
+_EXPONENT_FROM: Final = 15  # MAX_DECPT_FOR_F_FORMAT (strings/dtoa.cc)
+_DOUBLE_WIDTH: Final = 24  # MY_GCVT_MAX_FIELD_WIDTH
+_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+
+
+def json_text(data: bytes) -> str:
+    """Text of one value; an empty value is JSON null, as the server reads it."""
+    if not data:
+        return "null"
+    return _value(data[0], data, 1, len(data), 0)
+
+
+def quoted(text: str) -> str:
+    """A JSON string as the server writes it: control characters escaped, everything else as it is."""
+    return '"' + text.translate(_TRANSLATE) + '"'
+
+
+def _value(kind: int, data: bytes, at: int, end: int, depth: int) -> str:
+    if depth > _DEPTH_MAX:
+        raise DecodeError("JSON is nested deeper than the server allows", remedy="report it")
+    if kind in (_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY):
+        return _container(kind, data, at, end, depth)
+    cursor = Cursor(data, at, end)
+    if kind == _LITERAL:
+        return _literal(cursor.unsigned(1))
+    if kind in _WIDTH:
+        return str(int.from_bytes(cursor.take(_WIDTH[kind]), "little", signed=kind in _SIGNED))
+    if kind == _DOUBLE:
+        return double_text(struct.unpack("<d", cursor.take(8))[0])
+    if kind == _STRING:
+        return quoted(cursor.take(_length(cursor)).decode("utf-8"))
+    if kind == _OPAQUE:
+        field = cursor.unsigned(1)
+        return _opaque(field, cursor.take(_length(cursor)))
+    raise DecodeError(f"JSON type {kind} is not known", remedy="report it")
+
+
+def _literal(code: int) -> str:
+    if code not in _LITERALS:
+        raise DecodeError(f"JSON literal {code} is not known", remedy="report it")
+    return _LITERALS[code]
+
+
+def _length(cursor: Cursor) -> int:
+    """Seven bits a byte, the lowest first; the top bit says that more follow."""
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = cursor.unsigned(1)
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+    raise DecodeError("JSON length is longer than 5 bytes", remedy="report it")
+
+
+def _container(kind: int, data: bytes, start: int, end: int, depth: int) -> str:
+    large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
+    width = 4 if large else 2
+    cursor = Cursor(data, start, end)
+    count, size = cursor.unsigned(width), cursor.unsigned(width)
+    if start + size > end:
+        raise DecodeError("JSON container is longer than its value", remedy="report it")
+    end = start + size
+    cursor.end = end
+    is_object = kind in (_SMALL_OBJECT, _LARGE_OBJECT)
+    keys = []
+    for _ in range(count if is_object else 0):
+        offset, length = cursor.unsigned(width), cursor.unsigned(2)
+        keys.append(quoted(Cursor(data, start + offset, end).take(length).decode("utf-8")))
+    parts = []
+    for _ in range(count):
+        inner = cursor.unsigned(1)
+        entry = cursor.take(width)
+        inlined = inner in (_LITERAL, _INT16, _UINT16) or (large and inner in (_INT32, _UINT32))
+        if inlined:
+            parts.append(_value(inner, entry, 0, len(entry), depth + 1))
+        else:
+            parts.append(_value(inner, data, start + int.from_bytes(entry, "little"), end, depth + 1))
+    if is_object:
+        return "{" + ", ".join(f"{key}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
+    return "[" + ", ".join(parts) + "]"
+
+
+def double_text(value: float) -> str:
+    """A double as the server's my_gcvt prints it in JSON: the shortest digits that read back, with ".0" when whole."""
+    if not math.isfinite(value):
+        raise DecodeError("JSON holds a number that isn't finite", remedy="report it")
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits)) if digits else 1
+    digits = digits.rstrip("0") or "0"
+    if digits == "0":
+        return sign + "0.0"
+    fixed_width = len(digits) - point + 2 if point <= 0 else max(len(digits) + 1, point)
+    in_range = point > -_EXPONENT_FROM and (point <= _EXPONENT_FROM or len(digits) > point)
+    if fixed_width + len(sign) > _DOUBLE_WIDTH or not in_range:
+        tail = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{tail}e{point - 1}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    if point >= len(digits):
+        return f"{sign}{digits}{'0' * (point - len(digits))}.0"
+    return f"{sign}{digits[:point]}.{digits[point:]}"
+
+
+def _opaque(field: int, data: bytes) -> str:
+    """SQL values inside JSON: decimals as numbers, temporal values as strings, the rest in base64."""
+    if field == _DECIMAL and len(data) >= 2:
+        return decimal_text(data[0], data[1], data[2:])
+    if field in (_DATE, _DATETIME, _TIMESTAMP) and len(data) == 8:
+        packed = struct.unpack("<q", data)[0]
+        micros, clock = packed & 0xFFFFFF, packed >> 24
+        date = clock >> 17
+        year_month = date >> 5
+        text = f"{year_month // 13:04d}-{year_month % 13:02d}-{date & 31:02d}"
+        if field != _DATE:
+            text += f" {clock >> 12 & 31:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}.{micros:06d}"
+        return f'"{text}"'
+    if field == _TIME and len(data) == 8:
+        packed = struct.unpack("<q", data)[0]
+        sign, packed = ("-", -packed) if packed < 0 else ("", packed)
+        micros, clock = packed & 0xFFFFFF, packed >> 24
+        return f'"{sign}{clock >> 12 & 1023:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}.{micros:06d}"'
+    return f'"base64:type{field}:{base64.b64encode(data).decode()}"'
+
+
+def decimal_text(digits: int, scale: int, data: bytes) -> str:
+    """MySQL's binary decimal as text (strings/decimal.cc, bin2decimal): "-12.50"."""
+    if digits < scale:
+        raise DecodeError(f"decimal({digits},{scale}) is no decimal", remedy="report it")
+    negative = not data[:1] or not data[0] & 0x80
+    raw = bytes([data[0] ^ 0x80, *data[1:]]) if data else b""
+    cursor = Cursor(bytes(b ^ 0xFF for b in raw) if negative else raw)
+    lead = (digits - scale) % 9
+    sizes = [lead] * (lead > 0) + [9] * ((digits - scale) // 9)
+    whole = "".join(f"{cursor.big_endian(_DIGIT_BYTES[n]):0{n}d}" for n in sizes).lstrip("0")
+    sizes = [9] * (scale // 9) + [scale % 9] * (scale % 9 > 0)
+    fraction = "".join(f"{cursor.big_endian(_DIGIT_BYTES[n]):0{n}d}" for n in sizes)
+    return ("-" if negative else "") + (whole or "0") + (f".{fraction}" if fraction else "")

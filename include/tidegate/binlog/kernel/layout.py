@@ -1,0 +1,90 @@
+"""Names for the words of the int64 arrays through which plans, events and counters reach the kernels.
+
+A kernel takes few arrays instead of many arguments; these constants are their fields.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- events: rows events of one batch, int64[n, EVENT_WORDS] ---------------------------------------
+EVENT_START: Final = 0  # offset of the column count, behind the post-header
+EVENT_END: Final = 1  # offset behind the last row, without checksum
+EVENT_OP: Final = 2  # OP_*
+EVENT_COMMIT_TS: Final = 3
+EVENT_WORDS: Final = 4
+
+OP_WRITE: Final = 0
+OP_UPDATE: Final = 1
+OP_DELETE: Final = 2
+
+# --- columns: int64[columns * COLUMN_WORDS] ----------------------------------------------------------
+KIND: Final = 0  # CELL_*
+WIDTH: Final = 1  # bytes on the wire; of the length prefix for CELL_BYTES
+P1: Final = 2  # parameters by kind, see plan.py
+P2: Final = 3
+P3: Final = 4
+P4: Final = 5
+VALUES: Final = 6  # offsets in the arena: of values (or 32-bit offsets), of the validity bitmap, of bytes
+VALID: Final = 7
+BYTES: Final = 8
+BYTES_MAX: Final = 9  # room for bytes
+USED: Final = 10  # bytes written
+NULLS: Final = 11
+KEY: Final = 12  # 1 for a key column
+BEFORE: Final = 13  # update: where the key column's bytes lie in the before image, -1 for NULL
+BEFORE_BYTES: Final = 14
+NULL_DATES: Final = 15  # zero or impossible dates that became NULL
+COLUMN_WORDS: Final = 16
+
+# --- state of one batch: int64[STATE_WORDS] ----------------------------------------------------------
+COLUMNS: Final = 0
+ROWS: Final = 1
+ROWS_MAX: Final = 2
+OPS: Final = 3  # offsets in the arena of the three system columns
+COMMIT_TS: Final = 4
+ORDINALS: Final = 5
+KEYED: Final = 6  # columns up to and including the last key column; 0 for a table without a key
+ERROR: Final = 7  # ERROR_*
+ERROR_EVENT: Final = 8
+ERROR_COLUMN: Final = 9
+ERROR_AT: Final = 10
+STATE_WORDS: Final = 11
+
+# --- kinds of cells: how bytes become a value ----------------------------------------------------------
+CELL_BYTES: Final = 1  # length prefix of WIDTH bytes, then bytes. P1: pad with 0x00 to this length; P2: skip so many
+CELL_INT8: Final = 2  # wire 1, out 1
+CELL_UINT8: Final = 3  # wire 1, out 2
+CELL_INT16: Final = 4
+CELL_UINT16: Final = 5  # wire 2, out 4
+CELL_INT24: Final = 6  # wire 3, out 4
+CELL_UINT24: Final = 7
+CELL_COPY32: Final = 8  # wire 4, out 4: int, float
+CELL_UINT32: Final = 9  # wire 4, out 8
+CELL_COPY64: Final = 10  # wire 8, out 8: bigint, double
+CELL_UINT64: Final = 11  # wire 8, out 16 (decimal128)
+CELL_YEAR: Final = 12  # wire 1, out 2
+CELL_DATE: Final = 13  # wire 3, out 4
+CELL_DATETIME: Final = 14  # wire 5 + fraction, out 8. P1: bytes of the fraction; P2: its unit in microseconds
+CELL_TIMESTAMP: Final = 15  # wire 4 + fraction, out 8. P1, P2 as above
+CELL_TIME: Final = 16  # wire 3 + fraction, out text. P1, P2 as above; P3: digits of the fraction
+CELL_OLD_DATETIME: Final = 17  # wire 8, out 8: YYYYMMDDhhmmss as a number
+CELL_OLD_TIMESTAMP: Final = 18  # wire 4, out 8
+CELL_OLD_TIME: Final = 19  # wire 3, out text: [-]hhmmss as a number
+CELL_DECIMAL: Final = (
+    20  # out 16. P1: digits before the first whole group; P2: groups before the point; P3, P4 behind it
+)
+CELL_DECIMAL_TEXT: Final = 21
+CELL_BIT: Final = 22  # wire 1, out 1
+CELL_BITS: Final = 23  # out WIDTH bytes
+CELL_ENUM: Final = 24  # wire 1 or 2, out 4: number of the member. P1: how many there are
+CELL_SET: Final = 25  # wire 1 to 8, out 8: bits. P1: mask of the bits that have a member
+
+# --- errors ----------------------------------------------------------------------------------------------
+ERROR_NONE: Final = 0
+ERROR_CUT: Final = -2  # the event ends inside a value or an image
+ERROR_COLUMNS: Final = -3  # the event's column count isn't the TABLE_MAP's
+ERROR_IMAGE: Final = -4  # columns are missing from the image
+ERROR_ROOM: Final = -5  # more rows than estimated: count and come again
+ERROR_MEMBER: Final = -6  # an enum or set value without a member
+ERROR_BATCH: Final = -7  # more than 2 GiB in one column

@@ -1,0 +1,249 @@
+"""How to decode the rows of one TABLE_MAP as one table version: a plan that is data, not code.
+
+In:  a TableMap (what the event says) and a TableVersion (what schema_history says).
+Out: a Plan: an int64 array for the kernel and, per column, how its Arrow array is finished. SchemaMismatch when the
+     two disagree in anything that the event tells: column count, types, lengths, and with MINIMAL or FULL metadata
+     signedness, charsets, names, members. UnsupportedValue for what can't be decoded without guessing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.binlog.charsets import WIDEST, codec_of, decode_text, same_charset
+from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
+from tidegate.errors import SchemaMismatch, UnsupportedValue
+from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.types import CanonicalType, Kind, canonical
+
+_BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
+_INTEGER: Final = {
+    "tinyint": (Wire.TINY, 1, L.CELL_INT8, L.CELL_UINT8),
+    "smallint": (Wire.SHORT, 2, L.CELL_INT16, L.CELL_UINT16),
+    "mediumint": (Wire.INT24, 3, L.CELL_INT24, L.CELL_UINT24),
+    "int": (Wire.LONG, 4, L.CELL_COPY32, L.CELL_UINT32),
+    "bigint": (Wire.LONGLONG, 8, L.CELL_COPY64, L.CELL_UINT64),
+}
+# Bytes that the kernel writes per value; 4 for 32-bit offsets.
+OUT_BYTES: Final = {
+    **dict.fromkeys((L.CELL_INT8, L.CELL_BIT), 1),
+    **dict.fromkeys((L.CELL_UINT8, L.CELL_INT16, L.CELL_YEAR), 2),
+    **dict.fromkeys((L.CELL_UINT16, L.CELL_INT24, L.CELL_UINT24, L.CELL_COPY32, L.CELL_DATE, L.CELL_ENUM), 4),
+    **dict.fromkeys((L.CELL_UINT32, L.CELL_COPY64, L.CELL_SET), 8),
+    **dict.fromkeys((L.CELL_DATETIME, L.CELL_TIMESTAMP, L.CELL_OLD_DATETIME, L.CELL_OLD_TIMESTAMP), 8),
+    **dict.fromkeys((L.CELL_UINT64, L.CELL_DECIMAL), 16),
+}
+# Kinds whose values are offsets into bytes, and the most bytes the kernel makes of one value (0: as many as there are).
+VARIABLE: Final = {L.CELL_BYTES: 0, L.CELL_BITS: 0, L.CELL_TIME: 24, L.CELL_OLD_TIME: 24, L.CELL_DECIMAL_TEXT: 96}
+_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+_UUID_BYTES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """name, type: of the output column. charset: in which its bytes are. members: of enum and set, as text."""
+
+    name: str
+    type: CanonicalType
+    cell: int
+    charset: str
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without offsets into an arena, which
+    a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
+    row_bytes_min: bytes of a row in which every nullable column is NULL; row_bytes_usual: a guess, for sizing.
+    """
+
+    columns: tuple[ColumnPlan, ...]
+    words: npt.NDArray[np.int64]
+    keyed: int
+    row_bytes_usual: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field(column.name, column.type.arrow) for column in self.columns])
+
+
+@lru_cache(maxsize=4096)
+def make_plan(body: bytes, version: TableVersion) -> Plan:
+    """Check a TABLE_MAP body against a table version, and plan. SchemaMismatch, UnsupportedValue, DecodeError."""
+    table_map = parse_table_map(body)
+    _check_columns(table_map, version)
+    words = np.zeros((len(version.columns), L.COLUMN_WORDS), np.int64)
+    plans = []
+    usual = (len(version.columns) + 7) // 8
+    for i, (wire, column) in enumerate(zip(table_map.columns, version.columns, strict=True)):
+        kind = canonical(column)
+        _check_metadata(wire, column, kind)
+        cell, width, parameters = _cell(wire, column, kind)
+        words[i, L.KIND], words[i, L.WIDTH] = cell, width
+        words[i, L.P1 : L.P1 + len(parameters)] = parameters
+        words[i, L.KEY] = column.id in version.key
+        usual += width if not wire.nullable else width // 2
+        plans.append(ColumnPlan(column.name, kind, cell, _charset(column, kind), kind.text.members))
+    keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
+    words.setflags(write=False)
+    return Plan(tuple(plans), words.reshape(-1), keyed, max(usual, 1))
+
+
+def _charset(column: Column, kind: CanonicalType) -> str:
+    if kind.kind is not Kind.TEXT:
+        return ""
+    if not column.charset:
+        raise SchemaMismatch(f"column {column.name} is {column.type}, but schema_history has no character set for it")
+    codec_of(column.charset)
+    return column.charset
+
+
+def _check_columns(table_map: TableMap, version: TableVersion) -> None:
+    here, there = len(table_map.columns), len(version.columns)
+    named = table_map.columns and table_map.columns[0].name is not None
+    names = [wire.name for wire in table_map.columns]
+    if here != there:
+        more = f" (event: {', '.join(map(str, names))})" if named else ""
+        raise SchemaMismatch(
+            f"event has {here} columns, schema_history version {version.version} has {there}{more}",
+            remedy="a DDL was missed: take a new baseline of the table",
+        )
+    for i, (name, column) in enumerate(zip(names, version.columns, strict=True), 1):
+        if named and name != column.name:
+            raise _differs(f"column {i} is named {name}", f"{column.name}")
+
+
+def _differs(event: str, history: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"event says {event}, schema_history says {history}",
+        remedy="a DDL was missed: take a new baseline of the table",
+    )
+
+
+def _check_metadata(wire: WireColumn, column: Column, kind: CanonicalType) -> None:
+    """What MINIMAL or FULL metadata tells beyond the types."""
+    text = kind.text
+    if wire.unsigned is not None and wire.type != Wire.YEAR and wire.unsigned != text.unsigned:
+        raise _differs(f"{column.name} is {'unsigned' if wire.unsigned else 'signed'}", column.type)
+    charset = "binary" if kind.kind in (Kind.BINARY, Kind.UUID, Kind.INET) else column.charset
+    if wire.charset is not None and charset and not same_charset(wire.charset, charset):
+        raise _differs(f"{column.name} has character set {wire.charset}", charset)
+    if wire.members is not None:
+        members = tuple(decode_text(wire.charset or "utf8mb4", member) for member in wire.members)
+        if members != text.members:
+            raise _differs(f"{column.name} has members {members!r}", column.type)
+
+
+def _cell(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]]:
+    """(CELL_*, width, parameters) of a column, its wire type checked against its type in schema_history."""
+    base, text = kind.text.base, kind.text
+    found: tuple[int, int, tuple[int, ...]] | None = None
+    if base in _INTEGER:
+        expected, width, signed, unsigned = _INTEGER[base]
+        found = (unsigned if text.unsigned else signed, width, ()) if wire.type == expected else None
+    elif base == "float" and wire.type == Wire.FLOAT:
+        found = (L.CELL_COPY32, 4, ())
+    elif base == "double" and wire.type == Wire.DOUBLE:
+        found = (L.CELL_COPY64, 8, ())
+    elif base == "year" and wire.type == Wire.YEAR:
+        found = (L.CELL_YEAR, 1, ())
+    elif base == "date" and wire.type == Wire.DATE:
+        found = (L.CELL_DATE, 3, ())
+    elif base in ("datetime", "timestamp", "time"):
+        found = _temporal(wire, kind)
+    elif base == "decimal" and wire.type == Wire.NEWDECIMAL:
+        found = _decimal(wire, kind)
+    elif base == "bit" and wire.type == Wire.BIT and wire.length == (text.numbers or (1,))[0]:
+        width = (wire.length + 7) // 8
+        found = (L.CELL_BIT if kind.kind is Kind.BOOLEAN else L.CELL_BITS, width, ())
+    elif base in ("enum", "set"):
+        found = _listed(wire, kind)
+    else:
+        found = _bytes(wire, column, kind)
+    if found is None:
+        raise _differs(f"{column.name} is {wire.type.name} ({wire.length}, {wire.decimals})", column.type)
+    return found
+
+
+def _temporal(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
+    decimals = (kind.text.numbers or (0,))[0]
+    new = {
+        "datetime": (Wire.DATETIME2, L.CELL_DATETIME, 5),
+        "timestamp": (Wire.TIMESTAMP2, L.CELL_TIMESTAMP, 4),
+        "time": (Wire.TIME2, L.CELL_TIME, 3),
+    }
+    old = {
+        "datetime": (Wire.DATETIME, L.CELL_OLD_DATETIME, 8),
+        "timestamp": (Wire.TIMESTAMP, L.CELL_OLD_TIMESTAMP, 4),
+        "time": (Wire.TIME, L.CELL_OLD_TIME, 3),
+    }
+    code, cell, width = new[kind.text.base]
+    if wire.type == code and wire.decimals == decimals:
+        fraction = (decimals + 1) // 2
+        unit = 100 ** (3 - fraction)
+        # P3 of a datetime is the day seen last: none
+        return cell, width + fraction, (fraction, unit, decimals if cell == L.CELL_TIME else -1)
+    code, cell, width = old[kind.text.base]
+    if wire.type != code:
+        return None
+    if decimals:
+        raise UnsupportedValue(
+            f"{kind.text.base}({decimals}) is in MariaDB's format of before 10.1",
+            remedy="ALTER TABLE ... FORCE with mysql56_temporal_format=ON",
+        )
+    return cell, width, ()
+
+
+def _decimal(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
+    digits, scale = (*kind.text.numbers, 0)[:2] if kind.text.numbers else (10, 0)
+    if (wire.length, wire.decimals) != (digits, scale):
+        return None
+    lead, whole = (digits - scale) % 9, (digits - scale) // 9
+    groups, tail = scale // 9, scale % 9
+    width = _DIGIT_BYTES[lead] + 4 * whole + 4 * groups + _DIGIT_BYTES[tail]
+    cell = L.CELL_DECIMAL_TEXT if kind.kind is Kind.DECIMAL_TEXT else L.CELL_DECIMAL
+    return cell, width, (lead, whole, groups, tail)
+
+
+def _listed(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
+    count = len(kind.text.members)
+    if kind.text.base == "enum":
+        width = 1 if count < 256 else 2
+        return (L.CELL_ENUM, width, (count,)) if (wire.type, wire.length) == (Wire.ENUM, width) else None
+    width = (count + 7) // 8
+    width = 8 if width > 4 else width
+    mask = (1 << count) - 1
+    signed = mask - (1 << 64) if mask >> 63 else mask
+    return (L.CELL_SET, width, (signed,)) if (wire.type, wire.length) == (Wire.SET, width) else None
+
+
+def _bytes(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
+    base = kind.text.base
+    length = (kind.text.numbers or (1,))[0]
+    if base in _UUID_BYTES:
+        size = _UUID_BYTES[base]
+        return (L.CELL_BYTES, 1, (size,)) if (wire.type, wire.length) == (Wire.STRING, size) else None
+    if base in ("char", "varchar"):
+        length *= WIDEST.get(column.charset, 1)
+    if base in ("char", "binary"):
+        pad = length if kind.kind is Kind.BINARY else 0
+        fits = wire.type == Wire.STRING and wire.length == length
+        return (L.CELL_BYTES, 1 if length < 256 else 2, (pad,)) if fits else None
+    if base in ("varchar", "varbinary"):
+        fits = wire.type in (Wire.VARCHAR, Wire.VAR_STRING) and wire.length == length
+        return (L.CELL_BYTES, 1 if length < 256 else 2, ()) if fits else None
+    if base == "json":
+        return (L.CELL_BYTES, wire.length, ()) if wire.type == Wire.JSON and 1 <= wire.length <= 4 else None
+    if base == "vector":
+        return (L.CELL_BYTES, wire.length, ()) if wire.type == Wire.VECTOR and 1 <= wire.length <= 4 else None
+    if kind.kind is Kind.GEOMETRY:  # SRID u32, then WKB
+        return (L.CELL_BYTES, wire.length, (0, 4)) if wire.type == Wire.GEOMETRY and 1 <= wire.length <= 4 else None
+    prefix = _BLOB_PREFIX.get(base.removesuffix("text").removesuffix("blob"))
+    return (L.CELL_BYTES, prefix, ()) if prefix and (wire.type, wire.length) == (Wire.BLOB, prefix) else None

@@ -1,0 +1,118 @@
+"""QUERY: a statement, and the session state that its meaning depends on.
+
+In:  the event, whole.
+Out: a Query: text, database, sql_mode, character set, microseconds.
+
+Layout (MySQL source docs "Query_event"; mysql-server libs/mysql/binlog/event/statement_events.h): thread id u32,
+seconds u32, database length u8, error code u16, length of status variables u16, status variables (code u8, value),
+database, NUL, statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.binlog.charsets import charset_of_collation, decode_text
+from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.events import HEADER_BYTES, read_header
+from tidegate.errors import DecodeError
+
+_SQL_MODE: Final = 1
+_CHARSET: Final = 4
+_TIME_ZONE: Final = 5
+_MICROSECONDS_MYSQL: Final = 13
+_MARIADB_MICROSECONDS: Final = 128  # Q_HRNOW
+_DB_NAMES: Final = 12
+_DB_NAMES_OVER_MAX: Final = 254
+# Bytes of the status variables whose length is fixed. 128 on are MariaDB's (sql/log_event.h).
+_FIXED: Final = {
+    0: 4,  # flags2
+    1: 8,  # sql_mode
+    3: 4,  # auto_increment
+    4: 6,  # character sets
+    7: 2,  # lc_time_names
+    8: 2,  # collation of the database
+    9: 8,  # table map for update
+    10: 4,  # master data written
+    13: 3,  # microseconds
+    14: 0,  # commit timestamp (unused)
+    16: 1,  # explicit_defaults_for_timestamp
+    17: 8,  # xid of an atomic DDL
+    18: 2,  # default collation of utf8mb4
+    19: 1,  # sql_require_primary_key
+    20: 1,  # default_table_encryption
+    128: 3,  # microseconds, MariaDB
+    129: 8,  # xid, MariaDB
+}
+_FLAVOUR_SPLIT: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """sql_mode: bits; 0 when the event doesn't say. charset: character_set_client by name, "utf8mb4" likewise.
+    timestamp_us: microseconds since the epoch. time_zone: as the session had it, "" when the event doesn't say.
+    """
+
+    sql: str
+    database: str
+    sql_mode: int
+    charset: str
+    time_zone: str
+    timestamp_us: int
+
+
+def parse_query(event: bytes | memoryview, checksum_bytes: int) -> Query:
+    """Read one whole event. Raises DecodeError when it is cut short or has a status variable of unknown length."""
+    event = bytes(event)
+    header = read_header(event)
+    cursor = Cursor(event, HEADER_BYTES, header.size - checksum_bytes)
+    cursor.take(8)
+    database_bytes = cursor.unsigned(1)
+    cursor.take(2)
+    status = _status(cursor.take(cursor.unsigned(2)))
+    database = cursor.take(database_bytes).decode("utf-8")
+    cursor.take(1)
+    charset = charset_of_collation(int.from_bytes(status[_CHARSET][:2], "little")) if _CHARSET in status else "utf8mb4"
+    micros = status.get(_MICROSECONDS_MYSQL) or status.get(_MARIADB_MICROSECONDS) or b""
+    return Query(
+        sql=decode_text("latin1" if charset == "binary" else charset, cursor.rest()),
+        database=database,
+        sql_mode=int.from_bytes(status.get(_SQL_MODE, b""), "little"),
+        charset=charset,
+        time_zone=status.get(_TIME_ZONE, b"").decode("latin-1"),
+        timestamp_us=header.timestamp * 1_000_000 + int.from_bytes(micros, "little"),
+    )
+
+
+def _status(data: bytes) -> dict[int, bytes]:
+    cursor, found = Cursor(data), {}
+    while cursor:
+        code = cursor.unsigned(1)
+        if code in _FIXED:
+            found[code] = cursor.take(_FIXED[code])
+        elif code == 2:  # catalog with NUL, before 5.0.4
+            found[code] = cursor.take(cursor.unsigned(1) + 1)
+        elif code in (_TIME_ZONE, 6):  # 6: catalog
+            found[code] = cursor.take(cursor.unsigned(1))
+        elif code == 11:  # invoker: user and host
+            found[code] = cursor.take(cursor.unsigned(1)) + b"@" + cursor.take(cursor.unsigned(1))
+        elif code == _DB_NAMES:
+            _skip_names(cursor)
+        elif code == 21:  # ddl_skip_rewrite and what may come: MySQL writes one byte
+            found[code] = cursor.take(1)
+        elif code == 130:  # MariaDB: flags, and the sequence number of an online ALTER
+            flags = cursor.unsigned(2)
+            found[code] = cursor.take(8 if flags & 0x3 else 0)
+        else:
+            raise DecodeError(f"QUERY event has status variable {code}, whose length is not known", remedy="report it")
+    return found
+
+
+def _skip_names(cursor: Cursor) -> None:
+    count = cursor.unsigned(1)
+    if count == _DB_NAMES_OVER_MAX:
+        return
+    for _ in range(count):
+        while cursor.unsigned(1):
+            continue

@@ -1,0 +1,85 @@
+"""What decoding a segment gives: changes, problems, and a ledger in which every byte stands.
+
+In:  nothing; these are values.
+Out: what apply hands on (TableChanges), what it records (Problem, Ledger).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Changes with after_ts < commit_ts <= upto_ts."""
+
+    after_ts: int
+    upto_ts: int
+
+    def __contains__(self, commit_ts: int) -> bool:
+        return self.after_ts < commit_ts <= self.upto_ts
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Changes of one table under one of its versions.
+
+    batch: tables.OP int8, COMMIT_TS int64, SEQ int64, ORDINAL int64 (strictly increasing in log order within the
+    segment over all tables), then the version's columns by name, in order, as canonical Arrow types.
+    """
+
+    database: str
+    table: str
+    version: int
+    batch: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a table's changes are left out of this segment. error: name of the exception's class.
+
+    pos: where the event starts.
+    """
+
+    database: str
+    table: str
+    error: str
+    message: str
+    commit_ts: int
+    file: str
+    pos: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """decoded_bytes + sum(ignored) + quarantined_bytes == payload_bytes, in whole events.
+
+    ignored: rule (events.IGNORE_RULES) -> bytes. rows: changes decoded. null_dates: zero or impossible dates in them
+    that became NULL.
+    """
+
+    payload_bytes: int
+    decoded_bytes: int = 0
+    ignored: dict[str, int] = field(default_factory=dict)
+    quarantined_bytes: int = 0
+    rows: int = 0
+    null_dates: int = 0
+
+    def ignore(self, rule: str, count: int) -> None:
+        if count:
+            self.ignored[rule] = self.ignored.get(rule, 0) + count
+
+    def check(self) -> None:
+        total = self.decoded_bytes + sum(self.ignored.values()) + self.quarantined_bytes
+        assert total == self.payload_bytes, f"ledger: {total} of {self.payload_bytes} bytes accounted for: {self}"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedSegment:
+    """changes: one per (table, version) that has any, tables in order of name. problems: at most one per table."""
+
+    changes: tuple[TableChanges, ...]
+    problems: tuple[Problem, ...]
+    ledger: Ledger

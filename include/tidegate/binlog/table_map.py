@@ -1,0 +1,264 @@
+"""TABLE_MAP: the shape of the rows that follow it.
+
+In:  the body of a TABLE_MAP event behind its table id and flags.
+Out: a TableMap: types and their metadata for every column, and whatever optional metadata the server wrote
+     (nothing, MINIMAL or FULL): None where it didn't.
+
+Layout (mysql-server libs/mysql/binlog/event/rows_event.h, Table_map_event; MariaDB sql/log_event.h): table id u48,
+flags u16 | database length u8, name, NUL, table length u8, name, NUL, column count packed, type per column u8, metadata
+length packed, metadata, nullable bitmap, then optional metadata fields: type u8, length packed, value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from tidegate.binlog.charsets import charset_of_collation
+from tidegate.binlog.cursor import Cursor
+from tidegate.errors import DecodeError
+
+
+class Wire(IntEnum):
+    """Column types on the wire (enum_field_types)."""
+
+    DECIMAL = 0
+    TINY = 1
+    SHORT = 2
+    LONG = 3
+    FLOAT = 4
+    DOUBLE = 5
+    NULL = 6
+    TIMESTAMP = 7
+    LONGLONG = 8
+    INT24 = 9
+    DATE = 10
+    TIME = 11
+    DATETIME = 12
+    YEAR = 13
+    NEWDATE = 14
+    VARCHAR = 15
+    BIT = 16
+    TIMESTAMP2 = 17
+    DATETIME2 = 18
+    TIME2 = 19
+    BLOB_COMPRESSED = 140
+    VARCHAR_COMPRESSED = 141
+    VECTOR = 242
+    TYPED_ARRAY = 244
+    JSON = 245
+    NEWDECIMAL = 246
+    ENUM = 247
+    SET = 248
+    BLOB = 252
+    VAR_STRING = 253
+    STRING = 254
+    GEOMETRY = 255
+
+
+# Bytes of metadata per type (Table_map_event, "metadata"); types not named have none.
+_METADATA_BYTES: Final = {
+    Wire.FLOAT: 1,
+    Wire.DOUBLE: 1,
+    Wire.VARCHAR: 2,
+    Wire.BIT: 2,
+    Wire.TIMESTAMP2: 1,
+    Wire.DATETIME2: 1,
+    Wire.TIME2: 1,
+    Wire.BLOB_COMPRESSED: 1,
+    Wire.VARCHAR_COMPRESSED: 2,
+    Wire.VECTOR: 1,
+    Wire.JSON: 1,
+    Wire.NEWDECIMAL: 2,
+    Wire.ENUM: 2,
+    Wire.SET: 2,
+    Wire.BLOB: 1,
+    Wire.VAR_STRING: 2,
+    Wire.STRING: 2,
+    Wire.GEOMETRY: 1,
+}
+_NUMERIC: Final = frozenset(
+    {Wire.TINY, Wire.SHORT, Wire.INT24, Wire.LONG, Wire.LONGLONG, Wire.NEWDECIMAL, Wire.FLOAT, Wire.DOUBLE, Wire.YEAR}
+)
+_CHARACTER: Final = frozenset({Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB})
+
+
+class _Field(IntEnum):
+    SIGNEDNESS = 1
+    DEFAULT_CHARSET = 2
+    COLUMN_CHARSET = 3
+    COLUMN_NAME = 4
+    SET_MEMBERS = 5
+    ENUM_MEMBERS = 6
+    GEOMETRY_TYPE = 7
+    SIMPLE_PRIMARY_KEY = 8
+    PRIMARY_KEY_WITH_PREFIX = 9
+    ENUM_AND_SET_DEFAULT_CHARSET = 10
+    ENUM_AND_SET_COLUMN_CHARSET = 11
+    COLUMN_VISIBILITY = 12
+
+
+@dataclass(frozen=True, slots=True)
+class WireColumn:
+    """One column as the server describes it. The fields from unsigned on are None when the server didn't say.
+
+    type: real type (a STRING that is an ENUM or SET says so). length: bytes a STRING, VARCHAR, ENUM or SET takes at
+    most; bits of a BIT; digits of a NEWDECIMAL; bytes of a BLOB's length prefix. decimals: scale, or digits of seconds.
+    charset: by name, "binary" for bytes. members: of ENUM and SET, raw bytes in their character set.
+    """
+
+    type: Wire
+    length: int
+    decimals: int
+    nullable: bool
+    unsigned: bool | None = None
+    charset: str | None = None
+    name: str | None = None
+    members: tuple[bytes, ...] | None = None
+    visible: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableMap:
+    """primary_key: column numbers; None when the server didn't say."""
+
+    database: str
+    table: str
+    columns: tuple[WireColumn, ...]
+    primary_key: tuple[int, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+def read_name(body: bytes) -> tuple[str, str]:
+    """Database and table of a TABLE_MAP body."""
+    cursor = Cursor(body)
+    return _name(cursor), _name(cursor)
+
+
+def _name(cursor: Cursor) -> str:
+    name = cursor.take(cursor.unsigned(1))
+    cursor.take(1)
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DecodeError(f"name {name!r} in TABLE_MAP is not UTF-8", remedy="report it") from None
+
+
+def parse_table_map(body: bytes) -> TableMap:
+    """Body: the event behind table id and flags, without its checksum. Raises DecodeError, UnsupportedValue."""
+    cursor = Cursor(body)
+    database, table = _name(cursor), _name(cursor)
+    count = cursor.packed()
+    codes = cursor.take(count)
+    metadata = Cursor(cursor.take(cursor.packed()))
+    bitmap = cursor.take((count + 7) // 8)
+    shapes = [_shape(code, metadata) for code in codes]
+    if metadata:
+        raise DecodeError(f"TABLE_MAP of {database}.{table} has metadata left over", remedy="report it")
+    optional: dict[int, bytes] = {}
+    while cursor:
+        kind = cursor.unsigned(1)
+        optional[kind] = cursor.take(cursor.packed())
+    extras = _extras([shape[0] for shape in shapes], optional)
+    columns = tuple(
+        WireColumn(*shape, nullable=bool(bitmap[i >> 3] >> (i & 7) & 1), **extras[i]) for i, shape in enumerate(shapes)
+    )
+    return TableMap(database, table, columns, _primary_key(optional))
+
+
+def _shape(code: int, metadata: Cursor) -> tuple[Wire, int, int]:
+    try:
+        kind = Wire(code)
+    except ValueError:
+        raise DecodeError(f"column type {code} in TABLE_MAP is not known", remedy="report it") from None
+    width = _METADATA_BYTES.get(kind, 0)
+    if kind in (Wire.STRING, Wire.ENUM, Wire.SET):
+        # real type, length; a length over 255 hides its two high bits, inverted, in the type byte
+        # (Field_string::do_save_field_metadata)
+        first, second = metadata.unsigned(1), metadata.unsigned(1)
+        if first & 0x30 != 0x30:
+            return Wire(first | 0x30), second | ((first & 0x30) ^ 0x30) << 4, 0
+        return Wire(first), second, 0
+    if kind == Wire.NEWDECIMAL:
+        return kind, metadata.unsigned(1), metadata.unsigned(1)
+    if kind == Wire.BIT:
+        bits, whole = metadata.unsigned(1), metadata.unsigned(1)
+        return kind, whole * 8 + bits, 0
+    value = metadata.unsigned(width)
+    if kind in (Wire.TIMESTAMP2, Wire.DATETIME2, Wire.TIME2):
+        return kind, 0, value
+    return kind, value, 0
+
+
+def _extras(types: list[Wire], optional: dict[int, bytes]) -> list[dict[str, object]]:
+    extras: list[dict[str, object]] = [{} for _ in types]
+    numeric = [i for i, kind in enumerate(types) if kind in _NUMERIC]
+    character = [i for i, kind in enumerate(types) if kind in _CHARACTER]
+    listed = [i for i, kind in enumerate(types) if kind in (Wire.ENUM, Wire.SET)]
+    if _Field.SIGNEDNESS in optional:
+        _set_bits(extras, numeric, "unsigned", optional[_Field.SIGNEDNESS])
+    _set_charsets(extras, character, optional, (_Field.DEFAULT_CHARSET, _Field.COLUMN_CHARSET))
+    _set_charsets(extras, listed, optional, (_Field.ENUM_AND_SET_DEFAULT_CHARSET, _Field.ENUM_AND_SET_COLUMN_CHARSET))
+    if _Field.COLUMN_NAME in optional:
+        cursor = Cursor(optional[_Field.COLUMN_NAME])
+        for extra in extras:
+            extra["name"] = cursor.take(cursor.packed()).decode("utf-8")
+    for kind, field in ((Wire.ENUM, _Field.ENUM_MEMBERS), (Wire.SET, _Field.SET_MEMBERS)):
+        if field in optional:
+            cursor = Cursor(optional[field])
+            for i in (i for i in listed if types[i] == kind):
+                extras[i]["members"] = tuple(cursor.take(cursor.packed()) for _ in range(cursor.packed()))
+    if _Field.COLUMN_VISIBILITY in optional:
+        _set_bits(extras, list(range(len(types))), "visible", optional[_Field.COLUMN_VISIBILITY])
+    return extras
+
+
+def _set_bits(extras: list[dict[str, object]], columns: list[int], name: str, bitmap: bytes) -> None:
+    """One bit per column in the list, the highest bit of the first byte first."""
+    if len(bitmap) < (len(columns) + 7) // 8:
+        raise DecodeError(f"TABLE_MAP's {name} bitmap is too short", remedy="report it")
+    for n, i in enumerate(columns):
+        extras[i][name] = bool(bitmap[n >> 3] >> (7 - (n & 7)) & 1)
+
+
+def _set_charsets(
+    extras: list[dict[str, object]], columns: list[int], optional: dict[int, bytes], fields: tuple[_Field, _Field]
+) -> None:
+    """Either a default and the columns (counted among themselves) that differ, or one collation for each."""
+    default_field, column_field = fields
+    if default_field in optional:
+        cursor = Cursor(optional[default_field])
+        collations = [cursor.packed()] * len(columns)
+        while cursor:
+            n = cursor.packed()
+            if n >= len(columns):
+                raise DecodeError(f"TABLE_MAP gives a collation to column {n} of {len(columns)}", remedy="report it")
+            collations[n] = cursor.packed()
+    elif column_field in optional:
+        cursor = Cursor(optional[column_field])
+        collations = [cursor.packed() for _ in columns]
+    else:
+        return
+    for i, collation in zip(columns, collations, strict=True):
+        extras[i]["charset"] = charset_of_collation(collation)
+
+
+def _primary_key(optional: dict[int, bytes]) -> tuple[int, ...] | None:
+    if _Field.SIMPLE_PRIMARY_KEY in optional:
+        cursor = Cursor(optional[_Field.SIMPLE_PRIMARY_KEY])
+        key = []
+        while cursor:
+            key.append(cursor.packed())
+        return tuple(key)
+    if _Field.PRIMARY_KEY_WITH_PREFIX in optional:
+        cursor = Cursor(optional[_Field.PRIMARY_KEY_WITH_PREFIX])
+        key = []
+        while cursor:
+            key.append(cursor.packed())
+            cursor.packed()  # length of the prefix; 0 for the whole column
+        return tuple(key)
+    return None
