@@ -86,7 +86,9 @@ class Tables(_Model):
         return patterns
 
     def keeps(self, database: str, table: str) -> bool:
-        """Whether a physical table is in this pipeline."""
+        """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row."""
+        if not table:
+            return False
         name = (database, table)
         if any(_matches(pattern, name) for pattern in self.exclude):
             return False
