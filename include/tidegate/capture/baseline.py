@@ -13,10 +13,10 @@ the position counts too; waiting for a snapshot is right then as well, only not 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import batched  # type: ignore[attr-defined]
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 import pymysql
 from pymysql.constants import ER
@@ -35,3 +35,282 @@ from tidegate.schema.table_shape import key_of
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts, current_position
 from tidegate.wire.sql import quote_name
+
+_SYSTEM: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "ndbinfo"})
+_BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
+_FRAME: Final = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA)\b", re.IGNORECASE)
+_USE: Final = re.compile(r"use `((?:[^`]|``)*)`; ", re.IGNORECASE)
+# One statement asks this many tables whether they hold a row.
+_TABLES_PER_QUERY: Final = 200
+_GONE: Final = {ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR}
+
+Keeps = Callable[[str, str], bool]
+Name = tuple[str, str]
+Connection: TypeAlias = "pymysql.connections.Connection[Any]"
+
+
+def baseline_writer(
+    pipeline: Pipeline, source: str, info: ConnectionInfo, lake: LakeFiles
+) -> Callable[[SourceFacts, Position], None]:
+    """What CaptureRun calls on the first start of a source: read the baseline at its position, and record it.
+
+    start: earliest begins with an empty server: only the server's defaults are recorded.
+    """
+
+    def record(facts: SourceFacts, position: Position) -> None:
+        with connect(info) as connection:
+            try:
+                if pipeline.sources[source].start is Start.EARLIEST:
+                    versions = read_defaults(connection, source, position, databases=())
+                else:
+                    versions = read_baseline(connection, source, pipeline.tables.keeps, position, facts.version)
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, info) from error
+        record_baseline(lake, source, versions)
+
+    return record
+
+
+def record_baseline(lake: LakeFiles, source: str, versions: Iterable[TableVersion]) -> None:
+    """Append a baseline to control/schema_history; nothing happens when this source has one already."""
+    rows = [version.to_row() for version in versions]
+    control.append(lake, tables.SCHEMA_HISTORY, rows, app_transaction=(f"tidegate/baseline/{source}", 1))
+
+
+def read_baseline(
+    connection: Connection, source: str, keeps: Keeps, position: Position, server_version: str
+) -> list[TableVersion]:
+    """The kept tables as they are at position; commit_ts 0, so that they hold for all that the stream brings.
+
+    Raises SourceUnavailable when a DDL ran since then: start again from a new position.
+    """
+    for _ in range(BASELINE_ATTEMPTS_MAX):
+        try:
+            versions = read_schema(connection, source, keeps, position)
+            versions = _with_status(connection, versions)
+            break
+        except pymysql.err.MySQLError as error:
+            if error.args[0] not in _GONE:
+                raise
+    else:
+        raise _changing(source, position, "tables come and go")
+    statement = ddl_since(connection, position, keeps, server_version)
+    if statement:
+        raise _changing(source, position, statement)
+    return versions
+
+
+def _changing(source: str, position: Position, what: str) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"the schema changed while it was read ({what[:120]})",
+        where=f"{source} at {position}",
+        remedy="start again; it works as soon as no DDL runs at that moment",
+    )
+
+
+def read_schema(
+    connection: Connection, source: str, keeps: Keeps, position: Position, *, first_id: int = 1
+) -> list[TableVersion]:
+    """All kept tables and the defaults of their databases, as information_schema has them now; status active."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT table_schema, table_name, table_type FROM information_schema.tables")
+        names = sorted(
+            (str(database), str(table))
+            for database, table, kind in cursor.fetchall()
+            if str(database).lower() not in _SYSTEM and kind in _BASE and keeps(str(database), str(table))
+        )
+        databases = tuple(sorted({database for database, _ in names}))
+        collations = _collations(cursor, databases)
+        columns = _columns(cursor, databases)
+        indexes = _indexes(cursor, databases)
+    versions = read_defaults(connection, source, position, databases)
+    next_id = first_id
+    for name in names:
+        cells = columns.get(name, [])
+        made = tuple(_column(cell, next_id + offset) for offset, cell in enumerate(cells))
+        next_id += len(made)
+        collation = collations.get(name, "")
+        by_name = {column.name.lower(): column.id for column in made}
+        found = tuple(_index(index, parts, by_name) for index, parts in sorted(indexes.get(name, {}).items()))
+        versions.append(
+            TableVersion(
+                source=source,
+                database=name[0],
+                table=name[1],
+                version=1,
+                commit_ts=0,
+                file=position.file,
+                pos=position.offset,
+                kind=BASELINE,
+                ddl="",
+                columns=made,
+                key=key_of(made, found),
+                charset=_charset_of(collation),
+                collation=collation,
+                indexes=found,
+            )
+        )
+    return versions
+
+
+def read_defaults(
+    connection: Connection, source: str, position: Position, databases: Iterable[str]
+) -> list[TableVersion]:
+    """Rows with table "": default charset of each of these databases, and of the server (database "")."""
+    wanted = set(databases)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT '', @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
+        rows = list(cursor.fetchall())
+        cursor.execute(
+            "SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata"
+        )
+        rows += [row for row in cursor.fetchall() if row[0] in wanted]
+    return [
+        TableVersion(
+            source=source,
+            database=str(database),
+            table="",
+            version=1,
+            commit_ts=0,
+            file=position.file,
+            pos=position.offset,
+            kind=DEFAULTS,
+            ddl="",
+            columns=(),
+            key=(),
+            charset=str(charset),
+            collation=str(collation),
+        )
+        for database, charset, collation in rows
+    ]
+
+
+def ddl_since(connection: Connection, position: Position, keeps: Keeps, server_version: str) -> str:
+    """The first DDL after a position that touches a kept table, or can't be read; "" when there is none."""
+    with connection.cursor() as cursor:
+        end = current_position(cursor)
+        cursor.execute("SHOW BINARY LOGS")
+        files = [Position.of(str(row[0]), 4) for row in cursor.fetchall()]
+        for file in sorted(f for f in files if end is not None and position.number <= f.number <= end.number):
+            start = position.offset if file.number == position.number else 4
+            cursor.execute(f"SHOW BINLOG EVENTS IN %s FROM {start:d}", (file.file,))
+            for row in cursor.fetchall():
+                if row[2] == "Query" and _touches(str(row[5]), keeps, server_version):
+                    return str(row[5])
+    return ""
+
+
+def _touches(info: str, keeps: Keeps, server_version: str) -> bool:
+    use = _USE.match(info)
+    database, sql = (use[1].replace("``", "`"), info[use.end() :]) if use else ("", info)
+    if _FRAME.match(sql):
+        return False
+    try:
+        names = tables_named(sql, database, server_version=server_version)
+    except DDLError:
+        return True
+    return any(keeps(*name.split(".", 1)) for name in names)
+
+
+def _charset_of(collation: str) -> str:
+    """Every collation's name starts with its character set's ("binary" is both)."""
+    return collation.partition("_")[0]
+
+
+def _in(databases: tuple[str, ...]) -> str:
+    return ", ".join(["%s"] * len(databases)) or "NULL"
+
+
+def _collations(cursor: Any, databases: tuple[str, ...]) -> dict[Name, str]:
+    cursor.execute(
+        "SELECT table_schema, table_name, table_collation FROM information_schema.tables"
+        f" WHERE table_schema IN ({_in(databases)})",
+        databases,
+    )
+    return {(str(row[0]), str(row[1])): str(row[2] or "") for row in cursor.fetchall()}
+
+
+def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping[str, Any]]]:
+    names: tuple[str, ...] = ("column_name", "column_type", "is_nullable", "character_set_name", "collation_name")
+    names += ("column_default", "extra", "generation_expression", "column_comment")
+    cursor.execute(
+        f"SELECT table_schema, table_name, {', '.join(names)} FROM information_schema.columns"
+        f" WHERE table_schema IN ({_in(databases)}) ORDER BY table_schema, table_name, ordinal_position",
+        databases,
+    )
+    found: dict[Name, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in cursor.fetchall():
+        cells = (cell.decode() if isinstance(cell, bytes) else cell for cell in row[2:])
+        found[str(row[0]), str(row[1])].append(dict(zip(names, cells, strict=True)))
+    return found
+
+
+def _column(cell: Mapping[str, Any], column_id: int) -> Column:
+    extra = str(cell["extra"] or "").upper()
+    expression = str(cell["generation_expression"] or "")
+    generated = Generated.NO
+    if expression.upper() not in ("", "ROW START", "ROW END"):
+        generated = Generated.VIRTUAL if "VIRTUAL" in extra else Generated.STORED
+    default, is_expression = _default(cell["column_default"], mysql_expression="DEFAULT_GENERATED" in extra)
+    return Column(
+        id=column_id,
+        name=str(cell["column_name"]),
+        type=str(cell["column_type"]),
+        nullable=str(cell["is_nullable"]).upper() == "YES",
+        charset=str(cell["character_set_name"] or ""),
+        collation=str(cell["collation_name"] or ""),
+        default=default,
+        default_is_expression=is_expression,
+        generated=generated,
+        generation_expression=expression if generated else "",
+        auto_increment="AUTO_INCREMENT" in extra,
+        invisible="INVISIBLE" in extra,
+        comment=str(cell["column_comment"] or ""),
+    )
+
+
+def _default(text: str | None, *, mysql_expression: bool) -> tuple[str | None, bool]:
+    """(default, whether it is an expression). MariaDB quotes literals here and writes NULL; MySQL does neither.
+
+    Only an added column's default matters, and that one comes from its DDL: this one is for people to read.
+    """
+    if text is None or text.upper() == "NULL":
+        return None, False
+    if mysql_expression or text.lower().startswith("current_timestamp"):
+        return text, True
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'"), False
+    return text, False
+
+
+def _indexes(cursor: Any, databases: tuple[str, ...]) -> dict[Name, dict[str, list[tuple[Any, ...]]]]:
+    """(database, table) -> index name -> [(non_unique, column or None, prefix or None), ...] in key order."""
+    cursor.execute(
+        "SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part"
+        f" FROM information_schema.statistics WHERE table_schema IN ({_in(databases)})"
+        " ORDER BY table_schema, table_name, index_name, seq_in_index",
+        databases,
+    )
+    found: dict[Name, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
+    for database, table, index, *part in cursor.fetchall():
+        found[str(database), str(table)][str(index)].append(tuple(part))
+    return found
+
+
+def _index(name: str, parts: list[tuple[Any, ...]], by_name: Mapping[str, int]) -> Index:
+    kind = IndexKind.PLAIN if int(parts[0][0]) else IndexKind.PRIMARY if name == "PRIMARY" else IndexKind.UNIQUE
+    ids = tuple(by_name.get(str(column or "").lower(), 0) for _, column, _ in parts)
+    return Index(name, kind, ids, whole=0 not in ids and all(prefix is None for *_, prefix in parts))
+
+
+def _with_status(connection: Connection, versions: list[TableVersion]) -> list[TableVersion]:
+    """needs_snapshot for every table that holds a row now."""
+    names = [(v.database, v.table) for v in versions if v.table]
+    full: set[Name] = set()
+    with connection.cursor() as cursor:
+        for start in range(0, len(names), _TABLES_PER_QUERY):
+            some = names[start : start + _TABLES_PER_QUERY]
+            asks = (f"SELECT {n}, EXISTS (SELECT 1 FROM {quote_name(*name)})" for n, name in enumerate(some))
+            cursor.execute(" UNION ALL ".join(asks))
+            full |= {some[int(n)] for n, holds in cursor.fetchall() if holds}
+    return [replace(v, status=VersionStatus.NEEDS_SNAPSHOT) if (v.database, v.table) in full else v for v in versions]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.schema.added_columns import existing_row_value
-from tidegate.schema.columns import Column, Generated, TableVersion
+from tidegate.schema.columns import Column, TableVersion
 from tidegate.schema.types import CanonicalType, Kind, canonical
 
 
