@@ -1,0 +1,196 @@
+"""Airflow standalone for one laptop: start, wait until healthy, unpause, stop.
+
+In:  a folder of pipeline files, connections as AIRFLOW_CONN_* values, a folder for AIRFLOW_HOME.
+Out: Airflow's scheduler, DAG processor, triggerer and API server on 127.0.0.1, with one admin whose
+     password is generated once and kept in a file of mode 0600.
+
+Every start is a fresh Airflow: its database is copied from a template, so that runs which a killed Airflow left
+"running" hold nothing up. Connections are in the environment of Airflow's own processes only. What this
+computer's user has set for another Airflow or Spark is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate.demo.processes import end_all
+from tidegate.demo.server import free_port
+from tidegate.errors import ProcessFailed
+
+_HEALTHY_SECONDS: Final = 120.0
+_CALL_SECONDS: Final = 30.0
+_ADMIN: Final = "admin"
+_PARTS: Final = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+# A user's HTTP proxy knows nothing of this computer's ports.
+_DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Airflow:
+    """One Airflow; a context manager."""
+
+    def __init__(self, home: Path, root: Path, pipelines: Path, connections: Mapping[str, str]) -> None:
+        """root: the project's; pipelines: folder of the pipeline files to make DAGs of."""
+        self.home = home.resolve()
+        self.user = _ADMIN
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = self.home / "standalone.log"
+        self._root = root
+        self._process: subprocess.Popen[bytes] | None = None
+        self._token = ""
+        self._environment = _inherited() | self._settings(pipelines) | _named(connections)
+
+    @property
+    def password(self) -> str:
+        found: dict[str, str] = json.loads(self._passwords.read_text())
+        return found[_ADMIN]
+
+    def start(self) -> None:
+        """Start it; wait_healthy() is a step of its own, so that a caller can do something useful meanwhile."""
+        self.stop()  # what an earlier run left behind, if it was killed
+        self.home.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.home / "logs", ignore_errors=True)
+        if not self._passwords.exists():
+            self._passwords.touch(mode=0o600)
+            self._passwords.write_text(json.dumps({_ADMIN: secrets.token_urlsafe(12)}))
+        self._fresh_database()
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [_airflow(), "standalone"],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_healthy(self) -> None:
+        """Until all four parts say so. Raises ProcessFailed with the log's place."""
+        end = time.monotonic() + _HEALTHY_SECONDS
+        while time.monotonic() < end:
+            self.check_running()
+            health = self._try("GET", "/api/v2/monitor/health")
+            if health and all((health.get(part) or {}).get("status") == "healthy" for part in _PARTS):
+                return
+            time.sleep(0.3)
+        raise ProcessFailed(
+            f"Airflow was not healthy in {_HEALTHY_SECONDS:.0f} s", where=str(self.log), remedy="see its log"
+        )
+
+    def check_running(self) -> None:
+        """Raises ProcessFailed when Airflow has ended."""
+        if self._process is None or self._process.poll() is not None:
+            raise ProcessFailed("Airflow ended", where=str(self.log), remedy="see its log")
+
+    def unpause(self, dag_id: str) -> None:
+        """Let a DAG run, once Airflow has parsed it. Raises ProcessFailed, with the import error if there is one."""
+        end = time.monotonic() + _HEALTHY_SECONDS
+        while time.monotonic() < end:
+            self.check_running()
+            if self._try("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False}) is not None:
+                return
+            time.sleep(0.3)
+        errors = self.call("GET", "/api/v2/importErrors")["import_errors"]
+        reason = errors[0]["stack_trace"].strip().splitlines()[-1] if errors else "its DAG processor found no such DAG"
+        raise ProcessFailed(f"Airflow has no DAG {dag_id}: {reason}", where=str(self.log), remedy="see its log")
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A call of Airflow's REST API, as its admin. Raises OSError."""
+        headers = {"Content-Type": "application/json"}
+        if path != "/auth/token" and not path.endswith("/health"):
+            if not self._token:
+                login = {"username": self.user, "password": self.password}
+                self._token = self.call("POST", "/auth/token", login)["access_token"]
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)  # noqa: S310 - our own
+        with _DIRECT.open(request, timeout=_CALL_SECONDS) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    def stop(self) -> None:
+        """End it with all its children: SIGTERM to standalone alone leaves some."""
+        end_all(self._process, f"AIRFLOW_HOME={self.home}")
+        self._process = None
+
+    @property
+    def _passwords(self) -> Path:
+        return self.home / "passwords.json"
+
+    def _try(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        try:
+            return self.call(method, path, body)
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return None
+
+    def _fresh_database(self) -> None:
+        template = self.home / f"template-{version('apache-airflow')}.db"
+        database = self.home / "airflow.db"
+        for name in ("airflow.db", "airflow.db-wal", "airflow.db-shm"):
+            (self.home / name).unlink(missing_ok=True)
+        if not template.exists():
+            done = subprocess.run(
+                [_airflow(), "db", "migrate"], env=self._environment, capture_output=True, text=True, check=False
+            )
+            if done.returncode != 0:
+                self.log.write_text(done.stdout + done.stderr)
+                raise ProcessFailed("airflow db migrate failed", where=str(self.log), remedy="see its log")
+            database.rename(template)
+        shutil.copyfile(template, database)
+
+    def _settings(self, pipelines: Path) -> dict[str, str]:
+        root = self._root
+        return {
+            "AIRFLOW_HOME": str(self.home),
+            # standalone starts its parts, and tasks start spark-submit, by name.
+            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
+            "TIDEGATE_HOME": str(root),
+            "TIDEGATE_PIPELINES": str(pipelines.resolve()),
+            "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba")),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
+            "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(root / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "8",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_ADMIN}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        }
+
+
+def _airflow() -> str:
+    return str(Path(sys.executable).parent / "airflow")
+
+
+def _inherited() -> dict[str, str]:
+    """This process's environment, connections included, without settings made for another Airflow or Spark."""
+    foreign = ("AIRFLOW__", "AIRFLOW_HOME", "SPARK_", "PYSPARK_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+
+
+def _named(connections: Mapping[str, str]) -> dict[str, str]:
+    return {f"AIRFLOW_CONN_{conn_id.upper()}": text for conn_id, text in connections.items()}
