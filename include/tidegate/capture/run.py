@@ -22,6 +22,7 @@ from typing import Any, Literal, Self
 import pymysql
 
 from tidegate.binlog.segment import Segment
+from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.beginning import check_server, dump_request, first_checkpoint, first_position
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.lander import Lander
@@ -32,6 +33,8 @@ from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, Fenced, SourceUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze, check_writable
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.storage import delta_url
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.tables import SegmentKind
@@ -44,6 +47,7 @@ log = logging.getLogger(__name__)
 Reason = Literal["time", "idle", "stopped"]
 _POLL_SECONDS = 0.25
 _PROGRESS_SECONDS = 1.0
+_START_ATTEMPTS = 5
 _BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -75,8 +79,9 @@ class CaptureProgress:
 
 @dataclass(slots=True)
 class CaptureRun:
-    """A run. on_first_start(facts, position) is called once per source, before its first segment: it records the
-    schema as it is at position or later. state_dir holds the value log unless the pipeline file names a folder.
+    """A run. on_first_start(facts, position) is called before the first segment of a source; without it the schema
+    baseline is recorded there. It may raise SourceUnavailable (a DDL ran meanwhile): then the start is tried again.
+    state_dir holds the value log unless the pipeline file names a folder.
     """
 
     pipeline: Pipeline
@@ -105,12 +110,21 @@ class CaptureRun:
             )
         check_writable(self.pipeline.lake.path, self.storage_options)
         loop = _Loop(self, time.monotonic() + run_for_seconds, idle_seconds, stop or threading.Event(), on_progress)
-        with _Side.open(self) as side:
-            loop.recover(side.facts)
-            try:
-                return loop.land_and_read(side)
-            finally:
-                loop.value_log.close()
+        side = loop.start()
+        try:
+            return loop.land_and_read(side)
+        finally:
+            loop.value_log.close()
+
+
+def _check_belongs(segment: Segment, source: str, bronze_seq: int, folder: str | Path) -> None:
+    """A value log that doesn't go on where bronze ends is another lake's."""
+    if segment.seq != bronze_seq + 1 or segment.source != source:
+        raise Fenced(
+            f"the value log goes on at seq {segment.seq}, bronze ends at {bronze_seq}",
+            where=str(folder),
+            remedy="it belongs to another lake: move it away",
+        )
 
 
 class _Side:
@@ -133,10 +147,7 @@ class _Side:
             connection.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  no farewell to a dead server
 
     def clock_ms(self) -> int:
@@ -177,7 +188,24 @@ class _Loop:
         self.told_at = self.started_at = time.monotonic()
         self.told_bytes = 0
 
-    def recover(self, facts: SourceFacts) -> None:
+    def start(self) -> _Side:
+        """Connect and find where to go on. Nothing is written before the source is found good."""
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            side = _Side.open(self.run)
+            try:
+                self._recover(side.facts)
+            except SourceUnavailable:
+                side.close()
+                if attempt == _START_ATTEMPTS or self.stop.wait(attempt):
+                    raise
+            except BaseException:
+                side.close()
+                raise
+            else:
+                return side
+        raise AssertionError("unreachable")
+
+    def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
         name, run = self.run.source_name, self.run
         self.bronze = Bronze(run.pipeline.lake.path, name, run.storage_options)
@@ -189,26 +217,28 @@ class _Loop:
         self.value_log = ValueLog(Path(folder))
         try:
             for segment in self.value_log.read(checkpoint.seq):
-                if segment.seq != checkpoint.seq + 1 or segment.source != name:
-                    raise Fenced(
-                        f"the value log goes on at seq {segment.seq}, bronze ends at {checkpoint.seq}",
-                        where=str(folder),
-                        remedy="it belongs to another lake: move it away",
-                    )
+                _check_belongs(segment, name, checkpoint.seq, folder)
                 checkpoint = checkpoint.after(segment)
                 self.pending.append(segment)
             check_server(facts, self.source, checkpoint)
-            if checkpoint.seq == 0 and run.on_first_start is not None:
-                run.on_first_start(facts, first_position(facts, self.source))
+            if checkpoint.seq == 0:
+                self._first_start(facts)
         except BaseException:
             self.value_log.close()
             raise
         self.checkpoint = checkpoint
 
+    def _first_start(self, facts: SourceFacts) -> None:
+        run = self.run
+        lake = LakeFiles(delta_url(run.pipeline.lake.path, "").rstrip("/"), run.storage_options)
+        hook = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, lake)
+        hook(facts, first_position(facts, self.source))
+
     def land_and_read(self, side: _Side) -> CaptureResult:
         """Land what the value log had, then read until something ends the run."""
         with Lander(self.bronze, land_bytes=self.settings.land_bytes, queue_bytes=self.settings.queue_bytes) as lander:
             self.lander = lander
+            lander.committed_seq = self.bronze.last_seq
             if self.pending:
                 lander.put(self.pending)
                 self.pending = []
@@ -241,7 +271,7 @@ class _Loop:
             fresh = _Side.open(self.run)
         except SourceUnavailable:
             return side
-        side.__exit__()
+        side.close()
         check_server(fresh.facts, self.source, self.checkpoint)
         return fresh
 

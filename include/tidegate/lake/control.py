@@ -58,7 +58,7 @@ def application_version(lake: LakeFiles, table: Table, app_id: str) -> int | Non
 def read(
     lake: LakeFiles, table: Table, *, columns: Sequence[str] | None = None, filters: Filters | None = None
 ) -> pa.Table:
-    """Its rows; an empty table with the right schema before it exists. filters: (column, operator, value), all of them."""
+    """Its rows; an empty table with the right schema before it exists. filters: (column, operator, value)."""
     schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
     found = _load(lake, table)
     if found is None:
@@ -78,11 +78,10 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
     for attempt in range(COMMIT_ATTEMPTS_MAX):
         try:
             found = _load(lake, table) or _create(lake, table)
-            if (
-                app_transaction is not None
-                and (found.transaction_version(app_transaction[0]) or -1) >= app_transaction[1]
-            ):
-                return int(found.version())
+            if app_transaction is not None:
+                there = found.transaction_version(app_transaction[0])
+                if there is not None and there >= app_transaction[1]:
+                    return int(found.version())
             marks = [Transaction(*app_transaction)] if app_transaction else []
             write_deltalake(found, data, mode="append", commit_properties=CommitProperties(app_transactions=marks))
             return int(found.version())

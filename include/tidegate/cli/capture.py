@@ -1,0 +1,82 @@
+"""`tidegate capture PIPELINE`: the loop that CaptureSensor runs, outside of Airflow.
+
+In:  a pipeline file; the source's connection in AIRFLOW_CONN_<ID>, the lake's keys likewise.
+Out: bronze, continued; one line of progress a second on a terminal; SIGTERM and Ctrl-C land what was read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate import config, spark_settings
+from tidegate.errors import ConfigError
+
+
+def lake_secrets(conn_id: str | None) -> dict[str, str]:
+    """The extra of the lake's connection (AIRFLOW_CONN_<ID> as JSON): what delta-rs needs to reach the store."""
+    if conn_id is None:
+        return {}
+    name = f"AIRFLOW_CONN_{conn_id.upper()}"
+    try:
+        extra = json.loads(os.environ.get(name, "")).get("extra") or {}
+        extra = json.loads(extra) if isinstance(extra, str) else extra
+    except (ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"connection {conn_id!r} is not defined as JSON",
+            where=name,
+            remedy='set it to {"extra": {"AWS_...": "..."}}',
+        ) from error
+    return {key: str(value) for key, value in extra.items()}
+
+
+def capture(
+    pipeline: Annotated[Path, typer.Argument(help="Pipeline file")],
+    source: Annotated[str | None, typer.Option(help="Source of the pipeline; needed when it has several")] = None,
+    run_for: Annotated[
+        float | None, typer.Option(help="Seconds to capture for; capture.run_for_seconds when empty")
+    ] = None,
+    idle: Annotated[float | None, typer.Option(help="End when nothing new came for this many seconds")] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+) -> None:
+    """Capture a source's binlog into bronze."""
+    from tidegate.capture.run import CaptureProgress, CaptureRun  # numba, pyarrow, delta-rs: a second
+    from tidegate.lake.storage import delta_options
+    from tidegate.wire.connection import ConnectionInfo
+
+    loaded = config.load(pipeline)
+    if source is None and len(loaded.sources) > 1:
+        raise ConfigError("the pipeline has several sources", where=str(pipeline), remedy="name one with --source")
+    name = source or next(iter(loaded.sources))
+    if name not in loaded.sources:
+        raise ConfigError(f"unknown source {name!r}", where=str(pipeline), remedy=f"one of {', '.join(loaded.sources)}")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+    def tell(progress: CaptureProgress) -> None:
+        if sys.stderr.isatty():
+            typer.echo(
+                f"seq {progress.last_seq} at {progress.position}, landed {progress.landed_seq}, "
+                f"{progress.bytes_per_second / 1e6:.1f} MB/s, lag {progress.lag_seconds:.1f} s",
+                err=True,
+            )
+
+    run = CaptureRun(
+        pipeline=loaded,
+        source_name=name,
+        connection=ConnectionInfo.from_env(loaded.sources[name].conn_id),
+        state_dir=state_dir or spark_settings.home() / ".tidegate",
+        storage_options=delta_options(loaded.lake.storage_options, lake_secrets(loaded.lake.conn_id)),
+    )
+    result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
+    typer.echo(
+        f"{result.reason}: {result.segments} segments, {result.bytes} bytes, seq {result.last_seq}, at {result.position}"
+    )
