@@ -116,7 +116,7 @@ def _verify(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], segment:
         if kind == EventType.FORMAT_DESCRIPTION:  # its checksum is of the event before the file was marked as in use
             checked = checked.copy()
             checked[_FLAGS_AT] &= 0xFF ^ EventFlag.IN_USE
-        if zlib.crc32(checked) != int.from_bytes(data[end : end + CHECKSUM_BYTES].tobytes(), "little"):
+        if zlib.crc32(checked.data) != int.from_bytes(data[end : end + CHECKSUM_BYTES].tobytes(), "little"):
             raise StreamCorrupt(
                 f"checksum of event {type_name(kind)} is wrong",
                 where=f"{segment.source} at {segment.file}:{segment.start_pos + offset}",

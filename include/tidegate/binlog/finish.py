@@ -73,7 +73,7 @@ def _sets(
     return pa.DictionaryArray.from_arrays(numbers, pa.array(texts, pa.string())).dictionary_decode()
 
 
-def _text(column: ColumnPlan, buffers: list[pa.Buffer | None], rows: int, nulls: int) -> pa.Array:
+def _text(column: ColumnPlan, buffers: list[Any], rows: int, nulls: int) -> pa.Array:
     """Bytes in a charset as UTF-8: as they are where that is the same, else through the codec."""
     data = np.frombuffer(buffers[2], np.uint8)
     ascii_only = column.charset in ASCII_BASED and (len(data) == 0 or int(data.max()) < _ASCII_MAX)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from tidegate.binlog.charsets import charset_of_collation
 from tidegate.binlog.cursor import Cursor
@@ -194,8 +194,8 @@ def _shape(code: int, metadata: Cursor) -> tuple[Wire, int, int]:
     return kind, value, 0
 
 
-def _extras(types: list[Wire], optional: dict[int, bytes]) -> list[dict[str, object]]:
-    extras: list[dict[str, object]] = [{} for _ in types]
+def _extras(types: list[Wire], optional: dict[int, bytes]) -> list[dict[str, Any]]:
+    extras: list[dict[str, Any]] = [{} for _ in types]
     numeric = [i for i, kind in enumerate(types) if kind in _NUMERIC]
     character = [i for i, kind in enumerate(types) if kind in _CHARACTER]
     listed = [i for i, kind in enumerate(types) if kind in (Wire.ENUM, Wire.SET)]
@@ -217,7 +217,7 @@ def _extras(types: list[Wire], optional: dict[int, bytes]) -> list[dict[str, obj
     return extras
 
 
-def _set_bits(extras: list[dict[str, object]], columns: list[int], name: str, bitmap: bytes) -> None:
+def _set_bits(extras: list[dict[str, Any]], columns: list[int], name: str, bitmap: bytes) -> None:
     """One bit per column in the list, the highest bit of the first byte first."""
     if len(bitmap) < (len(columns) + 7) // 8:
         raise DecodeError(f"TABLE_MAP's {name} bitmap is too short", remedy="report it")
@@ -226,7 +226,7 @@ def _set_bits(extras: list[dict[str, object]], columns: list[int], name: str, bi
 
 
 def _set_charsets(
-    extras: list[dict[str, object]], columns: list[int], optional: dict[int, bytes], fields: tuple[_Field, _Field]
+    extras: list[dict[str, Any]], columns: list[int], optional: dict[int, bytes], fields: tuple[_Field, _Field]
 ) -> None:
     """Either a default and the columns (counted among themselves) that differ, or one collation for each."""
     default_field, column_field = fields

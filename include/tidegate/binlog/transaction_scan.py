@@ -26,7 +26,7 @@ sql/log_event.h (Gtid_log_event, is_part_of_group).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numba
 import numpy as np
@@ -83,7 +83,7 @@ def new_state(prev_commit_ts: int, checksum_bytes: int = 0) -> npt.NDArray[np.in
 
 @numba.njit(_I(READ_ONLY, _I, _I), cache=True, nogil=True, boundscheck=False)
 def _little(data: npt.NDArray[np.uint8], offset: int, width: int) -> int:
-    value = 0
+    value: Any = 0
     for i in range(width):
         value |= np.int64(data[offset + i]) << (8 * i)
     return value
@@ -129,7 +129,7 @@ def _tagged_commit_us(data: npt.NDArray[np.uint8], body: int, end: int) -> int:
         field = _varint(data, at, end, cursor)
         if cursor[0] < 0 or field > 6:
             return 0
-        value = np.int64(0)
+        value: Any = np.int64(0)
         for _ in range(16 if field == 1 else 1):
             value = _varint(data, cursor[0], end, cursor)
             if cursor[0] < 0:

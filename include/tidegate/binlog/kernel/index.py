@@ -84,7 +84,8 @@ def _hash(data: Any, at: int, end: int) -> int:
     while at < end:
         value = (value ^ np.uint64(load8(data, at))) * np.uint64(1099511628211)
         at += 1
-    return np.int64(value >> np.uint64(1))
+    half: Any = np.int64(value >> np.uint64(1))
+    return half
 
 
 @numba.njit(I(BYTES_IN, I, I, WORDS, BYTES_OUT), **_FAST)
@@ -169,7 +170,7 @@ def index_events(data: Any, index: Any, scan: Any, maps: Any, store: Any) -> int
     at, n, total = 0, 0, data.shape[0]
     while at < total:
         maps[REACHED] = at
-        size = load32(data, at + 9) if at + 19 <= total else np.int64(0)
+        size: Any = load32(data, at + 9) if at + 19 <= total else np.int64(0)
         if size < 19 or at + size > total:
             return CUT
         if n == index.shape[0]:

@@ -1,0 +1,66 @@
+"""One net change per key: of several changes of a key in one batch only the last can matter.
+
+In:  a record batch of changes in log order (binlog/decode.py), the names of the key's columns.
+Out: the rows that are the last of their key, in the same order.
+
+Right because a change says the whole row (upsert) or its absence (delete): what came before it leaves no trace. An
+update that changes the key comes as delete of the old and upsert of the new, so each key stands for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_INDEX: Final = "index"
+_WORDS: Final = numba.types.Array(numba.types.int64, 1, "C", readonly=True)
+
+
+def net_last_per_key(batch: pa.RecordBatch, key_names: Sequence[str]) -> pa.RecordBatch:
+    """Keep the last row per key. key_names: at least one; a table without a key has no net change to take."""
+    assert key_names, "a table without a key keeps every change"
+    if batch.num_rows < 2:
+        return batch
+    keys = [batch.column(name) for name in key_names]
+    if len(keys) == 1 and pa.types.is_integer(keys[0].type) and keys[0].null_count == 0:
+        values = keys[0].cast(pa.int64()).to_numpy(zero_copy_only=True)
+        last = _last_of_integers(values)
+    else:
+        last = _last_of_any(keys)
+    if len(last) == batch.num_rows:
+        return batch
+    return batch.take(pa.array(last))
+
+
+def _last_of_any(keys: list[pa.Array]) -> npt.NDArray[np.int64]:
+    names = [f"key{i}" for i in range(len(keys))]
+    numbered = pa.table([*keys, pa.array(np.arange(len(keys[0])))], names=[*names, _INDEX])
+    grouped = numbered.group_by(names, use_threads=False).aggregate([(_INDEX, "max")])
+    return np.sort(grouped.column(f"{_INDEX}_max").to_numpy())
+
+
+@numba.njit(numba.int64[::1](_WORDS), cache=True, nogil=True, boundscheck=False)
+def _last_of_integers(values: Any) -> Any:
+    """Indices of the last occurrence of each value, ascending: from the end, what was seen before is older."""
+    count = values.shape[0]
+    slots = 16
+    while slots < 2 * count:
+        slots *= 2
+    seen = np.full(slots, -1, np.int64)  # index of the row whose value lies here
+    last = np.empty(count, np.int64)
+    at = count
+    for row in range(count - 1, -1, -1):
+        mixed = np.uint64(values[row]) * np.uint64(0x9E3779B97F4A7C15)
+        slot = np.int64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(slots - 1))
+        while seen[slot] >= 0 and values[seen[slot]] != values[row]:
+            slot = (slot + 1) & (slots - 1)
+        if seen[slot] < 0:
+            seen[slot] = row
+            at -= 1
+            last[at] = row
+    return last[at:].copy()
