@@ -12,8 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
@@ -60,12 +62,20 @@ def read(
 ) -> pa.Table:
     """Its rows; an empty table with the right schema before it exists. filters: (column, operator, value)."""
     schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
+    schema = pa.schema([field.with_nullable(True) for field in schema])
+    needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters or ())]))
     found = _load(lake, table)
-    if found is None:
-        return schema.empty_table()
-    wanted = None if columns is None else list(columns)
-    rows = found.to_pyarrow_table(columns=wanted, filters=list(filters) if filters else None)
-    return rows.cast(pa.schema([field.with_nullable(True) for field in schema]))
+    paths = [] if found is None else sorted(pa.table(found.get_add_actions())["path"].to_pylist())
+    # File by file through Arrow's own file system: delta-rs's dataset calls back into Python from Arrow's threads,
+    # which now and then aborts a process that ends.
+    parts = []
+    for path in paths:
+        with lake.open(f"{table.path}/{unquote(path)}") as file:
+            parts.append(pq.read_table(file, columns=needed, use_threads=False))
+    rows = pa.concat_tables(parts, promote_options="permissive") if parts else table.schema.empty_table()
+    if filters:
+        rows = rows.filter(pq.filters_to_expression(list(filters)))
+    return rows.select(schema.names).cast(schema)
 
 
 def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
