@@ -91,6 +91,7 @@ class Window:
     refs: list[SegmentRef]
     tables: dict[str, TableWindow] = field(default_factory=dict)
     held: dict[str, TableState] = field(default_factory=dict)
+    ddl_times: dict[tuple[str, int], int] = field(default_factory=dict)  # (source, commit_ts) -> Unix microseconds
     ledger: list[dict[str, Any]] = field(default_factory=list)
     delta_versions: dict[str, int] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ commits. A faster writer takes write_rows' place behind the same signature.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,16 +24,7 @@ from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
 from tidegate.schema.columns import TableVersion
-from tidegate.schema.silver_change import (
-    AddColumn,
-    ChangeType,
-    DropColumn,
-    KeyChange,
-    RenameColumn,
-    SilverAction,
-    ValuesRewritten,
-    diff,
-)
+from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten, diff
 from tidegate.schema.types import canonical
 
 _SHARDS = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE)
@@ -69,12 +60,14 @@ class SilverWriter:
 
     app: Application
     entry: TableWindow
+    ddl_times: Mapping[tuple[str, int], int]
     session: SparkSession
 
     @classmethod
-    def of(cls, app: Application, entry: TableWindow) -> SilverWriter:
+    def of(cls, app: Application, entry: TableWindow, ddl_times: Mapping[tuple[str, int], int]) -> SilverWriter:
+        """ddl_times: (source, commit_ts) of the window's DDL -> when the statement ran, Unix microseconds."""
         large = sum(file.bytes for file in entry.staged) >= CODEGEN_BYTES_MIN
-        return cls(app, entry, table_session(app.spark, large=large))
+        return cls(app, entry, ddl_times, table_session(app.spark, large=large))
 
     @property
     def path(self) -> str:
@@ -191,7 +184,8 @@ class SilverWriter:
             self.session.sql(silver_sql.create(self.uri, shape))
         elif recreated and not self.entry.routed:
             # An emptied table may take any new shape; the transaction versions in its log stay.
-            self.session.sql(silver_sql.create(self.uri, shape, replace=True))
+            nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns)
+            self._overwrite(self.session.sql(f"SELECT {nothing} WHERE false"), shape)
         else:
             missing = [c for c in shape.columns if c.name not in names]
             if missing:
@@ -213,7 +207,7 @@ class SilverWriter:
         return " WHERE " + " AND ".join(tests)
 
     def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
-        actions = diff(old, new)
+        actions = diff(old, new, self.ddl_times.get((new.source, new.commit_ts)))
         _refuse(actions, new)
         if not actions:
             return
@@ -265,9 +259,20 @@ class SilverWriter:
             rows = rows.withColumn(tables.ROW_HASH, sql_functions.expr(silver_sql.row_hash(shape)))
             numbered = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {tables.COMMIT_TS})"
             rows = rows.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({numbered} AS BIGINT)"))
-        ordered = rows.select(*(quote(c.name) for c in shape.all_columns))
-        writer = ordered.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        writer.option("txnAppId", self.app_id).option("txnVersion", str(upto_ts)).save(self.uri)
+        self._overwrite(rows, shape, upto_ts)
+
+    def _overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None) -> None:
+        """Replace rows and columns in one commit, then put clustering back, which an overwrite drops."""
+        rows = rows.select(*(quote(c.name) for c in shape.all_columns))
+        for column in shape.all_columns:
+            rows = rows.withMetadata(column.name, {"comment": column.comment})
+        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        if upto_ts is not None:
+            writer = writer.option("txnAppId", self.app_id).option("txnVersion", str(upto_ts))
+        writer.save(self.uri)
+        if shape.cluster_by:
+            cluster = ", ".join(map(quote, shape.cluster_by))
+            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.uri)} CLUSTER BY ({cluster})")
 
 
 def empties_by_drop(version: TableVersion) -> bool:
@@ -298,11 +303,10 @@ def sql_value(value: object, delta: str) -> str:
 
 
 def _refuse(actions: Sequence[SilverAction], new: TableVersion) -> None:
-    known = (AddColumn, DropColumn, RenameColumn, ChangeType, KeyChange)
     for action in actions:
-        if isinstance(action, ValuesRewritten) or not isinstance(action, known):
+        if isinstance(action, ValuesRewritten):
             raise SchemaMismatch(
-                f"{new.ddl[:120]}: the server rewrote rows and the binlog doesn't show them ({action})",
+                f"{new.ddl[:120]}: the server rewrote rows and the binlog doesn't show it: {action.reason}",
                 where=f"{new.source} {new.name} at {new.file}:{new.pos}",
                 remedy="take a snapshot of the table",
             )

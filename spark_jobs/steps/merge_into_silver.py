@@ -27,7 +27,7 @@ def merge_into_silver(app: Application, window: Window) -> None:
     if not entries:
         return
     with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:
-        done = {entry.name: pool.submit(_write, app, entry, window.cut_ts) for entry in entries}
+        done = {entry.name: pool.submit(_write, app, entry, window) for entry in entries}
     failures = []
     for name, future in done.items():
         error = future.exception()
@@ -69,9 +69,10 @@ def _changes(app: Application, entry: TableWindow, cut_ts: int) -> list[tuple[Ta
     return found
 
 
-def _write(app: Application, entry: TableWindow, cut_ts: int) -> int:
-    writer = SilverWriter.of(app, entry)
-    for phase in phases(entry.after_ts, cut_ts, _changes(app, entry, cut_ts), routed=entry.routed):
+def _write(app: Application, entry: TableWindow, window: Window) -> int:
+    writer = SilverWriter.of(app, entry, window.ddl_times)
+    changes = _changes(app, entry, window.cut_ts)
+    for phase in phases(entry.after_ts, window.cut_ts, changes, routed=entry.routed):
         if isinstance(phase, DdlPhase):
             writer.change_schema(phase)
         else:

@@ -39,6 +39,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
             continue
         for statement in ddl_statements(app.index.read(ref)):
             if window.low_ts < statement.commit_ts <= window.cut_ts:
+                window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
                 new += _replay(app, window, ref.source, statement)
     if new:
         failpoint("apply_before_schema_history")

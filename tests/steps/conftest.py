@@ -25,7 +25,10 @@ def spark() -> Iterator[SparkSession]:
         where="steps.yaml",
     )
     session = application_session(
-        "tidegate tests", {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT) | {"spark.python.daemon.module": "pyspark.daemon"}
+        "tidegate tests",
+        {"spark.master": "local[2]"}
+        | spark_settings.submit_conf(pipeline, ROOT)
+        | {"spark.python.daemon.module": "pyspark.daemon"},
     )
     yield session
     session.stop()

@@ -103,15 +103,14 @@ def table_at(uri: str) -> str:
     return f"delta.{quote(uri)}"
 
 
-def create(uri: str, shape: SilverShape, *, replace: bool = False) -> str:
+def create(uri: str, shape: SilverShape) -> str:
     """CREATE TABLE with deletion vectors and clustering (DESIGN section 8: what every reader can read)."""
     columns = ", ".join(
         f"{quote(c.name)} {c.type}" + (f" COMMENT {literal(c.comment)}" if c.comment else "") for c in shape.all_columns
     )
     cluster = f" CLUSTER BY ({', '.join(map(quote, shape.cluster_by))})" if shape.cluster_by else ""
-    head = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE IF NOT EXISTS"
     properties = "'delta.enableDeletionVectors'='true', 'delta.checkpointInterval'='50'"
-    return f"{head} {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({properties})"
+    return f"CREATE TABLE IF NOT EXISTS {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({properties})"
 
 
 def latest_per_key(view: str, shape: SilverShape) -> str:

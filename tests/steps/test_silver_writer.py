@@ -1,0 +1,198 @@
+"""Silver follows its table's DDL: rows meet the columns of their own time, and a second try changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.application import Application, StagedFile, TableWindow, Window
+from spark_jobs.steps.merge_into_silver import merge_into_silver
+from tidegate import config, tables
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver import applied_ts
+from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.schema.history import SchemaHistory
+from tidegate.schema.types import canonical
+
+pytestmark = pytest.mark.spark
+
+Rows = list[tuple[int, int, dict[str, Any]]]
+
+
+class Shop:
+    """One source with a schema history, and a way to apply windows of ready-made changes."""
+
+    def __init__(self, spark: SparkSession, folder: Path, routes: str = "[]") -> None:
+        text = (
+            f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+            f"tables: {{include: ['d.*'], routes: {routes}}}\n"
+        )
+        pipeline = config.parse(text, where="shop.yaml")
+        lake = LakeFiles(str(folder))
+        self.app = Application(spark, pipeline, lake, BronzeIndex(lake))
+        self.app.histories = {"s": SchemaHistory("s")}
+        self.times: dict[tuple[str, int], int] = {}
+        self.files = 0
+
+    def ddl(self, commit_ts: int, sql: str) -> None:
+        stamp = int(datetime(2026, 5, 4, 3, 2, 1).timestamp() * 1e6)
+        statement = DdlStatement(
+            sql=sql, database="d", sql_mode=0, commit_ts=commit_ts, file="b.000001", pos=commit_ts,
+            timestamp_us=stamp, charset="utf8mb4", server_version="9.7.0",
+        )  # fmt: skip
+        self.app.histories["s"].replay(statement)
+        self.times[("s", commit_ts)] = stamp
+
+    def apply(self, low: int, cut: int, changes: dict[str, Rows]) -> Window:
+        """changes: physical table -> (commit_ts, op, row)."""
+        window = Window(low, cut, [], ddl_times=self.times)
+        for physical in {table for _, table in self.app.histories["s"].tables()}:
+            database, table, routed = self.app.logical("d", physical)
+            name = f"{database}.{table}"
+            entry = window.tables.setdefault(
+                name, TableWindow(name, database, table, routed, max(low, self.app.applied(name)))
+            )
+            entry.physical.add(("s", "d", physical))
+            entry.staged += self._stage(physical, [c for c in changes.get(physical, []) if c[0] > entry.after_ts])
+        merge_into_silver(self.app, window)
+        return window
+
+    def _stage(self, table: str, changes: Rows) -> list[StagedFile]:
+        staged = []
+        for version in self.app.histories["s"].versions("d", table):
+            later = [
+                v.commit_ts for v in self.app.histories["s"].versions("d", table) if v.commit_ts > version.commit_ts
+            ]
+            mine = [c for c in changes if version.commit_ts <= c[0] < min(later, default=1 << 62)]
+            if not mine:
+                continue
+            columns: dict[str, pa.Array] = {
+                tables.OP: pa.array([c[1] for c in mine], pa.int8()),
+                tables.COMMIT_TS: pa.array([c[0] for c in mine], pa.int64()),
+                tables.SEQ: pa.array([1] * len(mine), pa.int64()),
+                tables.ORDINAL: pa.array(range(len(mine)), pa.int64()),
+            }
+            for column in version.columns:
+                columns[column.name] = pa.array([c[2][column.name] for c in mine], canonical(column).arrow)
+            self.files += 1
+            path = f"staging/{self.files}.parquet"
+            self.app.lake.make_folder("staging")
+            pq.write_table(pa.table(columns), self.app.lake.uri(path))
+            stamps = [c[0] for c in mine]
+            staged.append(StagedFile("s", "d", table, version.version, path, len(mine), 1, min(stamps), max(stamps)))
+        return staged
+
+    def silver(self, table: str) -> list[dict[str, Any]]:
+        frame = self.app.spark.read.format("delta").load(self.app.lake.uri(tables.silver_path("d", table)))
+        shown = [c for c in frame.columns if not c.startswith(tables.SYSTEM_PREFIX)]
+        return sorted((row.asDict() for row in frame.select(*(f"`{c}`" for c in shown)).collect()), key=repr)
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Callable[..., Shop]:
+    return lambda **given: Shop(spark, tmp_path, **given)
+
+
+UP, DEL = tables.OP_UPSERT, tables.OP_DELETE
+
+
+def test_rows_before_and_after_an_added_column_land_in_one_window(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(20, "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP")
+    at = datetime(2026, 5, 4, 3, 2, 1)
+    window = it.apply(0, 30, {"t": [
+        (11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 2, "a": "y"}),
+        (21, UP, {"id": 2, "a": "z", "n": 1, "at": None}), (22, UP, {"id": 3, "a": "w", "n": 2, "at": None}),
+    ]})  # fmt: skip
+    assert not window.held
+    assert it.silver("t") == [
+        {"id": 1, "a": "x", "n": 7, "at": at},
+        {"id": 2, "a": "z", "n": 1, "at": None},
+        {"id": 3, "a": "w", "n": 2, "at": None},
+    ]
+    assert applied_ts(it.app.lake.uri("silver/d/t"), {}, "tidegate/shop/d.t") == 30
+
+
+def test_a_window_tried_again_changes_nothing(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT, a VARCHAR(20))")
+    changes: dict[str, Rows] = {"t": [(11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 1, "a": "x"})]}
+    first = it.apply(0, 30, changes)
+    again = it.apply(0, 30, changes)
+    it.app.forget_applied("d.t")
+    third = it.apply(0, 30, changes)
+    assert it.silver("t") == [{"id": 1, "a": "x"}, {"id": 1, "a": "x"}]
+    assert first.delta_versions["d.t"] == 1
+    assert not again.delta_versions
+    assert not third.delta_versions
+
+
+def test_truncate_drop_and_a_new_table_of_the_same_name(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 15, {"t": [(11, UP, {"id": 1, "a": "x"})]})
+    it.ddl(20, "TRUNCATE TABLE t")
+    it.apply(15, 25, {"t": [(16, UP, {"id": 9, "a": "gone"}), (21, UP, {"id": 2, "a": "y"})]})
+    assert it.silver("t") == [{"id": 2, "a": "y"}]
+    it.ddl(30, "DROP TABLE t")
+    it.apply(25, 35, {})
+    assert it.silver("t") == []
+    it.ddl(40, "CREATE TABLE t (code CHAR(3) PRIMARY KEY, v DECIMAL(10,2))")
+    it.apply(35, 45, {"t": [(41, UP, {"code": "abc", "v": 1})]})
+    assert [(r["code"], str(r["v"])) for r in it.silver("t")] == [("abc", "1.00")]
+
+
+def test_drop_rename_and_widen_rewrite_the_table_in_one_commit(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT, c INT)")
+    it.apply(0, 15, {"t": [(11, UP, {"id": 1, "a": "x", "b": 2, "c": 3})]})
+    it.ddl(20, "ALTER TABLE t DROP COLUMN c, RENAME COLUMN b TO bb, MODIFY COLUMN id BIGINT NOT NULL")
+    window = it.apply(15, 25, {"t": [(21, UP, {"id": 2, "a": "y", "bb": 5})]})
+    assert not window.held
+    assert it.silver("t") == [{"id": 1, "a": "x", "bb": 2}, {"id": 2, "a": "y", "bb": 5}]
+
+
+def test_a_column_added_to_a_table_without_a_key_keeps_its_rows_findable(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (a VARCHAR(20))")
+    it.apply(0, 15, {"t": [(11, UP, {"a": "x"}), (12, UP, {"a": "x"}), (13, UP, {"a": None})]})
+    it.ddl(20, "ALTER TABLE t ADD COLUMN n INT DEFAULT 3")
+    it.apply(15, 25, {"t": [(21, DEL, {"a": "x", "n": 3}), (22, DEL, {"a": None, "n": 3})]})
+    assert it.silver("t") == [{"a": "x", "n": 3}]
+
+
+def test_values_that_the_server_rewrote_hold_their_table_and_no_other(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE u (id INT PRIMARY KEY)")
+    it.apply(0, 15, {"t": [(12, UP, {"id": 1, "a": "12"})]})
+    it.ddl(20, "ALTER TABLE t MODIFY COLUMN a INT")
+    window = it.apply(15, 25, {"t": [(21, UP, {"id": 2, "a": 5})], "u": [(22, UP, {"id": 4})]})
+    assert set(window.held) == {"d.t"}
+    assert "snapshot" in window.held["d.t"].reason
+    assert it.silver("t") == [{"id": 1, "a": "12"}]
+    assert it.silver("u") == [{"id": 4}]
+
+
+def test_shards_flow_into_one_table_and_keep_apart(shop: Callable[..., Shop]) -> None:
+    it = shop(routes="[{match: 'd.orders_\\d+', to: d.orders}]")
+    it.ddl(10, "CREATE TABLE orders_1 (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE orders_2 (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 15, {"orders_1": [(12, UP, {"id": 1, "a": "x"})], "orders_2": [(13, UP, {"id": 1, "a": "y"})]})
+    it.ddl(20, "ALTER TABLE orders_2 ADD COLUMN n INT DEFAULT 1")
+    it.ddl(22, "TRUNCATE TABLE orders_1")
+    it.apply(15, 30, {"orders_1": [(23, UP, {"id": 5, "a": "z"})], "orders_2": [(24, UP, {"id": 2, "a": "w", "n": 2})]})
+    assert it.silver("orders") == [
+        {"id": 1, "a": "y", "n": 1},
+        {"id": 2, "a": "w", "n": 2},
+        {"id": 5, "a": "z", "n": None},
+    ]
