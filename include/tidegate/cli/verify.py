@@ -1,0 +1,41 @@
+"""`tidegate verify PIPELINE`: silver against the source's own SELECT, while the workload is quiet.
+
+In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise.
+Out: a table on stdout, or JSON; exit code 0 when all tables are equal, 1 when one differs or is held.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tidegate import config, spark_settings
+from tidegate.cli.capture import lake_secrets
+from tidegate.cli.main import EXIT_ERROR, pipeline_path
+
+
+def verify(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    table: Annotated[str | None, typer.Option(help="Only this table, database.table")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for a cut that holds everything", min=0)] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
+) -> None:
+    """Compare silver with the source's own SELECT."""
+    from tidegate.lake.files import lake_files
+    from tidegate.verify.printing import print_report
+    from tidegate.verify.verification import Options
+    from tidegate.verify.verification import verify as compare
+    from tidegate.wire.connection import ConnectionInfo
+
+    root = spark_settings.home()
+    loaded = config.load(pipeline_path(pipeline, root))
+    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    connections = {name: ConnectionInfo.from_env(source.conn_id) for name, source in loaded.sources.items()}
+    report = compare(loaded, connections, lake.root, lake.storage_options, Options(table, timeout))
+    if as_json:
+        print(json.dumps(report.to_json(), ensure_ascii=False))
+    else:
+        print_report(report)
+    raise typer.Exit(0 if report.equal else EXIT_ERROR)

@@ -1,0 +1,131 @@
+"""One column on both sides, brought to a form in which equal values are equal Python objects.
+
+In:  the server's data_type and column_type of a column (information_schema).
+Out: SQL for MySQL and MariaDB, SQL for DuckDB, and a converter for each side.
+
+Forms: integers int (also BIT, booleans, YEAR), DECIMAL text with its scale, FLOAT and DOUBLE float (a FLOAT widened
+exactly), DATE days and DATETIME, TIMESTAMP microseconds since 1970-01-01 as int, text str, binary bytes, VECTOR bytes
+of little-endian float32. Dates that no calendar has are None on the server's side: silver has null for them.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from tidegate.errors import VerifyError
+
+Convert = Callable[[Any], Any]
+
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_BINARIES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_AS_TEXT: Final = frozenset({"time", "json", "uuid", "inet4", "inet6"})
+_GEOMETRIES: Final = frozenset(
+    {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
+    | {"geomcollection", "geometrycollection"}
+)
+_DATETIME: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?")
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A column to compare: two SQL expressions, and what brings their values to one form (None: they are)."""
+
+    name: str
+    source_sql: str
+    silver_sql: str
+    from_source: Convert | None = None
+    from_silver: Convert | None = None
+
+
+def cell(name: str, data_type: str, column_type: str, *, mariadb: bool) -> Cell:
+    """How to compare a column of this type. Raises VerifyError for a type that isn't known."""
+    kind = data_type.lower()
+    here, there = "`" + name.replace("`", "``") + "`", '"' + name.replace('"', '""') + '"'
+    if kind in _INTEGERS:
+        # Silver has booleans where the pipeline file asks for them, and decimal(20,0) for BIGINT UNSIGNED.
+        return Cell(name, f"{here} + 0", f"CAST({there} AS HUGEINT)", int)
+    if kind == "bit":
+        if column_type.lower() in ("bit", "bit(1)"):
+            return Cell(name, f"{here} + 0", f"CAST({there} AS INTEGER)", int)
+        return Cell(name, f"{here} + 0", there, int, _from_big_endian)
+    if kind == "decimal":
+        return Cell(name, here, f"CAST({there} AS VARCHAR)", _fixed_point)
+    if kind in ("float", "double"):
+        return Cell(name, f"({here} + 0e0)", f"CAST({there} AS DOUBLE)", _positive_zero, _positive_zero)
+    if kind == "date":
+        return Cell(name, f"CAST({here} AS CHAR)", f"date_diff('day', DATE '1970-01-01', {there})", _days)
+    if kind in ("datetime", "timestamp"):
+        return Cell(name, f"CAST({here} AS CHAR)", f"epoch_us({there})", _micros)
+    if kind in _TEXTS:
+        return Cell(name, here, there, _text)
+    if kind in _AS_TEXT:
+        return Cell(name, f"CAST({here} AS CHAR)", there, _text)
+    if kind in _BINARIES:
+        return Cell(name, here, there, _bytes)
+    if kind in _GEOMETRIES:
+        wkb = f"ST_AsBinary({here})" if mariadb else f"ST_AsBinary({here}, 'axis-order=long-lat')"
+        return Cell(name, wkb, there, _bytes)
+    if kind == "vector":
+        return Cell(name, f"HEX({here})", there, bytes.fromhex, _packed)
+    raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
+
+
+def _fixed_point(value: Any) -> str:
+    return format(value if isinstance(value, Decimal) else Decimal(str(value)), "f")
+
+
+def _positive_zero(value: Any) -> float:
+    """Minus zero is zero: servers differ in whether they show its sign."""
+    return float(value) or 0.0
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode("utf-8") if isinstance(value, str) else bytes(value)
+
+
+def _from_big_endian(value: bytes) -> int:
+    return int.from_bytes(value, "big")
+
+
+def _packed(value: list[float]) -> bytes:
+    return struct.pack(f"<{len(value)}f", *value)
+
+
+def _parts(value: Any) -> tuple[int, int, int, int, int, int, int] | None:
+    found = _DATETIME.fullmatch(_text(value))
+    if found is None:
+        raise VerifyError(f"the server shows a date as {value!r}", remedy="report it")
+    fraction = (found[7] or "").ljust(6, "0")
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    parts = (year, month, day, hour, minute, second, int(fraction))
+    try:
+        datetime(*parts)  # noqa: DTZ001  only whether the calendar has it
+    except ValueError:
+        return None
+    return parts
+
+
+def _days(value: Any) -> int | None:
+    parts = _parts(value)
+    return None if parts is None else date(*parts[:3]).toordinal() - _EPOCH_DAY
+
+
+def _micros(value: Any) -> int | None:
+    parts = _parts(value)
+    if parts is None:
+        return None
+    days = date(*parts[:3]).toordinal() - _EPOCH_DAY
+    hour, minute, second, micros = parts[3:]
+    return ((days * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + micros

@@ -1,0 +1,91 @@
+"""Silver's side: rows as DuckDB's Delta reader gives them, at one Delta version.
+
+In:  the address of a silver table and the version that a cut names.
+Out: its column names; rows in the same form as the source's.
+
+The extension is the one that the environment has installed as a package; nothing is fetched from the internet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate import tables
+from tidegate.errors import VerifyError
+from tidegate.verify.cells import Cell
+from tidegate.verify.comparison import Row
+
+_BATCH_ROWS: Final = 20_000
+_OFFLINE: Final = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+
+
+class SilverSide:
+    """A DuckDB database in memory, with the Delta extension."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        package = find_spec("duckdb_extension_delta")
+        folder = Path(package.origin if package and package.origin else "duckdb_extension_delta").parent
+        extension = folder / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
+        if not extension.is_file():
+            raise VerifyError(
+                f"DuckDB {duckdb.__version__} has no Delta extension here",
+                where=str(folder),
+                remedy="install duckdb and duckdb-extension-delta of the same version",
+            )
+        self._database = duckdb.connect(":memory:", config=dict(_OFFLINE))
+        self._error: type[Exception] = duckdb.Error
+        self._database.execute(f"LOAD {_literal(str(extension))}")
+        # 128 MiB less than everything: comparing streams, but DuckDB would otherwise take most of the machine.
+        self._database.execute("SET memory_limit = '1GB'; SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+
+    def close(self) -> None:
+        self._database.close()
+
+    def columns(self, address: str, version: int) -> list[str]:
+        """Names of the source's columns in silver, the system columns left out."""
+        names = [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {_scan(address, version)}", address)]
+        return [name for name in names if not name.startswith(tables.SYSTEM_PREFIX)]
+
+    def count(self, address: str, version: int) -> int:
+        """Rows of a silver table."""
+        return int(next(self._run(f"SELECT count(*) FROM {_scan(address, version)}", address))[0])
+
+    def rows(
+        self, address: str, version: int, cells: Sequence[Cell], only: Mapping[str, str] | None = None
+    ) -> Iterator[Row]:
+        """All rows; only: column -> value that a row must have (the shard of a routed table)."""
+        where = " AND ".join(f'"{name}" = {_literal(value)}' for name, value in (only or {}).items())
+        sql = f"SELECT {', '.join(cell.silver_sql for cell in cells)} FROM {_scan(address, version)}"
+        converts = [(n, cell.from_silver) for n, cell in enumerate(cells) if cell.from_silver is not None]
+        for found in self._run(sql + (f" WHERE {where}" if where else ""), address):
+            row = list(found)
+            for n, convert in converts:
+                if row[n] is not None:
+                    row[n] = convert(row[n])
+            yield tuple(row)
+
+    def _run(self, sql: str, address: str) -> Iterator[tuple[Any, ...]]:
+        try:
+            with self._database.cursor() as cursor:
+                cursor.execute(sql)
+                while batch := cursor.fetchmany(_BATCH_ROWS):
+                    yield from batch
+        except self._error as error:
+            raise VerifyError(
+                f"DuckDB can't read silver: {str(error).splitlines()[0]}",
+                where=address,
+                remedy="check the lake's path and keys",
+            ) from error
+
+
+def _scan(address: str, version: int) -> str:
+    return f"delta_scan({_literal(address)}, version = {version:d})"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
