@@ -1,0 +1,39 @@
+"""`tidegate demo`: see tidegate.demo.run.
+
+In:  how long the shop is open.
+Out: the display and the proof; exit code 1 when silver differs from the source.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from tidegate import spark_settings
+from tidegate.cli.main import EXIT_ERROR
+
+
+def demo(
+    seconds: Annotated[float, typer.Option(help="How long the shop is open", min=5)] = 60.0,
+    transactions: Annotated[int | None, typer.Option(help="Close earlier, after so many transactions", min=1)] = None,
+    rate: Annotated[float, typer.Option(help="Transactions per second", min=1)] = 80.0,
+    seed: Annotated[int, typer.Option(help="Of the shop's random numbers")] = 7,
+    stay: Annotated[
+        bool | None, typer.Option("--stay/--no-stay", help="Keep Airflow up at the end; on a terminal it is")
+    ] = None,
+) -> None:
+    """A MariaDB shop, kept equal in Delta by Airflow and Spark."""
+    from rich.console import Console
+
+    from tidegate.demo.run import Demo, Options
+
+    # A `kill` must end the servers as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_ERROR))
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    options = Options(seconds=seconds, transactions=transactions, seed=seed, rate=rate)
+    equal = Demo(spark_settings.home(), options, console).run(stay=sys.stdout.isatty() if stay is None else stay)
+    if not equal:
+        raise typer.Exit(EXIT_ERROR)

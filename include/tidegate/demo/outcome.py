@@ -1,0 +1,61 @@
+"""The demo's proof: per table, rows and a hash over all of them, at the source and in silver.
+
+In:  a verification's report (tidegate.verify shares no code with what moved the rows), the lag seen.
+Out: a table on the console.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.verify.report import Outcome, Report, TableResult
+
+_COLOURS: Final = {
+    Outcome.EQUAL: "green",
+    Outcome.DIFFERENT: "bold red",
+    Outcome.HELD: "bold yellow",
+    Outcome.DROPPED: "dim",
+}
+_HASH_DIGITS: Final = 12
+
+
+def show(report: Report, lag: str, console: Console) -> None:
+    """Print it; differing rows below the table."""
+    places = ", ".join(f"{source} at {place}" for source, place in report.positions.items())
+    table = Table("table", title=f"cut {report.cut_ts}: {places}", title_justify="left")
+    for name in ("rows, source", "rows, silver"):
+        table.add_column(name, justify="right")
+    for name in ("hash, source", "hash, silver", ""):
+        table.add_column(name)
+    for result in report.tables:
+        table.add_row(*_cells(result))
+    console.print(table)
+    for result in report.tables:
+        for difference in result.differences:
+            console.print(
+                f"{result.table} {difference.key}: source {difference.source}, silver {difference.silver}", markup=False
+            )
+    verdict = (
+        "[green]silver equals the source[/green]"
+        if report.equal
+        else "[bold red]silver differs from the source[/bold red]"
+    )
+    console.print(f"{verdict}, compared in {report.seconds:.1f} s. Lag while the shop was open: {lag}.")
+
+
+def _cells(result: TableResult) -> tuple[str, ...]:
+    colour = _COLOURS[result.outcome]
+    told = f"[{colour}]{result.outcome}[/{colour}]" + (f" {result.reason}" if result.reason else "")
+    if result.outcome in (Outcome.HELD, Outcome.DROPPED):
+        return result.table, "", "", "", "", told
+    return (
+        result.table,
+        str(result.source_rows),
+        str(result.silver_rows),
+        result.source_hash[:_HASH_DIGITS],
+        result.silver_hash[:_HASH_DIGITS],
+        told,
+    )

@@ -1,0 +1,121 @@
+"""What one sees while the demo runs: the source, bronze and silver side by side, and how far apart they are.
+
+In:  the workload's counters, the lake.
+Out: a live table on a terminal, else a line every few seconds; samples of the lag.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from tidegate.commit_ts import physical_ms
+from tidegate.demo.workload import Counters
+from tidegate.lake import status
+from tidegate.lake.files import LakeFiles
+
+_LINE_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Where everything is at one moment. Lags in seconds; None before there is something to measure."""
+
+    seconds: float
+    counters: Counters
+    source: status.SourceStatus | None
+    cut_ts: int
+    tables: list[status.TableStatus]
+    captured_lag: float | None
+    applied_lag: float | None
+
+
+@dataclass(slots=True)
+class Progress:
+    """look() again and again; `with shown():` puts what it sees on the console."""
+
+    console: Console
+    lake: LakeFiles
+    counters: Counters
+    phase: str = "starting"
+    lags: list[float] = field(default_factory=list)
+    _started: float = field(default_factory=time.monotonic)
+    _line_at: float = 0.0
+    _live: Live | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """A live table while the block runs, if this is a terminal."""
+        if not self.console.is_terminal:
+            yield
+            return
+        with Live(console=self.console, refresh_per_second=4) as self._live:
+            yield
+        self._live = None
+
+    def look(self, *, sample: bool = False) -> Snapshot:
+        """Read the lake and show it. sample: count this lag among those that the demo reports."""
+        sources = status.sources(self.lake)
+        cut = status.cut_ts(self.lake)
+        now = time.time()
+        found = Snapshot(
+            seconds=time.monotonic() - self._started,
+            counters=self.counters,
+            source=sources[0] if sources else None,
+            cut_ts=cut,
+            tables=status.table_statuses(self.lake),
+            captured_lag=now - physical_ms(sources[0].resolved_ts) / 1000 if sources else None,
+            applied_lag=now - physical_ms(cut) / 1000 if cut else None,
+        )
+        if sample and found.applied_lag is not None:
+            self.lags.append(found.applied_lag)
+        self._show(found)
+        return found
+
+    @property
+    def lag_summary(self) -> str:
+        """Median and maximum of how far silver was behind the source, while both were busy."""
+        if not self.lags:
+            return "not seen: nothing was published while the shop was open"
+        return f"p50 {median(self.lags):.1f} s, max {max(self.lags):.1f} s"
+
+    def _show(self, found: Snapshot) -> None:
+        if self._live is not None:
+            self._live.update(_table(self.phase, found))
+        elif time.monotonic() - self._line_at > _LINE_SECONDS:
+            self._line_at = time.monotonic()
+            self.console.print(
+                f"{found.seconds:5.0f} s  {self.phase}: {', '.join(_facts(found).values())}", soft_wrap=True
+            )
+
+
+def _facts(found: Snapshot) -> dict[str, str]:
+    counters, source = found.counters, found.source
+    held = [table.table for table in found.tables if table.state == "held"]
+    bronze = f"{source.segments} segments, {source.bytes / 1e6:.1f} MB" if source else "nothing yet"
+    silver = f"{len(found.tables)} tables" + (f", held: {', '.join(held)}" if held else "")
+    return {
+        "source": f"{counters.committed} transactions, {counters.rolled_back} rolled back, {counters.ddl} DDL",
+        "bronze": f"{bronze}, {_seconds(found.captured_lag)} behind",
+        "silver": f"{silver}, {_seconds(found.applied_lag)} behind",
+    }
+
+
+def _table(phase: str, found: Snapshot) -> Table:
+    table = Table(title=f"{phase}  ({found.seconds:.0f} s)", title_justify="left", show_header=False)
+    for name, text in _facts(found).items():
+        table.add_row(f"[bold]{name}", text)
+    table.add_row("[bold]cut", str(found.cut_ts or "-"))
+    return table
+
+
+def _seconds(lag: float | None) -> str:
+    return "-" if lag is None else f"{max(lag, 0.0):.1f} s"

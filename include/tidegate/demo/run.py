@@ -1,0 +1,196 @@
+"""`make demo`: a shop on MariaDB, Airflow and Spark keeping it equal in Delta, and the proof at the end.
+
+In:  the project's root, how long the shop is open.
+Out: True when every table in silver equals its source at one cut; False when one differs. Everything that was
+     started is ended, whatever happens; what was written is under .tidegate/demo.
+
+The order matters: Airflow takes longest to start, so it starts first and the server and the shop's first
+morning come meanwhile. The shop closes before the comparison, since it compares with the server's newest rows.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from tidegate import config
+from tidegate.demo import jars, mariadb, queries
+from tidegate.demo.airflow import Airflow
+from tidegate.demo.outcome import show
+from tidegate.demo.progress import Progress, Snapshot
+from tidegate.demo.workload import Workload
+from tidegate.errors import ProcessFailed
+from tidegate.lake.files import lake_files
+from tidegate.position import MariadbGtidPosition
+from tidegate.verify.report import Report
+from tidegate.verify.verification import verify
+from tidegate.wire.connection import ConnectionInfo
+
+CONN_ID: Final = "tidegate_demo_shop"
+_TICK_SECONDS: Final = 0.5
+_COVERED_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """seconds: how long the shop is open; transactions: close it earlier, after so many; rate: per second."""
+
+    seconds: float = 60.0
+    transactions: int | None = None
+    seed: int = 7
+    sessions: int = 4
+    rate: float = 80.0
+
+
+class Demo:
+    """One run of the demo."""
+
+    def __init__(self, root: Path, options: Options, console: Console) -> None:
+        self.state = root / ".tidegate" / "demo"
+        self.console = console
+        self._root = root
+        self._options = options
+        self._connection = ""
+        self._file = root / "include" / "pipelines" / "demo.yaml"
+        self.pipeline = config.load(self._file)
+        self.lake = lake_files(self.pipeline.lake.path, root, self.pipeline.lake.storage_options)
+
+    def run(self, *, stay: bool) -> bool:
+        """Whether silver equals the source. stay: keep all up until Ctrl-C once that is known."""
+        with ExitStack() as ending:
+            self._clean()
+            jar_folder = jars.ensure(self._root)
+            self._say("MariaDB starts" if (self._root / ".tidegate" / "servers").exists() else "fetching MariaDB, once")
+            server = ending.enter_context(mariadb.MariaDB(self.state / "mariadb", mariadb.install(self._root)))
+            self._connection = _connection(server)
+            airflow = self._airflow()
+            ending.callback(airflow.stop)
+            self._say("Airflow starts")
+            airflow.start()
+            workload = self._workload(server)
+            workload.create()
+            airflow.wait_healthy()
+            for part in ("capture", "apply"):
+                airflow.unpause(f"{self.pipeline.pipeline}__{part}")
+            self._say(f"Airflow runs at {airflow.url}: login {airflow.user}, password {airflow.password}")
+            progress = Progress(self.console, self.lake, workload.counters)
+            with progress.shown():
+                self._open_shop(workload, progress)
+                self._wait_covered(server, airflow, progress)
+            report = self._verify()
+            show(report, progress.lag_summary, self.console)
+            self.console.print("\n[bold]Ask silver yourself[/bold] (the lake stays until the next demo):")
+            for command in (
+                queries.duckdb_command(Path(self.lake.root)),
+                queries.spark_command(Path(self.lake.root), self.state, jar_folder),
+            ):
+                self.console.print(f"\n{command}", soft_wrap=True, highlight=False, markup=False)
+            if stay:
+                self.console.print(
+                    f"\nAirflow stays at {airflow.url} (login {airflow.user}, password {airflow.password})"
+                )
+                self._stay(airflow)
+        return report.equal
+
+    def _open_shop(self, workload: Workload, progress: Progress) -> None:
+        """Let the sessions work until the bound; then close."""
+        progress.phase = "the shop is open"
+        end = time.monotonic() + self._options.seconds
+        most = self._options.transactions
+        with _closed_at_the_end(workload):
+            while time.monotonic() < end and not workload.failed:
+                if most is not None and workload.counters.committed >= most:
+                    break
+                progress.look(sample=True)
+                time.sleep(_TICK_SECONDS)
+
+    def _wait_covered(self, server: mariadb.MariaDB, airflow: Airflow, progress: Progress) -> None:
+        """Until a published cut holds all that the source has. Raises ProcessFailed when that takes too long."""
+        progress.phase = "the shop is closed, silver catches up"
+        wanted = MariadbGtidPosition.parse(server.variables["gtid_binlog_pos"])
+        end = time.monotonic() + _COVERED_SECONDS
+        while time.monotonic() < end:
+            airflow.check_running()
+            if _covers(progress.look(), wanted):
+                return
+            time.sleep(_TICK_SECONDS)
+        raise ProcessFailed(
+            f"no cut covers the source's position {wanted} after {_COVERED_SECONDS:.0f} s",
+            where=str(airflow.home / "logs"),
+            remedy=f"see the task logs there, or run: tidegate status {self.pipeline.pipeline}",
+        )
+
+    def _clean(self) -> None:
+        """A fresh lake and a fresh server each time; Airflow's template and what was downloaded stay."""
+        for name in ("lake", "value_log", "mariadb", "pipelines"):
+            shutil.rmtree(self.state / name, ignore_errors=True)
+        # Only this pipeline: the user's own aren't the demo's to run.
+        (self.state / "pipelines").mkdir(parents=True)
+        (self.state / "pipelines" / self._file.name).symlink_to(self._file)
+
+    def _airflow(self) -> Airflow:
+        home = self._root / ".tidegate" / "airflow"
+        return Airflow(home, self._root, self.state / "pipelines", {CONN_ID: self._connection})
+
+    def _verify(self) -> Report:
+        """The source's own SELECT against silver read by DuckDB."""
+        self._say("comparing every row")
+        (source,) = self.pipeline.sources
+        connections = {source: ConnectionInfo.from_airflow_text(CONN_ID, self._connection)}
+        return verify(self.pipeline, connections, self.lake.root, self.lake.storage_options)
+
+    def _workload(self, server: mariadb.MariaDB) -> Workload:
+        options = self._options
+        return Workload(
+            server.connect, seed=options.seed, seconds=options.seconds, sessions=options.sessions, rate=options.rate
+        )
+
+    def _stay(self, airflow: Airflow) -> None:
+        self.console.print("Ctrl-C ends it.")
+        try:
+            while True:
+                airflow.check_running()
+                time.sleep(_TICK_SECONDS)
+        except KeyboardInterrupt:
+            self.console.print("ending")
+
+    def _say(self, text: str) -> None:
+        self.console.print(f"[dim]tidegate:[/dim] {text}", highlight=False)
+
+
+def _connection(server: mariadb.MariaDB) -> str:
+    """The source as an Airflow connection; its certificate is verified."""
+    parts = {
+        "conn_type": "mysql",
+        "host": server.host,
+        "port": server.port,
+        "login": server.user,
+        "password": server.password,
+        "extra": {"ssl_ca": str(server.certificate)},
+    }
+    return json.dumps(parts)
+
+
+@contextmanager
+def _closed_at_the_end(workload: Workload) -> Iterator[None]:
+    """Sessions are threads: whatever happens, they are joined before their server goes."""
+    workload.start()
+    try:
+        yield
+    finally:
+        workload.stop()
+
+
+def _covers(found: Snapshot, wanted: MariadbGtidPosition) -> bool:
+    source = found.source
+    if source is None or not MariadbGtidPosition.parse(source.gtid_executed).covers(wanted):
+        return False
+    return found.cut_ts >= source.max_commit_ts

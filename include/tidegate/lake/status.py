@@ -1,0 +1,114 @@
+"""How far a lake is: per source what bronze holds, per table what silver has, the newest cut.
+
+In:  a lake.
+Out: values for people (`tidegate status`, the demo's display), read by delta-rs; nothing is written.
+
+Totals come from the statistics in the Delta log; of bronze only the newest file of each source is opened,
+and of that only its small columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+
+_LAST = ["seq", "kind", "file", "end_pos", "gtid_executed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """What bronze holds of a source. max_commit_ts: of any transaction in it; 0 when there was none yet."""
+
+    source: str
+    seq: int
+    segments: int
+    bytes: int
+    resolved_ts: int
+    max_commit_ts: int
+    file: str
+    end_pos: int
+    gtid_executed: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """What silver holds of a logical table: every change up to applied_ts. reason: why it is held, '' when it isn't."""
+
+    table: str
+    state: str
+    applied_ts: int
+    delta_version: int
+    reason: str
+
+
+def sources(lake: LakeFiles) -> list[SourceStatus]:
+    """By name; empty before bronze exists."""
+    actions = _actions(lake, tables.SEGMENTS)
+    files: dict[str, list[dict[str, Any]]] = {}
+    for row in actions:
+        files.setdefault(row["partition.source"], []).append(row)
+    return [_source(lake, source, rows) for source, rows in sorted(files.items())]
+
+
+def cut_ts(lake: LakeFiles) -> int:
+    """The newest published cut; 0 before the first."""
+    return max((row["max.cut_ts"] for row in _actions(lake, tables.CUTS)), default=0)
+
+
+def table_statuses(lake: LakeFiles) -> list[TableStatus]:
+    """Every table that a cut or a state names, by name."""
+    newest = cut_ts(lake)
+    states = {row["table"]: row for row in control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()}
+    cuts = {row["table"]: row for row in control.read(lake, tables.CUTS).sort_by("cut_ts").to_pylist() if row["table"]}
+    found = []
+    for name in sorted(states.keys() | cuts.keys()):
+        state, cut = states.get(name), cuts.get(name)
+        held = state is not None and state["state"] in ("held", "released")
+        applied = cut["applied_ts"] if cut is not None else 0
+        found.append(
+            TableStatus(
+                table=name,
+                state=state["state"] if state is not None else "active",
+                # A table that a cut doesn't name had no changes: it is complete up to the newest cut all the same.
+                applied_ts=applied if held else newest,
+                delta_version=cut["delta_version"] if cut is not None else -1,
+                reason=state["reason"] if state is not None and held else "",
+            )
+        )
+    return found
+
+
+def _source(lake: LakeFiles, source: str, files: list[dict[str, Any]]) -> SourceStatus:
+    newest = max(files, key=lambda row: row["max.seq"])
+    with lake.open(f"{tables.SEGMENTS.path}/{unquote(newest['path'])}") as handle:
+        last = max(pq.read_table(handle, columns=_LAST, partitioning=None).to_pylist(), key=lambda row: row["seq"])
+    return SourceStatus(
+        source=source,
+        seq=last["seq"],
+        segments=sum(row["num_records"] for row in files),
+        bytes=sum(row["size_bytes"] for row in files),
+        resolved_ts=max(row["max.resolved_ts"] for row in files),
+        max_commit_ts=max(row["max.max_commit_ts"] for row in files),
+        file=last["file"],
+        end_pos=last["end_pos"],
+        gtid_executed=last["gtid_executed"],
+    )
+
+
+def _actions(lake: LakeFiles, table: tables.Table) -> list[dict[str, Any]]:
+    try:
+        found = DeltaTable(lake.uri(table.path), storage_options=dict(lake.storage_options))
+    except TableNotFoundError:
+        return []
+    actions: list[dict[str, Any]] = pa.table(found.get_add_actions(flatten=True)).to_pylist()
+    return actions
