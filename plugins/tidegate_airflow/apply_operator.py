@@ -79,9 +79,11 @@ class ApplyOperator(SparkSubmitOperator):
         self.env_vars = spark_settings.driver_environment(root) | _spark_of_this_environment()
         self._hook = self._get_hook()
         _use_local_unless_configured(self._hook, self.log)
+        if self._hook._connection["master"].startswith("local"):  # noqa: SLF001
+            self.env_vars["SPARK_LOCAL_IP"] = "127.0.0.1"  # a driver that nobody else talks to listens to nobody else
         if self._hook._is_yarn or self._hook._is_kubernetes:  # noqa: SLF001 - the provider has no public word for it
             if pipeline.lake.conn_id:
-                self.log.warning("lake.conn_id isn't passed to a cluster's driver, which uses its own identity")
+                self.log.warning("lake.conn_id isn't passed to the driver, which uses its cluster's identity")
             self.env_vars = {"TIDEGATE_HOME": str(root)}
         else:
             options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
@@ -89,7 +91,7 @@ class ApplyOperator(SparkSubmitOperator):
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
     def _named(self, error: AirflowException, pipeline: Pipeline) -> Exception:
-        """The job's exit code and error line as one of our exceptions; without a line it is a fault, as Airflow has it."""
+        """The job's exit code and error line as one of our exceptions; without a line it is a fault, as it stands."""
         process = self._hook._submit_sp if self._hook else None  # noqa: SLF001
         kind = _KINDS.get(process.returncode if process else None)
         lines = reversed(self._hook._last_submit_log_lines) if self._hook else ()  # noqa: SLF001

@@ -42,7 +42,7 @@ class BronzeVersionTrigger(BaseEventTrigger):
         poll_seconds: float = 0.5,
         settle_seconds: float = SETTLE_SECONDS,
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.lake = lake
         self.conn_id = conn_id
         self.options = options or {}
@@ -88,7 +88,7 @@ class BronzeVersionTrigger(BaseEventTrigger):
             pause = self.poll_seconds
             if version != fired and version >= 0:  # smaller: the lake was made anew
                 fired, settled = version, False
-                yield TriggerEvent({"delta_version": version})
+                yield TriggerEvent({"delta_version": version})  # type: ignore[no-untyped-call]
                 await asyncio.sleep(self.settle_seconds)
             else:
                 await asyncio.sleep(pause)

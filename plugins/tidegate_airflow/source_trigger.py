@@ -34,7 +34,7 @@ class SourceAdvancedTrigger(BaseTrigger):
     """
 
     def __init__(self, conn_id: str, position: str, until: float, poll_seconds: float = 1.0) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
         self.position = position
         self.until = until
@@ -59,17 +59,17 @@ class SourceAdvancedTrigger(BaseTrigger):
             asker = PositionAsker(await aconnection_info(self.conn_id))
             while await asyncio.to_thread(asker.position) == self.position:
                 if time.time() >= self.until:
-                    yield TriggerEvent({"reason": WAITED})
+                    yield TriggerEvent({"reason": WAITED})  # type: ignore[no-untyped-call]
                     return
                 await asyncio.sleep(self.poll_seconds)
         except TidegateError as error:
             self.log.warning("the source can't be asked: %s", error)
-            yield TriggerEvent({"reason": LOST})
+            yield TriggerEvent({"reason": LOST})  # type: ignore[no-untyped-call]
             return
         finally:
             if asker is not None:
                 await asyncio.to_thread(asker.close)
-        yield TriggerEvent({"reason": ADVANCED})
+        yield TriggerEvent({"reason": ADVANCED})  # type: ignore[no-untyped-call]
 
 
 class PositionAsker:

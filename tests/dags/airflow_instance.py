@@ -6,6 +6,8 @@ Out: a running scheduler, DAG processor, triggerer and API server; every process
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,7 +23,9 @@ class AirflowInstance(Airflow):
 
     def __init__(self, home: Path, pipelines: Path, connections: Mapping[str, str]) -> None:
         super().__init__(home, ROOT, pipelines, connections)
+        scripts = str(Path(sys.executable).parent)
         self._environment |= {
+            "PATH": os.pathsep.join((scripts, os.environ.get("PATH", os.defpath))),  # standalone starts `airflow`
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
         }

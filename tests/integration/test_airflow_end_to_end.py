@@ -56,7 +56,7 @@ apply: {{mode: {mode}, run_for_seconds: 40, idle_seconds: 8, poll_seconds: 0.3, 
 
 SCHEMA = (
     "CREATE TABLE customers (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(60) CHARACTER SET utf8mb4, since DATE)",
-    "CREATE TABLE orders (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, customer INT, total DECIMAL(12,2), at DATETIME(6))",
+    "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, buyer INT, paid DECIMAL(9,2), at DATETIME(6))",
     "CREATE TABLE order_lines (order_id BIGINT, line SMALLINT, item VARCHAR(40), n INT, PRIMARY KEY (order_id, line))",
     "CREATE TABLE visits (page VARCHAR(40), seconds INT)",  # no key
 )
@@ -99,7 +99,7 @@ class Shop:
             "INSERT INTO customers (name, since) VALUES (%s, %s)", (f"Zoë {n} 🚲", f"2026-01-{n % 28 + 1:02d}")
         )
         cursor.execute(
-            "INSERT INTO orders (customer, total, at) VALUES (%s, %s, %s)",
+            "INSERT INTO orders (buyer, paid, at) VALUES (%s, %s, %s)",
             (n, n * 1.25, f"2026-02-03 04:05:06.{n:06d}"),
         )
         order = cursor.lastrowid
