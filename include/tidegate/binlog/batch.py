@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.binlog.finish import finish_column
+from tidegate.binlog.finish import finish_column, part
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.rows import count_images, decode_rows
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, Plan
@@ -64,25 +64,23 @@ class _Arena:
 
 
 def decode_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:
-    """events: int64[n, EVENT_WORDS], all of one TABLE_MAP and table version. Raises RowsError."""
+    """events: int64[n, EVENT_WORDS], all of one TABLE_MAP and table version, with offsets in data. Raises RowsError."""
     image_bytes = int((events[:, L.EVENT_END] - events[:, L.EVENT_START]).sum())
+    addressed = events.copy()
+    addressed[:, [L.EVENT_START, L.EVENT_END]] += data.ctypes.data
     rows_max = image_bytes // plan.row_bytes_usual + 64
     for _ in range(2):
         words = plan.words.copy()
         state = np.zeros(L.STATE_WORDS, np.int64)
-        out, buffer = _lay_out(words, state, plan, rows_max, image_bytes)
-        found = int(decode_rows(data, events, words, state, out))
+        state[L.DATA] = data.ctypes.data
+        buffer = _lay_out(words, state, plan, rows_max, image_bytes)
+        arguments = (addressed.ctypes.data, len(addressed), words.ctypes.data, state.ctypes.data)
+        found = int(decode_rows(*arguments))
         if found != L.ERROR_ROOM:
             break
-        rows_max = int(count_images(data, events, words, state)) + 2
+        rows_max = int(count_images(*arguments)) + 2
     if found < 0:
         raise RowsError(int(state[L.ERROR_EVENT]), _error(state, plan))
-    system = [
-        pa.Array.from_buffers(kind.type, found, [None, buffer.slice(int(state[at]), found * width)])
-        for kind, at, width in zip(SYSTEM_FIELDS, (L.OPS, L.COMMIT_TS, -1, L.ORDINALS), (1, 8, 8, 8), strict=True)
-        if at >= 0
-    ]
-    system.insert(2, pa.array(np.full(found, seq, np.int64)))
     per_column = words.reshape(-1, L.COLUMN_WORDS)
     columns = []
     for column, described in zip(plan.columns, per_column, strict=True):
@@ -91,36 +89,45 @@ def decode_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], pla
         except Terminal as error:
             named = type(error)(f"column {column.name}: {error.what}", remedy=error.remedy)
             raise RowsError(0, named) from None
-    schema = pa.schema([*SYSTEM_FIELDS, *plan.schema])
-    rows = pa.RecordBatch.from_arrays([*system, *columns], schema=schema)
+    system = [
+        pa.Array.from_buffers(pa.int8(), found, [None, part(buffer, int(state[L.OPS]), found)]),
+        pa.Array.from_buffers(pa.int64(), found, [None, part(buffer, int(state[L.COMMIT_TS]), 8 * found)]),
+        pa.array(np.full(found, seq, np.int64)),
+        pa.Array.from_buffers(pa.int64(), found, [None, part(buffer, int(state[L.ORDINALS]), 8 * found)]),
+    ]
+    rows = pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *plan.schema]))
     return Batch(rows, int(per_column[:, L.NULL_DATES].sum()))
 
 
 def _lay_out(
     words: npt.NDArray[np.int64], state: npt.NDArray[np.int64], plan: Plan, rows_max: int, image_bytes: int
-) -> tuple[npt.NDArray[np.uint8], pa.Buffer]:
-    """Write offsets into words and state; give the arena as array and as buffer."""
+) -> pa.Buffer:
+    """Write addresses into words and state; give the arena."""
     arena = _Arena()
+    per_column = words.reshape(-1, L.COLUMN_WORDS)
     state[L.COLUMNS], state[L.ROWS_MAX], state[L.KEYED] = len(plan.columns), rows_max, plan.keyed
     state[L.OPS] = arena.take(rows_max)
     state[L.COMMIT_TS] = arena.take(8 * rows_max)
     state[L.ORDINALS] = arena.take(8 * rows_max)
-    first_offsets = []
-    for column, described in zip(plan.columns, words.reshape(-1, L.COLUMN_WORDS), strict=True):
+    variable = []
+    for column, described in zip(plan.columns, per_column, strict=True):
         described[L.VALID] = arena.take(rows_max // 8 + 1)
         if column.cell not in VARIABLE:
             described[L.VALUES] = arena.take(OUT_BYTES[column.cell] * rows_max)
             continue
         described[L.VALUES] = arena.take(4 * (rows_max + 1))
-        first_offsets.append(int(described[L.VALUES]))
         made = VARIABLE[column.cell] or (int(described[L.P1]) if column.cell == L.CELL_BYTES else 0)
         described[L.BYTES_MAX] = min(image_bytes + made * (rows_max + 1), _OFFSETS_MAX)
         described[L.BYTES] = arena.take(int(described[L.BYTES_MAX]))
+        variable.append(described)
     buffer = pa.allocate_buffer(arena.size)
+    state[[L.OPS, L.COMMIT_TS, L.ORDINALS]] += buffer.address
+    per_column[:, [L.VALUES, L.VALID, L.BYTES]] += buffer.address
     out = np.frombuffer(buffer, np.uint8)
-    for at in first_offsets:
-        out[at : at + 4] = 0
-    return out, buffer
+    for described in variable:
+        at = int(described[L.VALUES]) - buffer.address
+        out[at : at + 4] = 0  # Arrow's first offset
+    return buffer
 
 
 def _error(state: npt.NDArray[np.int64], plan: Plan) -> Terminal:

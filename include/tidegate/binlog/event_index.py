@@ -91,8 +91,10 @@ def _walk(
     part: str,
 ) -> npt.NDArray[np.int64] | None:
     """The index of data; None when store was too small."""
-    index = np.empty((int(K.count_events(data)), K.INDEX_WORDS), np.int64)
-    found = int(K.index_events(data, index, scan, maps, store))
+    index = np.empty((int(K.count_events(data.ctypes.data, len(data))), K.INDEX_WORDS), np.int64)
+    maps[K.INDEX_AT], maps[K.INDEX_ROWS] = index.ctypes.data, len(index)
+    maps[K.STORE_AT], maps[K.STORE_BYTES] = store.ctypes.data, len(store)
+    found = int(K.index_events(data.ctypes.data, len(data), scan.ctypes.data, maps.ctypes.data))
     if found >= 0:
         return index[:found]
     at = int(maps[K.REACHED])

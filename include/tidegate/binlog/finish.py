@@ -30,15 +30,19 @@ _ASCII_MAX: Final = 0x80
 _FLOAT_BYTES: Final = 4
 
 
+def part(arena: pa.Buffer, address: int, size: int) -> pa.Buffer:
+    """The arena's bytes at an address."""
+    return arena.slice(address - arena.address, size)
+
+
 def finish_column(column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, arena: pa.Buffer) -> pa.Array:
     """words: the column's COLUMN_WORDS after the kernel ran."""
     nulls = int(words[L.NULLS])
-    valid = arena.slice(int(words[L.VALID]), (rows + 7) // 8) if nulls else None
+    valid = part(arena, int(words[L.VALID]), (rows + 7) // 8) if nulls else None
     at = int(words[L.VALUES])
     if column.cell not in VARIABLE:
-        values = arena.slice(at, rows * OUT_BYTES[column.cell])
-        return _fixed(column, values, valid, rows, nulls)
-    offsets, data = arena.slice(at, 4 * (rows + 1)), arena.slice(int(words[L.BYTES]), int(words[L.USED]))
+        return _fixed(column, part(arena, at, rows * OUT_BYTES[column.cell]), valid, rows, nulls)
+    offsets, data = part(arena, at, 4 * (rows + 1)), part(arena, int(words[L.BYTES]), int(words[L.USED]))
     kind = column.type.kind
     if kind is Kind.VECTOR:
         return _vectors(offsets, data, valid, rows, nulls)

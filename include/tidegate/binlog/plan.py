@@ -38,7 +38,7 @@ OUT_BYTES: Final = {
     **dict.fromkeys((L.CELL_UINT16, L.CELL_INT24, L.CELL_UINT24, L.CELL_COPY32, L.CELL_DATE, L.CELL_ENUM), 4),
     **dict.fromkeys((L.CELL_UINT32, L.CELL_COPY64, L.CELL_SET), 8),
     **dict.fromkeys((L.CELL_DATETIME, L.CELL_TIMESTAMP, L.CELL_OLD_DATETIME, L.CELL_OLD_TIMESTAMP), 8),
-    **dict.fromkeys((L.CELL_UINT64, L.CELL_DECIMAL), 16),
+    **dict.fromkeys((L.CELL_UINT64, L.CELL_DECIMAL, L.CELL_DECIMAL_SMALL), 16),
 }
 # Kinds whose values are offsets into bytes, and the most bytes the kernel makes of one value (0: as many as there are).
 VARIABLE: Final = {L.CELL_BYTES: 0, L.CELL_BITS: 0, L.CELL_TIME: 24, L.CELL_OLD_TIME: 24, L.CELL_DECIMAL_TEXT: 96}
@@ -59,7 +59,7 @@ class ColumnPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without offsets into an arena, which
+    """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without addresses in an arena, which
     a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
     row_bytes_min: bytes of a row in which every nullable column is NULL; row_bytes_usual: a guess, for sizing.
     """
@@ -208,7 +208,9 @@ def _decimal(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int
     lead, whole = (digits - scale) % 9, (digits - scale) // 9
     groups, tail = scale // 9, scale % 9
     width = _DIGIT_BYTES[lead] + 4 * whole + 4 * groups + _DIGIT_BYTES[tail]
-    cell = L.CELL_DECIMAL_TEXT if kind.kind is Kind.DECIMAL_TEXT else L.CELL_DECIMAL
+    cell = L.CELL_DECIMAL_SMALL if width <= 8 and digits <= 18 else L.CELL_DECIMAL
+    if kind.kind is Kind.DECIMAL_TEXT:
+        cell = L.CELL_DECIMAL_TEXT
     return cell, width, (lead, whole, groups, tail)
 
 

@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from tidegate.binlog.kernel.memory import FAST, I, address, little_endian, load8, load16, load32, set_word, word
 from tidegate.commit_ts import next_commit_ts
 
 # --- state --------------------------------------------------------------------------------------
@@ -68,7 +69,6 @@ SAVEPOINT: Final = 2048
 
 READ_ONLY: Final = types.Array(types.uint8, 1, "C", readonly=True)
 STATE: Final = types.int64[::1]
-_I: Final = types.int64
 
 
 def new_state(prev_commit_ts: int, checksum_bytes: int = 0) -> npt.NDArray[np.int64]:
@@ -81,100 +81,91 @@ def new_state(prev_commit_ts: int, checksum_bytes: int = 0) -> npt.NDArray[np.in
     return state
 
 
-@numba.njit(_I(READ_ONLY, _I, _I), cache=True, nogil=True, boundscheck=False)
-def _little(data: npt.NDArray[np.uint8], offset: int, width: int) -> int:
-    value: Any = 0
-    for i in range(width):
-        value |= np.int64(data[offset + i]) << (8 * i)
-    return value
-
-
-@numba.njit(_I(READ_ONLY, _I, _I, STATE), cache=True, nogil=True, boundscheck=False)
-def _varint(data: npt.NDArray[np.uint8], at: int, end: int, cursor: npt.NDArray[np.int64]) -> int:
+@numba.njit(I(I, I, I), **FAST)
+def _varint(at: int, end: int, cursor: int) -> int:
     """mysql::serialization's integer: the run of low 1 bits of the first byte counts the bytes that follow.
 
-    cursor[0] becomes the offset behind it, or -1 when the bytes don't suffice.
+    The word at cursor becomes the address behind it, or -1 when the bytes don't suffice.
     """
+    set_word(cursor, 0, -1)
     if at >= end:
-        cursor[0] = -1
         return 0
-    first = np.int64(data[at])
+    first = load8(at)
     more = 0
     while more < 8 and (first >> more) & 1:
         more += 1
     if at + 1 + more > end:
-        cursor[0] = -1
         return 0
-    cursor[0] = at + 1 + more
-    if more >= 7:  # no value bits in the first byte (7: the top bit is one, and 0 by construction)
-        return _little(data, at + 1, more)
-    return (first >> (more + 1)) | (_little(data, at + 1, more) << (7 - more))
+    set_word(cursor, 0, at + 1 + more)
+    if more >= 7:  # the first byte holds no bit of the value
+        return little_endian(at + 1, more)
+    return (first >> (more + 1)) | (little_endian(at + 1, more) << (7 - more))
 
 
-@numba.njit(_I(READ_ONLY, _I, _I), cache=True, nogil=True, boundscheck=False)
-def _tagged_commit_us(data: npt.NDArray[np.uint8], body: int, end: int) -> int:
+@numba.njit(I(I, I), **FAST)
+def _tagged_commit_us(body: int, end: int) -> int:
     """immediate_commit_timestamp (field 6) of a GTID_TAGGED event; 0 when it isn't there.
 
     Fields: 0 flags, 1 uuid (16 integers), 2 gno, 3 tag (length, bytes), 4 last_committed, 5 sequence_number,
     6 immediate_commit_timestamp. Gtid_event::define_fields lists them in this order, and they are written so.
     """
     cursor = np.zeros(1, np.int64)
+    here = address(cursor)
     at = body
     for _ in range(3):  # version, size, last field that may not be ignored
-        _varint(data, at, end, cursor)
+        _varint(at, end, here)
         at = cursor[0]
         if at < 0:
             return 0
     while at < end:
-        field = _varint(data, at, end, cursor)
+        field = _varint(at, end, here)
         if cursor[0] < 0 or field > 6:
             return 0
         value: Any = np.int64(0)
         for _ in range(16 if field == 1 else 1):
-            value = _varint(data, cursor[0], end, cursor)
+            value = _varint(cursor[0], end, here)
             if cursor[0] < 0:
                 return 0
         at = cursor[0]
         if field == 3:
+            if value < 0 or value > end - at:
+                return 0
             at += value
         if field == 6:
             return value
     return 0
 
 
-@numba.njit(_I(READ_ONLY, _I, _I, _I, _I), cache=True, nogil=True, boundscheck=False)
-def commit_ms(data: npt.NDArray[np.uint8], offset: int, available: int, length: int, checksum: int) -> int:
-    """Milliseconds since the epoch at which an event's transaction committed, as far as it can tell.
-
-    A MySQL 8 GTID event has immediate_commit_timestamp; anything else has its header's seconds.
+@numba.njit(I(I, I), **FAST)
+def commit_ms(event: int, end: int) -> int:
+    """Milliseconds since the epoch at which the transaction of the event at this address committed, as far as it can
+    tell: a MySQL 8 GTID event has immediate_commit_timestamp; anything else has its header's seconds.
     """
-    seconds = _little(data, offset, 4)
-    kind = data[offset + 4]
-    body = offset + 19
-    end = min(offset + available, offset + length - checksum)
+    kind = load8(event + 4)
+    body = event + 19
     if kind in (33, 34):
         # flags 1, uuid 16, gno 8, typecode 1 (2: logical clock), last_committed 8, sequence_number 8, timestamp 7
-        if end - body >= 49 and data[body + 25] == 2:
-            return (_little(data, body + 42, 7) & 0x7FFFFFFFFFFFFF) // 1000
+        if end - body >= 49 and load8(body + 25) == 2:
+            return (little_endian(body + 42, 7) & 0x7FFFFFFFFFFFFF) // 1000
     elif kind == 42:
-        microseconds = _tagged_commit_us(data, body, end)
+        microseconds = _tagged_commit_us(body, end)
         if microseconds > 0:
             return microseconds // 1000
-    return seconds * 1000
+    return load32(event) * 1000
 
 
-@numba.njit(types.boolean(READ_ONLY, _I, _I, types.Bytes(types.uint8, 1, "C"), types.boolean), cache=True, nogil=True)
-def _says(data: npt.NDArray[np.uint8], at: int, end: int, word: bytes, whole: bool) -> bool:
-    """Whether the text at `at` is the word (upper case), any case, or begins with it."""
-    if end - at < len(word):
+@numba.njit(types.boolean(I, I, types.Bytes(types.uint8, 1, "C"), types.boolean), **FAST)
+def _says(at: int, end: int, word_: bytes, whole: bool) -> bool:
+    """Whether the text at `at` is the word (upper case), in any case, or begins with it."""
+    if end - at < len(word_):
         return False
-    for i in range(len(word)):
-        byte = data[at + i]
+    for i in range(len(word_)):
+        byte = load8(at + i)
         if 97 <= byte <= 122:
             byte -= 32
-        if byte != word[i]:
+        if byte != word_[i]:
             return False
-    return not whole or end - at == len(word)
+    return not whole or end - at == len(word_)
 
 
 # What a QUERY event says.
@@ -188,70 +179,68 @@ Q_XA_ANSWER: Final = 6
 Q_MALFORMED: Final = -1
 
 
-@numba.njit(_I(READ_ONLY, _I, _I, _I, _I), cache=True, nogil=True, boundscheck=False)
-def classify_query(data: npt.NDArray[np.uint8], offset: int, available: int, length: int, checksum: int) -> int:
-    """One of Q_*. Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2."""
-    body = offset + 19
-    end = min(offset + available, offset + length - checksum)
+@numba.njit(I(I, I), **FAST)
+def classify_at(event: int, end: int) -> int:
+    """classify_query by addresses: of the event's header, and behind its statement. Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2."""
+    body = event + 19
     if end - body < 13:
         return Q_MALFORMED
-    at = body + 13 + _little(data, body + 11, 2) + np.int64(data[body + 8]) + 1
+    at = body + 13 + load16(body + 11) + load8(body + 8) + 1
     if at > end:
         return Q_MALFORMED
-    if end - at > 4096:  # the texts below are short, and a text cut by `available` is a long one
-        end = at + 4096
-    if _says(data, at, end, b"BEGIN", True):
+    if _says(at, end, b"BEGIN", True):
         return Q_BEGIN
-    if _says(data, at, end, b"COMMIT", True) or _says(data, at, end, b"ROLLBACK", True):
+    if _says(at, end, b"COMMIT", True) or _says(at, end, b"ROLLBACK", True):
         return Q_COMMIT
     if (
-        _says(data, at, end, b"SAVEPOINT ", False)
-        or _says(data, at, end, b"ROLLBACK TO ", False)
-        or _says(data, at, end, b"RELEASE SAVEPOINT ", False)
+        _says(at, end, b"SAVEPOINT ", False)
+        or _says(at, end, b"ROLLBACK TO ", False)
+        or _says(at, end, b"RELEASE SAVEPOINT ", False)
     ):
         return Q_SAVEPOINT
-    if _says(data, at, end, b"XA START ", False) or _says(data, at, end, b"XA BEGIN ", False):
+    if _says(at, end, b"XA START ", False) or _says(at, end, b"XA BEGIN ", False):
         return Q_XA_START
-    if _says(data, at, end, b"XA END ", False):
+    if _says(at, end, b"XA END ", False):
         return Q_XA_END
-    if _says(data, at, end, b"XA COMMIT ", False) or _says(data, at, end, b"XA ROLLBACK ", False):
+    if _says(at, end, b"XA COMMIT ", False) or _says(at, end, b"XA ROLLBACK ", False):
         return Q_XA_ANSWER
     return Q_STATEMENT
 
 
-@numba.njit(types.void(STATE, _I, _I), cache=True, nogil=True, boundscheck=False)
-def _begin(state: npt.NDArray[np.int64], milliseconds: int, phase: int) -> None:
-    state[BEFORE] = state[PREVIOUS]
-    begun = next_commit_ts(state[PREVIOUS], milliseconds)
-    state[PREVIOUS] = begun
-    state[CURRENT] = begun
-    state[PHASE] = phase
-    state[XA] = 0
-    if state[MIN_BEGUN] == 0:
-        state[MIN_BEGUN] = begun
-    state[MAX_BEGUN] = begun
+@numba.njit(I(I, I, I), **FAST)
+def _begin(state: int, milliseconds: int, phase: int) -> int:
+    set_word(state, BEFORE, word(state, PREVIOUS))
+    begun = next_commit_ts(word(state, PREVIOUS), milliseconds)
+    set_word(state, PREVIOUS, begun)
+    set_word(state, CURRENT, begun)
+    set_word(state, PHASE, phase)
+    set_word(state, XA, 0)
+    if word(state, MIN_BEGUN) == 0:
+        set_word(state, MIN_BEGUN, begun)
+    return set_word(state, MAX_BEGUN, begun)
 
 
-@numba.njit(_I(STATE), cache=True, nogil=True, boundscheck=False)
-def _end(state: npt.NDArray[np.int64]) -> int:
-    state[PHASE] = IDLE
-    state[TXN_ENDED] += 1
+@numba.njit(I(I), **FAST)
+def _end(state: int) -> int:
+    set_word(state, PHASE, IDLE)
+    set_word(state, TXN_ENDED, word(state, TXN_ENDED) + 1)
     return ENDS
 
 
-@numba.njit(_I(_I, STATE), cache=True, nogil=True, boundscheck=False)
-def _query(said: int, state: npt.NDArray[np.int64]) -> int:
+@numba.njit(I(I, I), **FAST)
+def _query(said: int, state: int) -> int:
     """The rule for a QUERY event inside a transaction that has begun."""
-    phase = state[PHASE]
+    phase = word(state, PHASE)
     if said in (Q_BEGIN, Q_XA_START):
-        state[PHASE] = BODY
-        state[XA] = 1 if said == Q_XA_START else state[XA]
+        set_word(state, PHASE, BODY)
+        if said == Q_XA_START:
+            set_word(state, XA, 1)
         return FRAME
     if said == Q_COMMIT:
         return _end(state)
     if said in (Q_SAVEPOINT, Q_XA_END):
         if phase == OPENED:
-            state[PHASE] = BODY
+            set_word(state, PHASE, BODY)
         return SAVEPOINT
     if said == Q_XA_ANSWER:
         return XA_ANSWER | _end(state)
@@ -260,23 +249,23 @@ def _query(said: int, state: npt.NDArray[np.int64]) -> int:
     return STATEMENT | _end(state)
 
 
-@numba.njit(_I(READ_ONLY, _I, _I, _I, STATE), cache=True, nogil=True, boundscheck=False)
-def _gtid(data: npt.NDArray[np.uint8], offset: int, available: int, length: int, state: npt.NDArray[np.int64]) -> int:
-    bits = FRAME | BEGINS | (ABORTED if state[PHASE] != IDLE else 0)
-    if data[offset + 4] != 162:
-        _begin(state, commit_ms(data, offset, available, length, state[CHECKSUM]), OPENED)
+@numba.njit(I(I, I, I), **FAST)
+def _gtid(event: int, end: int, state: int) -> int:
+    bits = FRAME | BEGINS | (ABORTED if word(state, PHASE) != IDLE else 0)
+    if load8(event + 4) != 162:
+        _begin(state, commit_ms(event, end), OPENED)
         return bits
     # sequence 8, domain 4, flags2 1. Without FL_STANDALONE the GTID event is also the BEGIN.
-    if available < 19 + 13:
+    if end - event < 19 + 13:
         return MALFORMED
-    flags = data[offset + 19 + 12]
-    _begin(state, _little(data, offset, 4) * 1000, STANDALONE if flags & 1 else BODY)
-    state[XA] = 1 if flags & 0x40 else 0
+    flags = load8(event + 19 + 12)
+    _begin(state, load32(event) * 1000, STANDALONE if flags & 1 else BODY)
+    set_word(state, XA, 1 if flags & 0x40 else 0)
     return bits
 
 
-@numba.njit(_I(_I, _I, types.boolean, STATE), cache=True, nogil=True, boundscheck=False)
-def _body(kind: int, said: int, statement_end: bool, state: npt.NDArray[np.int64]) -> int:
+@numba.njit(I(I, I, types.boolean, I), **FAST)
+def _body(kind: int, said: int, statement_end: bool, state: int) -> int:
     """The rule for an event inside a transaction that has begun."""
     if kind in (2, 165):
         return _query(said, state)
@@ -284,29 +273,63 @@ def _body(kind: int, said: int, statement_end: bool, state: npt.NDArray[np.int64
         return _end(state)
     if kind == 38:
         return PREWRITE | _end(state)
-    if state[PHASE] == OPENED:
-        state[PHASE] = BODY
+    if word(state, PHASE) == OPENED:
+        set_word(state, PHASE, BODY)
     if kind == 19:
         return TABLE_MAP
     if kind in (17, 18):
         return 0
     if not statement_end:
         return ROWS
-    if state[PHASE] == STANDALONE:
+    if word(state, PHASE) == STANDALONE:
         return ROWS | STATEMENT_END | _end(state)
     return ROWS | STATEMENT_END
 
 
-@numba.njit(types.boolean(_I), cache=True, nogil=True)
+@numba.njit(types.boolean(I), **FAST)
 def is_rows(kind: int) -> bool:
     """Whether an event type holds rows, in any of their formats."""
     return 20 <= kind <= 25 or 30 <= kind <= 32 or kind == 39 or 166 <= kind <= 171
 
 
-@numba.njit(_I(READ_ONLY, _I, _I, _I, STATE), cache=True, nogil=True, boundscheck=False)
-def scan_event(
-    data: npt.NDArray[np.uint8], offset: int, available: int, length: int, state: npt.NDArray[np.int64]
-) -> int:
+@numba.njit(I(I, I, I, I), **FAST)
+def scan_at(event: int, available: int, length: int, state: int) -> int:
+    """scan_event by addresses, for kernels that have them: of the event's header and of the state."""
+    if available < 19 or length < available:
+        return MALFORMED
+    kind = load8(event + 4)
+    if kind == 15:
+        # version 2, server version 50, created 4, header length 1, lengths per type, algorithm 1, checksum 4
+        if length < 19 + 57 + 5 or available < length:
+            return MALFORMED
+        set_word(state, CHECKSUM, 4 if load8(event + length - 5) == 1 else 0)
+        return 0
+    end = event + min(available, length - word(state, CHECKSUM))
+    if kind in (33, 34, 42, 162):
+        return _gtid(event, end, state)
+    rows = is_rows(kind)
+    if not (rows or kind in (2, 16, 17, 18, 19, 38, 40, 165)):
+        return 0
+    said = Q_STATEMENT
+    if kind == 2:
+        said = classify_at(event, end)
+        if said == Q_MALFORMED:
+            return MALFORMED
+    bits = 0
+    if word(state, PHASE) == IDLE:
+        if kind == 16 or said == Q_COMMIT:
+            return 0  # an end without a transaction ends nothing
+        if said == Q_SAVEPOINT:
+            return SAVEPOINT
+        _begin(state, load32(event) * 1000, BODY if rows or kind == 19 else OPENED)
+        bits = BEGINS
+    # rows: table id 6, flags 2
+    statement_end = rows and available >= 27 and (load8(event + 25) & 1) == 1
+    return bits | _body(kind, said, statement_end, state)
+
+
+@numba.njit(I(READ_ONLY, I, I, I, STATE), **FAST)
+def scan_event(data: Any, offset: int, available: int, length: int, state: Any) -> int:
     """Take one event into the state and return its bits.
 
     data: uint8; offset: of the event's header; length: the event's size (header and checksum included);
@@ -314,33 +337,11 @@ def scan_event(
     only; 256 bytes past the status variables suffice, and the whole QUERY when it is shorter). Never reads
     outside data[offset : offset + available].
     """
-    if available < 19 or length < available:
-        return MALFORMED
-    kind = np.int64(data[offset + 4])
-    if kind == 15:
-        # version 2, server version 50, created 4, header length 1, lengths per type, algorithm 1, checksum 4
-        if length < 19 + 57 + 5 or available < length:
-            return MALFORMED
-        state[CHECKSUM] = 4 if data[offset + length - 5] == 1 else 0
-        return 0
-    if kind in (33, 34, 42, 162):
-        return _gtid(data, offset, available, length, state)
-    rows = is_rows(kind)
-    if not (rows or kind in (2, 16, 17, 18, 19, 38, 40, 165)):
-        return 0
-    said = Q_STATEMENT
-    if kind == 2:
-        said = classify_query(data, offset, available, length, state[CHECKSUM])
-        if said == Q_MALFORMED:
-            return MALFORMED
-    bits = 0
-    if state[PHASE] == IDLE:
-        if kind == 16 or said == Q_COMMIT:
-            return 0  # an end without a transaction ends nothing
-        if said == Q_SAVEPOINT:
-            return SAVEPOINT
-        _begin(state, _little(data, offset, 4) * 1000, BODY if rows or kind == 19 else OPENED)
-        bits = BEGINS
-    # rows: table id 6, flags 2
-    statement_end = rows and available >= 27 and (data[offset + 25] & 1) == 1
-    return bits | _body(kind, said, statement_end, state)
+    return scan_at(address(data) + offset, available, length, address(state))
+
+
+@numba.njit(I(READ_ONLY, I, I, I, I), **FAST)
+def classify_query(data: Any, offset: int, available: int, length: int, checksum: int) -> int:
+    """One of Q_* for a QUERY event; the arguments are scan_event's, checksum is its bytes at the event's end."""
+    event = address(data) + offset
+    return classify_at(event, event + min(available, length - checksum))

@@ -1,7 +1,8 @@
 """One value of a row image into its column's Arrow buffers.
 
-In:  the offset of a value whose whole length is known to lie inside its event.
-Out: the value in the arena at row `row`; or NULL for a date that no calendar has; or an error code.
+In:  the address of a value whose whole length is known to lie inside its event, the address of its column's words
+     (layout.py), the row.
+Out: the value in the arena at that row; or NULL for a date that no calendar has; or an error code.
 
 Formats: MySQL source docs "Replication: Rows_event"; temporal types mysql-server mysys/my_time.cc
 (my_datetime_packed_from_binary, my_time_packed_from_binary, my_timestamp_from_binary), decimals strings/decimal.cc
@@ -10,17 +11,16 @@ Formats: MySQL source docs "Replication: Rows_event"; temporal types mysql-serve
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numba
 import numpy as np
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.memory import (
-    BYTES_IN,
-    BYTES_OUT,
-    WORDS,
+    FAST,
     I,
+    big32,
     big_endian,
     copy_bytes,
     little_endian,
@@ -28,33 +28,34 @@ from tidegate.binlog.kernel.memory import (
     load16,
     load32,
     load64,
+    set_word,
     store8,
     store16,
     store32,
     store64,
+    word,
 )
 
 VALUE: Final = 0
 NULL: Final = 1
-_BYTES_MAX: Final = (1 << 31) - 1  # 32-bit offsets
 
 # Bytes that hold so many digits of an incomplete group of nine.
-DIGIT_BYTES: Final = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
+_DIGIT_BYTES: Final = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 _POWERS: Final = np.array([10**i for i in range(10)], np.int64)
 _MONTH_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
+_NO_DAY: Final = -(1 << 40)
+_EARLIEST: Final = -1_000_000  # days; year 1 is day -719162
+_WRITE: Final = I(I, I, I)
 
-_FAST: Final = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
-_WRITE: Final = I(BYTES_IN, I, WORDS, I, I, BYTES_OUT)
 
-
-@numba.njit(I(I, I, I), **_FAST)
+@numba.njit(I(I, I, I), **FAST)
 def days_of(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar; a value below -1 million for no such date."""
+    """Days since 1970-01-01 in the proleptic Gregorian calendar; less than -1 million for no such date."""
     if year < 1 or month < 1 or month > 12 or day < 1:
-        return -(1 << 40)
+        return _NO_DAY
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if day > _MONTH_DAYS[month] + (1 if month == 2 and leap else 0):
-        return -(1 << 40)
+        return _NO_DAY
     # Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil
     y = year - 1 if month <= 2 else year
     era = y // 400
@@ -63,185 +64,215 @@ def days_of(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@numba.njit(_WRITE, forceinline=True, **_FAST)
-def _bytes(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
-    prefix = columns[k + L.WIDTH]
-    skip = columns[k + L.P2]
-    count = little_endian(data, at, prefix) - skip
+@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+def write_bytes(at: int, count: int, column: int, row: int) -> int:
+    """Count bytes at `at`, behind the length prefix."""
+    skip = word(column, L.P2)
+    count -= skip
     if count < 0:
         return L.ERROR_CUT
-    used = columns[k + L.USED]
-    padded = max(count, columns[k + L.P1])
-    if used + padded > columns[k + L.BYTES_MAX]:
+    used = word(column, L.USED)
+    padded = max(count, word(column, L.P1))
+    if used + padded > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
-    to = columns[k + L.BYTES] + used
-    copy_bytes(out, to, data, at + prefix + skip, count)
+    to = word(column, L.BYTES) + used
+    copy_bytes(to, at + skip, count)
     for i in range(count, padded):
-        store8(out, to + i, 0)
-    columns[k + L.USED] = used + padded
-    store32(out, columns[k + L.VALUES] + 4 * row + 4, used + padded)
+        store8(to + i, 0)
+    set_word(column, L.USED, used + padded)
+    store32(word(column, L.VALUES) + 4 * row + 4, used + padded)
     return VALUE
 
 
-@numba.njit(_WRITE, **_FAST)
-def _integer(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
-    kind = columns[k + L.KIND]
-    values = columns[k + L.VALUES]
+@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+def _integer(kind: int, at: int, values: int, row: int) -> int:
     if kind == L.CELL_INT8:
-        store8(out, values + row, load8(data, at))
+        store8(values + row, load8(at))
     elif kind == L.CELL_UINT8:
-        store16(out, values + 2 * row, load8(data, at))
+        store16(values + 2 * row, load8(at))
     elif kind == L.CELL_INT16:
-        store16(out, values + 2 * row, load16(data, at))
+        store16(values + 2 * row, load16(at))
     elif kind == L.CELL_UINT16:
-        store32(out, values + 4 * row, load16(data, at))
+        store32(values + 4 * row, load16(at))
     elif kind == L.CELL_INT24:
-        store32(out, values + 4 * row, (little_endian(data, at, 3) << 40) >> 40)
+        store32(values + 4 * row, (little_endian(at, 3) << 40) >> 40)
     elif kind == L.CELL_UINT24:
-        store32(out, values + 4 * row, little_endian(data, at, 3))
+        store32(values + 4 * row, little_endian(at, 3))
     elif kind == L.CELL_UINT32:
-        store64(out, values + 8 * row, load32(data, at))
+        store64(values + 8 * row, load32(at))
     elif kind == L.CELL_UINT64:
-        store64(out, values + 16 * row, load64(data, at))
-        store64(out, values + 16 * row + 8, 0)
+        store64(values + 16 * row, load64(at))
+        store64(values + 16 * row + 8, 0)
     else:  # CELL_YEAR: 0 or years since 1900
-        year = load8(data, at)
-        store16(out, values + 2 * row, year + 1900 if year > 0 else 0)
+        year = load8(at)
+        store16(values + 2 * row, year + 1900 if year > 0 else 0)
     return VALUE
 
 
-@numba.njit(I(BYTES_IN, I, WORDS, I), forceinline=True, **_FAST)
-def _fraction(data: Any, at: int, columns: Any, k: int) -> int:
-    return big_endian(data, at, columns[k + L.P1]) * columns[k + L.P2]
+@numba.njit(I(I, I), forceinline=True, **FAST)
+def _fraction(at: int, column: int) -> int:
+    return big_endian(at, word(column, L.P1)) * word(column, L.P2)
 
 
-@numba.njit(_WRITE, forceinline=True, **_FAST)
-def _datetime(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
+@numba.njit(_WRITE, forceinline=True, **FAST)
+def _datetime(at: int, column: int, row: int) -> int:
     # 1 sign bit (set), 17 bits year * 13 + month, 5 day, 5 hour, 6 minute, 6 second; big-endian
-    packed = big_endian(data, at, 5) - (1 << 39)
+    packed = (big32(at) << 8 | load8(at + 4)) - (1 << 39)
     date = packed >> 17
-    if date != columns[k + L.P3]:  # rows often share their day: the last one's is kept
+    if date == word(column, L.P3):  # rows often share their day: the last one's is kept
+        days = word(column, L.P4)
+    else:
         year_month = date >> 5
-        columns[k + L.P3] = date
-        columns[k + L.P4] = days_of(year_month // 13, year_month % 13, date & 31)
-    days = columns[k + L.P4]
-    if days < -1000000:
+        days = days_of(year_month // 13, year_month % 13, date & 31)
+        set_word(column, L.P3, date)
+        set_word(column, L.P4, days)
+    if days < _EARLIEST:
         return NULL
     seconds = days * 86400 + ((packed >> 12) & 31) * 3600 + ((packed >> 6) & 63) * 60 + (packed & 63)
-    store64(out, columns[k + L.VALUES] + 8 * row, seconds * 1000000 + _fraction(data, at + 5, columns, k))
+    store64(word(column, L.VALUES) + 8 * row, seconds * 1000000 + _fraction(at + 5, column))
     return VALUE
 
 
-@numba.njit(_WRITE, **_FAST)
-def _temporal(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
-    kind = columns[k + L.KIND]
-    values = columns[k + L.VALUES]
+@numba.njit(_WRITE, **FAST)
+def _temporal(at: int, column: int, row: int) -> int:
+    kind = word(column, L.KIND)
+    values = word(column, L.VALUES)
     if kind == L.CELL_DATE:
-        packed = little_endian(data, at, 3)
+        packed = little_endian(at, 3)
         days = days_of(packed >> 9, (packed >> 5) & 15, packed & 31)
-        if days < -1000000:
+        if days < _EARLIEST:
             return NULL
-        store32(out, values + 4 * row, days)
+        store32(values + 4 * row, days)
         return VALUE
-    if kind == L.CELL_TIMESTAMP:
-        moment = big_endian(data, at, 4) * 1000000 + _fraction(data, at + 4, columns, k)
-    elif kind == L.CELL_OLD_TIMESTAMP:
-        moment = load32(data, at) * 1000000
-    else:  # CELL_OLD_DATETIME
-        number = load64(data, at)
+    if kind == L.CELL_OLD_DATETIME:
+        number = load64(at)
         date = number // 1000000
         days = days_of(date // 10000, date // 100 % 100, date % 100)
-        if number < 0 or days < -1000000:
+        if number < 0 or days < _EARLIEST:
             return NULL
         clock = number % 1000000
         seconds = days * 86400 + clock // 10000 * 3600 + clock // 100 % 100 * 60 + clock % 100
-        store64(out, values + 8 * row, seconds * 1000000)
+        store64(values + 8 * row, seconds * 1000000)
         return VALUE
+    new = kind == L.CELL_TIMESTAMP
+    moment = big32(at) * 1000000 + _fraction(at + 4, column) if new else load32(at) * 1000000
     if moment == 0:  # 0000-00-00 00:00:00; 1970-01-01 00:00:00 can't be stored
         return NULL
-    store64(out, values + 8 * row, moment)
+    store64(values + 8 * row, moment)
     return VALUE
 
 
-@numba.njit(I(BYTES_OUT, I, I, I), **_FAST)
-def _digits(out: Any, at: int, value: int, count: int) -> int:
+@numba.njit(I(I, I, I), **FAST)
+def _digits(to: int, value: int, count: int) -> int:
     for i in range(count - 1, -1, -1):
-        store8(out, at + i, 48 + value % 10)
+        store8(to + i, 48 + value % 10)
         value //= 10
-    return at + count
+    return to + count
 
 
-@numba.njit(I(WORDS, I, I, BYTES_OUT, I), **_FAST)
-def _text_end(columns: Any, k: int, row: int, out: Any, at: int) -> int:
-    used = at - columns[k + L.BYTES]
-    columns[k + L.USED] = used
-    store32(out, columns[k + L.VALUES] + 4 * row + 4, used)
+@numba.njit(I(I, I, I), **FAST)
+def _text_end(column: int, row: int, to: int) -> int:
+    used = to - word(column, L.BYTES)
+    set_word(column, L.USED, used)
+    store32(word(column, L.VALUES) + 4 * row + 4, used)
     return VALUE
 
 
-@numba.njit(_WRITE, **_FAST)
-def _time(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
-    if columns[k + L.USED] + 24 > columns[k + L.BYTES_MAX]:
+@numba.njit(_WRITE, **FAST)
+def _time(at: int, column: int, row: int) -> int:
+    if word(column, L.USED) + 24 > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
-    to = columns[k + L.BYTES] + columns[k + L.USED]
+    to = word(column, L.BYTES) + word(column, L.USED)
     micros = np.int64(0)
-    if columns[k + L.KIND] == L.CELL_OLD_TIME:
-        number = (little_endian(data, at, 3) << 40) >> 40
+    if word(column, L.KIND) == L.CELL_OLD_TIME:
+        number = (little_endian(at, 3) << 40) >> 40
         negative = number < 0
         number = abs(number)
         hours, minutes, seconds = number // 10000, number // 100 % 100, number % 100
     else:
         # 1 sign bit, 1 unused, 10 bits hour, 6 minute, 6 second, fraction; a negative value is the whole's complement
-        width = columns[k + L.P1]
-        packed = big_endian(data, at, 3 + width) - (np.int64(1) << (23 + 8 * width))
+        width = word(column, L.P1)
+        packed = big_endian(at, 3 + width) - (np.int64(1) << (23 + 8 * width))
         negative = packed < 0
         packed = abs(packed)
-        micros = (packed & ((np.int64(1) << (8 * width)) - 1)) * columns[k + L.P2]
+        micros = (packed & ((np.int64(1) << (8 * width)) - 1)) * word(column, L.P2)
         clock = packed >> (8 * width)
         hours, minutes, seconds = (clock >> 12) & 1023, (clock >> 6) & 63, clock & 63
     if negative:
-        store8(out, to, 45)
+        store8(to, 45)
         to += 1
-    to = _digits(out, to, hours, 3 if hours > 99 else 2)
-    store8(out, to, 58)
-    to = _digits(out, to + 1, minutes, 2)
-    store8(out, to, 58)
-    to = _digits(out, to + 1, seconds, 2)
-    decimals = columns[k + L.P3]
+    to = _digits(to, hours, 3 if hours > 99 else 2)
+    store8(to, 58)
+    to = _digits(to + 1, minutes, 2)
+    store8(to, 58)
+    to = _digits(to + 1, seconds, 2)
+    decimals = word(column, L.P3)
     if decimals > 0:
-        store8(out, to, 46)
-        to = _digits(out, to + 1, micros // _POWERS[6 - decimals], decimals)
-    return _text_end(columns, k, row, out, to)
+        store8(to, 46)
+        to = _digits(to + 1, micros // _POWERS[6 - decimals], decimals)
+    return _text_end(column, row, to)
 
 
-@numba.njit(I(BYTES_IN, I, I, I, I), forceinline=True, **_FAST)
-def _group(data: Any, at: int, width: int, flip: int, top: int) -> int:
+@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+def _group(at: int, width: int, flip: int, top: int) -> int:
     """One group of digits: flip is -1 for a negative number; top is 1 for the first, whose sign bit is inverted."""
-    value = big_endian(data, at, width)
+    value = big_endian(at, width)
     if top:
         value ^= 0x80 << (8 * (width - 1))
     return (value ^ flip) & ((np.int64(1) << (8 * width)) - 1)
 
 
-@numba.njit(_WRITE, **_FAST)
-def _decimal(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
+@numba.njit(_WRITE, forceinline=True, **FAST)
+def _small_decimal(at: int, column: int, row: int) -> int:
+    """At most 8 bytes and 18 digits: one load holds all of it."""
+    size = word(column, L.WIDTH)
+    flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
+    # the value's bytes at the top of 64 bits, sign bit cleared; what follows on the wire is shifted out
+    raw = np.uint64(0)
+    for i in range(size):
+        raw = (raw << np.uint64(8)) | np.uint64(load8(at + i))
+    raw = raw << np.uint64(8 * (8 - size))
+    raw = raw ^ np.uint64(0x8000000000000000) ^ np.uint64(flip)
+    value = np.int64(0)
+    used = np.int64(0)
+    lead = word(column, L.P1)
+    if lead > 0:
+        used = 8 * _DIGIT_BYTES[lead]
+        value = np.int64(raw >> np.uint64(64 - used))
+    for _ in range(word(column, L.P2) + word(column, L.P3)):
+        group = np.int64((raw << np.uint64(used)) >> np.uint64(32))
+        value = value * 1000000000 + group
+        used += 32
+    tail = word(column, L.P4)
+    if tail > 0:
+        bits = 8 * _DIGIT_BYTES[tail]
+        value = value * _POWERS[tail] + np.int64((raw << np.uint64(used)) >> np.uint64(64 - bits))
+    if flip:
+        value = -value
+    to = word(column, L.VALUES) + 16 * row
+    store64(to, value)
+    store64(to + 8, value >> 63)
+    return VALUE
+
+
+@numba.njit(_WRITE, **FAST)
+def _decimal(at: int, column: int, row: int) -> int:
     """Into 16 bytes, two's complement: digits times 10 to the scale."""
-    flip = np.int64(0) if load8(data, at) & 0x80 else np.int64(-1)
-    lead, whole = columns[k + L.P1], columns[k + L.P2]
-    groups = whole + columns[k + L.P3]
-    tail = columns[k + L.P4]
-    steps = groups + (1 if tail > 0 else 0)
+    flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
+    lead, whole = word(column, L.P1), word(column, L.P2)
+    groups = whole + word(column, L.P3)
+    tail = word(column, L.P4)
     low, high = np.uint64(0), np.uint64(0)
     top = 1
     if lead > 0:
-        width = DIGIT_BYTES[lead]
-        low = np.uint64(_group(data, at, width, flip, top))
+        width = _DIGIT_BYTES[lead]
+        low = np.uint64(_group(at, width, flip, top))
         at += width
         top = 0
-    for step in range(steps):
+    for step in range(groups + (1 if tail > 0 else 0)):
         digits = tail if step == groups else np.int64(9)
-        width = DIGIT_BYTES[digits]
-        value = np.uint64(_group(data, at, width, flip, top))
+        width = _DIGIT_BYTES[digits]
+        value = np.uint64(_group(at, width, flip, top))
         at += width
         top = 0
         times = np.uint64(_POWERS[digits])
@@ -253,22 +284,22 @@ def _decimal(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> in
     if flip:
         low = ~low + np.uint64(1)
         high = ~high + (np.uint64(1) if low == 0 else np.uint64(0))
-    to = columns[k + L.VALUES] + 16 * row
-    store64(out, to, np.int64(low))
-    store64(out, to + 8, np.int64(high))
+    to = word(column, L.VALUES) + 16 * row
+    store64(to, np.int64(low))
+    store64(to + 8, np.int64(high))
     return VALUE
 
 
-@numba.njit(_WRITE, **_FAST)
-def _decimal_text(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
+@numba.njit(_WRITE, **FAST)
+def _decimal_text(at: int, column: int, row: int) -> int:
     """As the server prints it: no zeros in front but one before the point, all digits of the scale."""
-    if columns[k + L.USED] + 96 > columns[k + L.BYTES_MAX]:
+    if word(column, L.USED) + 96 > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
-    flip = np.int64(0) if load8(data, at) & 0x80 else np.int64(-1)
-    lead, whole, groups = columns[k + L.P1], columns[k + L.P2], columns[k + L.P3]
-    to = columns[k + L.BYTES] + columns[k + L.USED]
+    flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
+    lead, whole, groups, tail = word(column, L.P1), word(column, L.P2), word(column, L.P3), word(column, L.P4)
+    to = word(column, L.BYTES) + word(column, L.USED)
     if flip:
-        store8(out, to, 45)
+        store8(to, 45)
         to += 1
     start = to
     top = 1
@@ -277,99 +308,100 @@ def _decimal_text(data: Any, at: int, columns: Any, k: int, row: int, out: Any) 
         if step < 0:
             digits = lead
         elif step == whole + groups:
-            digits = columns[k + L.P4]
+            digits = tail
         if step == whole:  # the whole part is done
             if to == start:
-                store8(out, to, 48)
+                store8(to, 48)
                 to += 1
-            if groups + columns[k + L.P4] > 0:
-                store8(out, to, 46)
+            if groups + tail > 0:
+                store8(to, 46)
                 to += 1
         if digits == 0:
             continue
-        width = DIGIT_BYTES[digits]
-        value = _group(data, at, width, flip, top)
+        width = _DIGIT_BYTES[digits]
+        value = _group(at, width, flip, top)
         at += width
         top = 0
         if step < whole and to == start:  # zeros in front are left out
             digits = np.int64(0)
             while digits < 9 and value >= _POWERS[digits]:
                 digits += 1
-        to = _digits(out, to, value, digits)
-    return _text_end(columns, k, row, out, to)
+        to = _digits(to, value, digits)
+    return _text_end(column, row, to)
 
 
-@numba.njit(_WRITE, **_FAST)
-def _other(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
-    kind = columns[k + L.KIND]
-    width = columns[k + L.WIDTH]
-    values = columns[k + L.VALUES]
+@numba.njit(_WRITE, **FAST)
+def _other(at: int, column: int, row: int) -> int:
+    kind = word(column, L.KIND)
+    width = word(column, L.WIDTH)
+    values = word(column, L.VALUES)
     if kind == L.CELL_BIT:
-        store8(out, values + row, load8(data, at) & 1)
+        store8(values + row, load8(at) & 1)
     elif kind == L.CELL_BITS:
-        used = columns[k + L.USED]
-        if used + width > columns[k + L.BYTES_MAX]:
-            return L.ERROR_BATCH
-        copy_bytes(out, columns[k + L.BYTES] + used, data, at, width)
-        columns[k + L.USED] = used + width
-        store32(out, values + 4 * row + 4, used + width)
+        return write_bytes(at, width, column, row)
     elif kind == L.CELL_ENUM:
-        member = little_endian(data, at, width)
-        if member > columns[k + L.P1]:
+        member = little_endian(at, width)
+        if member > word(column, L.P1):
             return L.ERROR_MEMBER
-        store32(out, values + 4 * row, member)
+        store32(values + 4 * row, member)
     else:  # CELL_SET
-        bits = little_endian(data, at, width)
-        if bits & ~columns[k + L.P1]:
+        bits = little_endian(at, width)
+        if bits & ~word(column, L.P1):
             return L.ERROR_MEMBER
-        store64(out, values + 8 * row, bits)
+        store64(values + 8 * row, bits)
     return VALUE
 
 
-@numba.njit(_WRITE, forceinline=True, **_FAST)
-def write_cell(data: Any, at: int, columns: Any, k: int, row: int, out: Any) -> int:
-    """VALUE, NULL (a date that doesn't exist) or an ERROR_*. k: index of the column's first word in columns."""
-    kind = columns[k + L.KIND]
-    if kind == L.CELL_BYTES:
-        return _bytes(data, at, columns, k, row, out)
+@numba.njit(_WRITE, **FAST)
+def _rare(at: int, column: int, row: int) -> int:
+    kind = word(column, L.KIND)
+    if kind == L.CELL_DECIMAL:
+        return _decimal(at, column, row)
+    if kind in (L.CELL_TIME, L.CELL_OLD_TIME):
+        return _time(at, column, row)
+    if kind <= L.CELL_OLD_TIMESTAMP:
+        return _temporal(at, column, row)
+    if kind == L.CELL_DECIMAL_TEXT:
+        return _decimal_text(at, column, row)
+    return _other(at, column, row)
+
+
+@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+def write_fixed(kind: int, at: int, column: int, row: int) -> int:
+    """A value of any kind but CELL_BYTES. VALUE, NULL (a date that doesn't exist) or an ERROR_*."""
+    values = word(column, L.VALUES)
     if kind == L.CELL_COPY32:
-        store32(out, columns[k + L.VALUES] + 4 * row, load32(data, at))
+        store32(values + 4 * row, load32(at))
         return VALUE
     if kind == L.CELL_COPY64:
-        store64(out, columns[k + L.VALUES] + 8 * row, load64(data, at))
+        store64(values + 8 * row, load64(at))
         return VALUE
     if kind <= L.CELL_YEAR:
-        return _integer(data, at, columns, k, row, out)
+        return _integer(kind, at, values, row)
     if kind == L.CELL_DATETIME:
-        return _datetime(data, at, columns, k, row, out)
-    if kind == L.CELL_DECIMAL:
-        return _decimal(data, at, columns, k, row, out)
-    if kind in (L.CELL_TIME, L.CELL_OLD_TIME):
-        return _time(data, at, columns, k, row, out)
-    if kind <= L.CELL_OLD_TIMESTAMP:
-        return _temporal(data, at, columns, k, row, out)
-    if kind == L.CELL_DECIMAL_TEXT:
-        return _decimal_text(data, at, columns, k, row, out)
-    return _other(data, at, columns, k, row, out)
+        return _datetime(at, column, row)
+    if kind == L.CELL_DECIMAL_SMALL:
+        return _small_decimal(at, column, row)
+    return _rare(at, column, row)
 
 
-@numba.njit(I(WORDS, I, I, BYTES_OUT), **_FAST)
-def write_null(columns: Any, k: int, row: int, out: Any) -> int:
+@numba.njit(I(I, I), **FAST)
+def write_null(column: int, row: int) -> int:
     """NULL at row: a zero (or no bytes) under a cleared validity bit, so that no buffer holds what was there before."""
-    kind = columns[k + L.KIND]
-    values = columns[k + L.VALUES]
-    columns[k + L.NULLS] += 1
+    kind = word(column, L.KIND)
+    values = word(column, L.VALUES)
+    set_word(column, L.NULLS, word(column, L.NULLS) + 1)
     if kind in (L.CELL_BYTES, L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_DECIMAL_TEXT, L.CELL_BITS):
-        store32(out, values + 4 * row + 4, columns[k + L.USED])
-    elif kind in (L.CELL_UINT64, L.CELL_DECIMAL):
-        store64(out, values + 16 * row, 0)
-        store64(out, values + 16 * row + 8, 0)
+        store32(values + 4 * row + 4, word(column, L.USED))
+    elif kind in (L.CELL_UINT64, L.CELL_DECIMAL, L.CELL_DECIMAL_SMALL):
+        store64(values + 16 * row, 0)
+        store64(values + 16 * row + 8, 0)
     elif kind in (L.CELL_INT8, L.CELL_BIT):
-        store8(out, values + row, 0)
+        store8(values + row, 0)
     elif kind in (L.CELL_UINT8, L.CELL_INT16, L.CELL_YEAR):
-        store16(out, values + 2 * row, 0)
+        store16(values + 2 * row, 0)
     elif kind in (L.CELL_UINT16, L.CELL_INT24, L.CELL_UINT24, L.CELL_COPY32, L.CELL_DATE, L.CELL_ENUM):
-        store32(out, values + 4 * row, 0)
+        store32(values + 4 * row, 0)
     else:
-        store64(out, values + 8 * row, 0)
+        store64(values + 8 * row, 0)
     return NULL

@@ -1,6 +1,6 @@
 """One walk over raw events: where each lies, its transaction's commit_ts, and for rows which TABLE_MAP they follow.
 
-In:  whole events, the state of transaction_scan, and `maps`: what has been mapped so far.
+In:  whole events, the state of transaction_scan, and `maps`: what has been mapped so far; all as addresses.
 Out: one row per event in index; TABLE_MAP bodies, each distinct one once, in store.
 
 A TABLE_MAP lives until its statement ends (rows event with STMT_END_F) or its transaction does: the generation counts
@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import numba
 import numpy as np
+from numba import types
 
 from tidegate.binlog.kernel.memory import (
-    BYTES_IN,
-    BYTES_OUT,
-    WORDS,
+    FAST,
     I,
     copy_bytes,
     little_endian,
@@ -25,6 +24,8 @@ from tidegate.binlog.kernel.memory import (
     load16,
     load32,
     load64,
+    set_word,
+    word,
 )
 from tidegate.binlog.transaction_scan import (
     ABORTED,
@@ -36,7 +37,7 @@ from tidegate.binlog.transaction_scan import (
     STATEMENT_END,
     TABLE_MAP,
     XA,
-    scan_event,
+    scan_at,
 )
 from tidegate.binlog.transaction_scan import CHECKSUM as SCAN_CHECKSUM
 
@@ -57,7 +58,11 @@ CONTENTS: Final = 0  # how many distinct bodies
 STORED: Final = 1  # bytes used of store
 GENERATION: Final = 2
 REACHED: Final = 3  # offset of the event at which the walk stopped
-ID_SLOTS: Final = 1 << 14
+INDEX_AT: Final = 4  # address of index, and how many rows it has
+INDEX_ROWS: Final = 5
+STORE_AT: Final = 6  # address of store, and its size
+STORE_BYTES: Final = 7
+ID_SLOTS: Final = 1 << 13
 HASH_SLOTS: Final = 1 << 14
 CONTENTS_MAX: Final = 1 << 13
 _IDS: Final = 8  # table id + 1, content, generation
@@ -70,143 +75,171 @@ MALFORMED_EVENT: Final = -2
 ABORTED_TRANSACTION: Final = -3
 FULL: Final = -4  # no room in index, store or maps
 
-_FAST: Final = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
-_INDEX: Final = numba.types.int64[:, ::1]
 
-
-@numba.njit(I(BYTES_IN, I, I), **_FAST)
-def _hash(data: Any, at: int, end: int) -> int:
+@numba.njit(I(I, I), **FAST)
+def _hash(at: int, end: int) -> int:
     value = np.uint64(1469598103934665603)
     while at + 8 <= end:
-        value = (value ^ np.uint64(load64(data, at))) * np.uint64(1099511628211)
+        value = (value ^ np.uint64(load64(at))) * np.uint64(1099511628211)
         value ^= value >> np.uint64(29)
         at += 8
     while at < end:
-        value = (value ^ np.uint64(load8(data, at))) * np.uint64(1099511628211)
+        value = (value ^ np.uint64(load8(at))) * np.uint64(1099511628211)
         at += 1
     half: Any = np.int64(value >> np.uint64(1))
     return half
 
 
-@numba.njit(I(BYTES_IN, I, I, WORDS, BYTES_OUT), **_FAST)
-def _content(data: Any, at: int, end: int, maps: Any, store: Any) -> int:
-    """Number of the body data[at:end], stored when new; FULL."""
+@numba.njit(types.boolean(I, I, I), **FAST)
+def _equal(one: int, other: int, size: int) -> bool:
+    at = 0
+    while at + 8 <= size:
+        if load64(one + at) != load64(other + at):
+            return False
+        at += 8
+    while at < size:
+        if load8(one + at) != load8(other + at):
+            return False
+        at += 1
+    return True
+
+
+@numba.njit(I(I, I, I), **FAST)
+def _content(at: int, end: int, maps: int) -> int:
+    """Number of the body at[:end], stored when new; FULL."""
     size = end - at
-    digest = _hash(data, at, end)
+    digest = _hash(at, end)
     slot = digest & (HASH_SLOTS - 1)
-    while maps[_HASHES + slot] != 0:
-        content = maps[_HASHES + slot] - 1
-        body = BODIES + 3 * content
-        if maps[body + 2] == digest and maps[body + 1] == size:
-            same = True
-            for i in range(size):
-                if store[maps[body] + i] != data[at + i]:
-                    same = False
-                    break
-            if same:
-                return content
+    while word(maps, _HASHES + slot) != 0:
+        content = word(maps, _HASHES + slot) - 1
+        body = maps + 8 * (BODIES + 3 * content)
+        if word(body, 2) == digest and word(body, 1) == size and _equal(word(maps, STORE_AT) + word(body, 0), at, size):
+            return content
         slot = (slot + 1) & (HASH_SLOTS - 1)
-    content = maps[CONTENTS]
-    if content == CONTENTS_MAX or maps[STORED] + size > store.shape[0]:
+    content = word(maps, CONTENTS)
+    stored = word(maps, STORED)
+    if content == CONTENTS_MAX or stored + size > word(maps, STORE_BYTES):
         return FULL
-    copy_bytes(store, maps[STORED], data, at, size)
-    body = BODIES + 3 * content
-    maps[body], maps[body + 1], maps[body + 2] = maps[STORED], size, digest
-    maps[_HASHES + slot] = content + 1
-    maps[CONTENTS] += 1
-    maps[STORED] += size
+    copy_bytes(word(maps, STORE_AT) + stored, at, size)
+    body = maps + 8 * (BODIES + 3 * content)
+    set_word(body, 0, stored)
+    set_word(body, 1, size)
+    set_word(body, 2, digest)
+    set_word(maps, _HASHES + slot, content + 1)
+    set_word(maps, CONTENTS, content + 1)
+    set_word(maps, STORED, stored + size)
     return content
 
 
-@numba.njit(I(I, WORDS), **_FAST)
-def _slot(table_id: int, maps: Any) -> int:
-    """Slot of a table id, or the free one where it belongs; FULL."""
+@numba.njit(I(I, I), **FAST)
+def _slot(table_id: int, maps: int) -> int:
+    """Address of a table id's slot, or of the free one where it belongs; FULL."""
     slot = (table_id * 2654435761) & (ID_SLOTS - 1)
     for _ in range(ID_SLOTS):
-        at = _IDS + 3 * slot
+        at = maps + 8 * (_IDS + 3 * slot)
         # what an older generation mapped is free; ids are looked up only in the generation that mapped them
-        if maps[at] == 0 or maps[at + 2] != maps[GENERATION] or maps[at] == table_id + 1:
+        if word(at, 0) == 0 or word(at, 2) != word(maps, GENERATION) or word(at, 0) == table_id + 1:
             return at
         slot = (slot + 1) & (ID_SLOTS - 1)
     return FULL
 
 
-@numba.njit(I(BYTES_IN, I, I, WORDS, BYTES_OUT), **_FAST)
-def _map_table(data: Any, body: int, end: int, maps: Any, store: Any) -> int:
+@numba.njit(I(I, I, I), **FAST)
+def _map_table(body: int, end: int, maps: int) -> int:
     if body + 8 > end:
         return MALFORMED_EVENT
-    content = _content(data, body + 8, end, maps, store)
-    at = _slot(little_endian(data, body, 6), maps)
+    table_id = little_endian(body, 6)
+    content = _content(body + 8, end, maps)
+    at = _slot(table_id, maps)
     if content < 0 or at < 0:
         return FULL
-    maps[at], maps[at + 1], maps[at + 2] = little_endian(data, body, 6) + 1, content, maps[GENERATION]
+    set_word(at, 0, table_id + 1)
+    set_word(at, 1, content)
+    set_word(at, 2, word(maps, GENERATION))
     return content
 
 
-@numba.njit(I(BYTES_IN, I, I, I, _INDEX, WORDS), **_FAST)
-def _rows_event(data: Any, kind: int, body: int, n: int, index: Any, maps: Any) -> int:
+@numba.njit(I(I, I, I, I), **FAST)
+def _rows_event(event: int, end: int, row: int, maps: int) -> int:
     """Note content and start of a rows event: table id 6, flags 2, and from version 2 on extra data with its length."""
-    end = index[n, END]
+    kind = load8(event + 4)
+    body = event + 19
     if body + 8 > end:
         return MALFORMED_EVENT
-    table_id = little_endian(data, body, 6)
+    table_id = little_endian(body, 6)
     at = _slot(table_id, maps)
-    if at >= 0 and maps[at] == table_id + 1 and maps[at + 2] == maps[GENERATION]:
-        index[n, CONTENT] = maps[at + 1]
+    if at >= 0 and word(at, 0) == table_id + 1 and word(at, 2) == word(maps, GENERATION):
+        set_word(row, CONTENT, word(at, 1))
     start = body + 8
     if 30 <= kind <= 32 or kind == 39:
         if start + 2 > end:
             return MALFORMED_EVENT
-        start += max(load16(data, start), 2)
+        start += max(load16(start), 2)
     if start > end:
         return MALFORMED_EVENT
-    index[n, START] = start
+    set_word(row, START, word(row, OFFSET) + start - event)
     return 0
 
 
-@numba.njit(I(BYTES_IN, _INDEX, WORDS, WORDS, BYTES_OUT), **_FAST)
-def index_events(data: Any, index: Any, scan: Any, maps: Any, store: Any) -> int:
-    """Walk all of data; gives the number of events, or a negative code with the place in maps[REACHED]."""
-    at, n, total = 0, 0, data.shape[0]
+@numba.njit(I(I, I, I, I, I), forceinline=True, **FAST)
+def _enter(bits: int, event: int, end: int, row: int, maps: int) -> int:
+    """What an event means for maps and for its row in the index."""
+    if bits & BEGINS:
+        set_word(maps, GENERATION, word(maps, GENERATION) + 1)
+    code: Any = np.int64(0)
+    if bits & TABLE_MAP:
+        code = _map_table(event + 19, end, maps)
+    elif bits & ROWS:
+        code = _rows_event(event, end, row, maps)
+    if bits & (ENDS | STATEMENT_END):
+        set_word(maps, GENERATION, word(maps, GENERATION) + 1)
+    return code
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def index_events(data: int, total: int, scan: int, maps: int) -> int:
+    """Walk total bytes at data; gives the number of events, or a negative code with the place in maps[REACHED].
+
+    All are addresses: of the payload, of transaction_scan's state, of maps, which holds those of index and store.
+    """
+    at, n = 0, 0
     while at < total:
-        maps[REACHED] = at
-        size: Any = load32(data, at + 9) if at + 19 <= total else np.int64(0)
+        set_word(maps, REACHED, at)
+        event = data + at
+        size: Any = load32(event + 9) if at + 19 <= total else np.int64(0)
         if size < 19 or at + size > total:
             return CUT
-        if n == index.shape[0]:
+        if n == word(maps, INDEX_ROWS):
             return FULL
-        bits = scan_event(data, at, size, size, scan)
-        kind = load8(data, at + 4)
-        if bits & MALFORMED or size < 19 + scan[SCAN_CHECKSUM]:
+        bits = scan_at(event, size, size, scan)
+        if bits & MALFORMED or size < 19 + word(scan, SCAN_CHECKSUM):
             return MALFORMED_EVENT
         if bits & ABORTED:
             return ABORTED_TRANSACTION
-        if bits & BEGINS:
-            maps[GENERATION] += 1
-        index[n, OFFSET], index[n, SIZE], index[n, TYPE] = at, size, kind
-        index[n, BITS] = bits | (XA_BIT if scan[XA] else 0)
-        index[n, COMMIT_TS] = scan[CURRENT]
-        index[n, CONTENT], index[n, START] = -1, 0
-        index[n, END] = at + size - scan[SCAN_CHECKSUM]
-        if bits & TABLE_MAP:
-            code = _map_table(data, at + 19, index[n, END], maps, store)
-            if code < 0:
-                return code
-        elif bits & ROWS and _rows_event(data, kind, at + 19, n, index, maps) < 0:
-            return MALFORMED_EVENT
-        if bits & (ENDS | STATEMENT_END):
-            maps[GENERATION] += 1
+        row = word(maps, INDEX_AT) + 8 * INDEX_WORDS * n
+        set_word(row, OFFSET, at)
+        set_word(row, SIZE, size)
+        set_word(row, TYPE, load8(event + 4))
+        set_word(row, BITS, bits | (XA_BIT if word(scan, XA) else 0))
+        set_word(row, COMMIT_TS, word(scan, CURRENT))
+        set_word(row, CONTENT, -1)
+        set_word(row, START, 0)
+        end = at + size - word(scan, SCAN_CHECKSUM)
+        set_word(row, END, end)
+        code = _enter(bits, event, data + end, row, maps)
+        if code < 0:
+            return code
         at += size
         n += 1
     return n
 
 
-@numba.njit(I(BYTES_IN), **_FAST)
-def count_events(data: Any) -> int:
-    """Events in data by their sizes alone; stops where the bytes aren't whole events."""
-    at, n, total = 0, 0, data.shape[0]
+@numba.njit(I(I, I), **FAST)
+def count_events(data: int, total: int) -> int:
+    """Events in total bytes at data, by their sizes alone, and one; stops where the bytes aren't whole events."""
+    at, n = 0, 0
     while at + 19 <= total:
-        size = load32(data, at + 9)
+        size = load32(data + at + 9)
         if size < 19 or at + size > total:
             break
         at += size

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 # --- events: rows events of one batch, int64[n, EVENT_WORDS] ---------------------------------------
-EVENT_START: Final = 0  # offset of the column count, behind the post-header
-EVENT_END: Final = 1  # offset behind the last row, without checksum
+EVENT_START: Final = 0  # address of the column count, behind the post-header
+EVENT_END: Final = 1  # address behind the last row, without checksum
 EVENT_OP: Final = 2  # OP_*
 EVENT_COMMIT_TS: Final = 3
 EVENT_WORDS: Final = 4
@@ -25,14 +25,14 @@ P1: Final = 2  # parameters by kind, see plan.py
 P2: Final = 3
 P3: Final = 4
 P4: Final = 5
-VALUES: Final = 6  # offsets in the arena: of values (or 32-bit offsets), of the validity bitmap, of bytes
+VALUES: Final = 6  # addresses in the arena: of values (or 32-bit offsets), of the validity bitmap, of bytes
 VALID: Final = 7
 BYTES: Final = 8
 BYTES_MAX: Final = 9  # room for bytes
 USED: Final = 10  # bytes written
 NULLS: Final = 11
 KEY: Final = 12  # 1 for a key column
-BEFORE: Final = 13  # update: where the key column's bytes lie in the before image, -1 for NULL
+BEFORE: Final = 13  # update: address at which the key column's bytes lie in the before image, -1 for NULL
 BEFORE_BYTES: Final = 14
 NULL_DATES: Final = 15  # zero or impossible dates that became NULL
 COLUMN_WORDS: Final = 16
@@ -41,7 +41,7 @@ COLUMN_WORDS: Final = 16
 COLUMNS: Final = 0
 ROWS: Final = 1
 ROWS_MAX: Final = 2
-OPS: Final = 3  # offsets in the arena of the three system columns
+OPS: Final = 3  # addresses in the arena of the three system columns
 COMMIT_TS: Final = 4
 ORDINALS: Final = 5
 KEYED: Final = 6  # columns up to and including the last key column; 0 for a table without a key
@@ -49,7 +49,8 @@ ERROR: Final = 7  # ERROR_*
 ERROR_EVENT: Final = 8
 ERROR_COLUMN: Final = 9
 ERROR_AT: Final = 10
-STATE_WORDS: Final = 11
+DATA: Final = 11  # address of the payload: ordinals count from it
+STATE_WORDS: Final = 12
 
 # --- kinds of cells: how bytes become a value ----------------------------------------------------------
 CELL_BYTES: Final = 1  # length prefix of WIDTH bytes, then bytes. P1: pad with 0x00 to this length; P2: skip so many
@@ -79,6 +80,8 @@ CELL_BIT: Final = 22  # wire 1, out 1
 CELL_BITS: Final = 23  # out WIDTH bytes
 CELL_ENUM: Final = 24  # wire 1 or 2, out 4: number of the member. P1: how many there are
 CELL_SET: Final = 25  # wire 1 to 8, out 8: bits. P1: mask of the bits that have a member
+
+CELL_DECIMAL_SMALL: Final = 26  # CELL_DECIMAL with at most 8 bytes and 18 digits
 
 # --- errors ----------------------------------------------------------------------------------------------
 ERROR_NONE: Final = 0

@@ -1,4 +1,9 @@
-"""Loads, stores and copies on byte arrays, unaligned, little-endian; the callers have checked the bounds."""
+"""Loads, stores and copies at addresses, unaligned, little-endian.
+
+In:  int64 addresses inside arrays that the caller keeps alive. Arrays as arguments would cost more than the work done
+     on them: numba passes seven words for each and counts references.
+Out: int64 values. What must hold: the callers have checked the bounds.
+"""
 
 from __future__ import annotations
 
@@ -11,44 +16,45 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BYTES_IN: Final = types.Array(types.uint8, 1, "C", readonly=True)
-BYTES_OUT: Final = types.uint8[::1]
 WORDS: Final = types.int64[::1]
+FAST: Final[dict[str, Any]] = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
 I: Final = types.int64  # noqa: E741 - stands in every signature
 
 
-def _load(bits: int, result: Any) -> Any:
+def _pointer(builder: Any, address: Any, bits: int) -> Any:
+    return builder.inttoptr(address, ir.IntType(bits).as_pointer())
+
+
+def _load(bits: int) -> Any:
     @intrinsic
-    def load(typing_context: Any, array: Any, offset: Any) -> Any:  # noqa: ARG001 - numba's signature
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            values = context.make_array(signature.args[0])(context, builder, args[0])
-            pointer = builder.bitcast(builder.gep(values.data, [args[1]]), ir.IntType(bits).as_pointer())
-            loaded = builder.load(pointer, align=1)
+    def load(typing_context: Any, address: Any) -> Any:  # noqa: ARG001 - numba's signature
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+            loaded = builder.load(_pointer(builder, args[0], bits), align=1)
             return loaded if bits == 64 else builder.zext(loaded, ir.IntType(64))
 
-        return result(array, I), generate
+        return I(I), generate
 
     return load
 
 
 def _store(bits: int) -> Any:
     @intrinsic
-    def store(typing_context: Any, array: Any, offset: Any, value: Any) -> Any:  # noqa: ARG001
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            values = context.make_array(signature.args[0])(context, builder, args[0])
-            pointer = builder.bitcast(builder.gep(values.data, [args[1]]), ir.IntType(bits).as_pointer())
-            builder.store(args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits)), pointer, align=1)
+    def store(typing_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+            value = args[1] if bits == 64 else builder.trunc(args[1], ir.IntType(bits))
+            builder.store(value, _pointer(builder, args[0], bits), align=1)
             return context.get_dummy_value()
 
-        return types.void(array, I, I), generate
+        return types.void(I, I), generate
 
     return store
 
 
 # Each gives or takes an int64; loads of less than 64 bits are zero-extended.
-load8 = _load(8, I)
-load16 = _load(16, I)
-load32 = _load(32, I)
-load64 = _load(64, I)
+load8 = _load(8)
+load16 = _load(16)
+load32 = _load(32)
+load64 = _load(64)
 store8 = _store(8)
 store16 = _store(16)
 store32 = _store(32)
@@ -56,33 +62,69 @@ store64 = _store(64)
 
 
 @intrinsic
-def copy_bytes(typing_context: Any, to: Any, to_offset: Any, source: Any, source_offset: Any, count: Any) -> Any:  # noqa: ARG001
-    """Memcpy of count bytes."""
+def address(typing_context: Any, array: Any) -> Any:  # noqa: ARG001
+    """Where an array's first element lies."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = context.make_array(signature.args[0])(context, builder, args[0])
-        origin = context.make_array(signature.args[2])(context, builder, args[2])
-        cgutils.raw_memcpy(
-            builder, builder.gep(target.data, [args[1]]), builder.gep(origin.data, [args[3]]), args[4], 1
-        )
+        values = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.ptrtoint(values.data, ir.IntType(64))
+
+    return I(array), generate
+
+
+@intrinsic
+def swap64(typing_context: Any, value: Any) -> Any:  # noqa: ARG001
+    """The eight bytes of an int64 in the other order."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.call(builder.module.declare_intrinsic("llvm.bswap", [ir.IntType(64)]), args)
+
+    return I(I), generate
+
+
+@intrinsic
+def copy_bytes(typing_context: Any, to: Any, source: Any, count: Any) -> Any:  # noqa: ARG001
+    """Copy count bytes between addresses; they don't overlap."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        cgutils.raw_memcpy(builder, _pointer(builder, args[0], 8), _pointer(builder, args[1], 8), args[2], 1)
         return context.get_dummy_value()
 
-    return types.void(to, I, source, I, I), generate
+    return types.void(I, I, I), generate
 
 
-@numba.njit(I(BYTES_IN, I, I), cache=True, nogil=True, boundscheck=False, forceinline=True)
-def big_endian(data: Any, at: int, width: int) -> int:
+@numba.njit(I(I, I), forceinline=True, **FAST)
+def word(base: int, number: int) -> int:
+    """The int64 at base[number]."""
+    return load64(base + 8 * number)
+
+
+@numba.njit(I(I, I, I), forceinline=True, **FAST)
+def set_word(base: int, number: int, value: int) -> int:
+    """base[number] = value; gives the value."""
+    store64(base + 8 * number, value)
+    return value
+
+
+@numba.njit(I(I, I), forceinline=True, **FAST)
+def big_endian(at: int, width: int) -> int:
     """Unsigned big-endian integer of width bytes, at most 7."""
     value = 0
     for i in range(width):
-        value = value << 8 | load8(data, at + i)
+        value = value << 8 | load8(at + i)
     return value
 
 
-@numba.njit(I(BYTES_IN, I, I), cache=True, nogil=True, boundscheck=False, forceinline=True)
-def little_endian(data: Any, at: int, width: int) -> int:
+@numba.njit(I(I, I), forceinline=True, **FAST)
+def little_endian(at: int, width: int) -> int:
     """Little-endian integer of width bytes, zero-extended below 8."""
     value = 0
     for i in range(width):
-        value |= load8(data, at + i) << (8 * i)
+        value |= load8(at + i) << (8 * i)
     return value
+
+
+@numba.njit(I(I), forceinline=True, **FAST)
+def big32(at: int) -> int:
+    """Unsigned big-endian integer of 4 bytes."""
+    return (swap64(load32(at)) >> 32) & 0xFFFFFFFF
