@@ -181,7 +181,10 @@ Q_MALFORMED: Final = -1
 
 @numba.njit(I(I, I), **FAST)
 def classify_at(event: int, end: int) -> int:
-    """classify_query by addresses: of the event's header, and behind its statement. Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2."""
+    """classify_query by addresses: of the event's header, and behind its statement.
+
+    Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2.
+    """
     body = event + 19
     if end - body < 13:
         return Q_MALFORMED
