@@ -48,7 +48,8 @@ def show(report: Report, lag: str, console: Console) -> None:
 
 def _cells(result: TableResult) -> tuple[str, ...]:
     colour = _COLOURS[result.outcome]
-    told = f"[{colour}]{result.outcome}[/{colour}]" + (f" {result.reason}" if result.reason else "")
+    said = result.reason if result.outcome is Outcome.DROPPED else f"{result.outcome} {result.reason}"
+    told = f"[{colour}]{said.strip()}[/{colour}]"
     if result.outcome in (Outcome.HELD, Outcome.DROPPED):
         return result.table, "", "", "", "", told
     return (

@@ -54,5 +54,6 @@ def spark_command(lake: Path, state: Path, jars: Path) -> str:
 
 def _package(name: str) -> Path:
     spec = importlib.util.find_spec(name)
-    assert spec is not None and spec.submodule_search_locations, f"{name} is pinned in requirements.txt"
+    assert spec is not None, f"{name} is pinned in requirements.txt"
+    assert spec.submodule_search_locations, f"{name} is a package"
     return Path(next(iter(spec.submodule_search_locations)))

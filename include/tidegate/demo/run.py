@@ -36,6 +36,10 @@ from tidegate.wire.connection import ConnectionInfo
 
 CONN_ID: Final = "tidegate_demo_shop"
 _TICK_SECONDS: Final = 0.5
+# Spark's first window waits for a cold JVM; the shop stays open this long after it, to show what follows ...
+_SEEN_SECONDS: Final = 10.0
+# ... but not for ever.
+_PATIENCE_SECONDS: Final = 120.0
 _COVERED_SECONDS: Final = 300.0
 
 
@@ -101,15 +105,21 @@ class Demo:
         return report.equal
 
     def _open_shop(self, workload: Workload, progress: Progress) -> None:
-        """Let the sessions work until the bound; then close."""
+        """Let the sessions work until the bound, and at least until Spark has been seen keeping up; then close."""
         progress.phase = "the shop is open"
-        end = time.monotonic() + self._options.seconds
+        opened = time.monotonic()
+        bound, first_cut = opened + self._options.seconds, None
         most = self._options.transactions
         with _closed_at_the_end(workload):
-            while time.monotonic() < end and not workload.failed:
+            while not workload.failed:
+                now = time.monotonic()
+                if progress.look(sample=True).cut_ts and first_cut is None:
+                    first_cut = now
+                seen = first_cut is not None and now > first_cut + _SEEN_SECONDS
+                if now > bound and (seen or now > bound + _PATIENCE_SECONDS):
+                    break
                 if most is not None and workload.counters.committed >= most:
                     break
-                progress.look(sample=True)
                 time.sleep(_TICK_SECONDS)
 
     def _wait_covered(self, server: mariadb.MariaDB, airflow: Airflow, progress: Progress) -> None:
