@@ -1,0 +1,352 @@
+"""tidegate verify against a real server and a silver table written by hand: equal is seen, and so is every defect.
+
+Silver's values are literals of this file, so that nothing of tidegate stands between the server and the comparison.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tests.support.servers import FreshDatabase
+from tidegate import tables
+from tidegate.config import Pipeline, parse
+from tidegate.demo.server import Server
+from tidegate.errors import VerifyError
+from tidegate.verify.report import Outcome, Report, TableResult
+from tidegate.verify.verification import Options, verify
+from tidegate.wire.connection import ConnectionInfo
+
+pytestmark = pytest.mark.server
+
+CUT = 5
+UTC = dt.UTC
+
+
+class Lake:
+    """A lake with what verify reads of it: silver, cuts, table_states, and one segment up to the server's position."""
+
+    def __init__(self, root: Path, server: Server, database: str) -> None:
+        self.root, self.server, self.database = root, server, database
+        self.cuts: list[dict[str, Any]] = [{"table": "", "delta_version": -1, "state": "active"}]
+
+    def silver(self, table: str, rows: pa.Table, *, state: str = "active", database: str | None = None) -> None:
+        path = self.root / tables.silver_path(database or self.database, table)
+        stamped = rows.append_column(tables.COMMIT_TS, pa.array([1] * rows.num_rows, pa.int64()))
+        write_deltalake(str(path), stamped, mode="overwrite")
+        self.cuts.append({"table": f"{database or self.database}.{table}", "delta_version": 0, "state": state})
+
+    def state(self, table: str, state: str, reason: str) -> None:
+        row = {"pipeline": "p", "table": f"{self.database}.{table}", "state": state, "reason": reason}
+        row |= {"error": "", "commit_ts": 0, "recorded_at": dt.datetime.now(UTC)}
+        self._append(tables.TABLE_STATES, [row])
+
+    def publish(self) -> None:
+        """Say that everything the server has written up to now is in the cut."""
+        binlog = "SHOW BINARY LOG STATUS" if self.server.flavour == "mysql" else "SHOW MASTER STATUS"
+        file, position = self.server.query(binlog)[0][:2]
+        segment: dict[str, Any] = {field.name: _nothing(field.type) for field in tables.SEGMENTS.schema}
+        segment |= {"source": "one", "file": file, "end_pos": int(position), "resolved_ts": CUT}
+        self._append(tables.SEGMENTS, [segment])
+        now = dt.datetime.now(UTC)
+        self._append(tables.CUTS, [{"cut_ts": CUT, "applied_ts": CUT, "published_at": now} | row for row in self.cuts])
+
+    def _append(self, table: tables.Table, rows: list[dict[str, Any]]) -> None:
+        data = pa.Table.from_pylist(rows, schema=table.schema)
+        write_deltalake(str(self.root / table.path), data, mode="append")
+
+    def pipeline(self, **more: str) -> Pipeline:
+        routes = more.get("routes", "[]")
+        text = f"""
+pipeline: p
+lake: {{path: {self.root}}}
+sources: {{one: {{conn_id: one, flavour: {self.server.flavour}}}}}
+tables: {{include: ['{self.database}.*'], routes: {routes}}}
+"""
+        return parse(text, where="test")
+
+    def verify(self, timeout: float = 5, table: str | None = None, **more: str) -> Report:
+        user = {"user": self.server.user, "password": self.server.password}
+        info = ConnectionInfo(host=self.server.host, port=self.server.port, **user)
+        return verify(self.pipeline(**more), {"one": info}, str(self.root), None, Options(table, timeout))
+
+    def result(self, table: str, **more: str) -> TableResult:
+        return next(r for r in self.verify(**more).tables if r.table == f"{self.database}.{table}")
+
+
+def _nothing(kind: pa.DataType) -> Any:
+    empty = {pa.string(): "", pa.date32(): dt.date(2020, 1, 1), pa.large_binary(): b""}
+    if pa.types.is_timestamp(kind):
+        return dt.datetime(2020, 1, 1, tzinfo=UTC)
+    return [] if pa.types.is_list(kind) else empty.get(kind, 0)
+
+
+@pytest.fixture
+def lake(any_server: Server, fresh_database: FreshDatabase, tmp_path: Path) -> Lake:
+    return Lake(tmp_path, any_server, fresh_database(any_server))
+
+
+def _orders(rows: list[tuple[int, int, str | None]]) -> pa.Table:
+    shop, number, note = zip(*rows, strict=True) if rows else ((), (), ())
+    columns = {
+        "shop": pa.array(shop, pa.int16()),
+        "number": pa.array(number, pa.int64()),
+        "note": pa.array(note, pa.string()),
+    }
+    return pa.table(columns)
+
+
+ORDERS = [(1, 1, "a"), (1, 2, None), (2, 1, "ü😀"), (2, 2, "")]
+
+
+def _make_orders(lake: Lake, *, key: bool = True) -> None:
+    primary = ", PRIMARY KEY (shop, number)" if key else ""
+    lake.server.query(
+        f"CREATE TABLE orders (shop SMALLINT, number BIGINT, note VARCHAR(20){primary})", database=lake.database
+    )
+    for row in ORDERS:
+        lake.server.query("INSERT INTO orders VALUES (%s, %s, %s)", row, database=lake.database)
+
+
+def test_equal_tables_are_equal_whatever_the_order_of_their_rows(lake: Lake) -> None:
+    _make_orders(lake)
+    lake.silver("orders", _orders(ORDERS[::-1]))
+    lake.publish()
+    report = lake.verify()
+    (result,) = report.tables
+    assert report.equal
+    assert (result.outcome, result.source_rows, result.silver_rows) == (Outcome.EQUAL, 4, 4)
+    assert result.source_hash == result.silver_hash != "0" * 32
+
+
+@pytest.mark.parametrize(
+    ("silver", "key", "ours", "theirs"),
+    [
+        pytest.param([*ORDERS[:1], (1, 2, ""), *ORDERS[2:]], (1, 2), True, True, id="one wrong cell: '' for NULL"),
+        pytest.param(ORDERS[:3], (2, 2), True, False, id="a missing row"),
+        pytest.param([*ORDERS, (3, 1, "x")], (3, 1), False, True, id="a row that was deleted"),
+        pytest.param([*ORDERS, ORDERS[0]], (1, 1), False, True, id="a duplicate"),
+    ],
+)
+def test_a_planted_defect_is_found_with_its_composite_key(
+    lake: Lake, silver: list[Any], key: tuple[int, int], ours: bool, theirs: bool
+) -> None:
+    _make_orders(lake)
+    lake.silver("orders", _orders(silver))
+    lake.publish()
+    result = lake.result("orders")
+    assert result.outcome is Outcome.DIFFERENT
+    assert result.source_hash != result.silver_hash
+    (difference,) = result.differences
+    assert difference.key == {"shop": key[0], "number": key[1]}
+    assert (difference.source is not None, difference.silver is not None) == (ours, theirs)
+
+
+def test_two_rows_that_swapped_a_cell_are_found(lake: Lake) -> None:
+    """Sums per column would not see it."""
+    _make_orders(lake)
+    lake.silver("orders", _orders([(1, 1, None), (1, 2, "a"), *ORDERS[2:]]))
+    lake.publish()
+    assert len(lake.result("orders").differences) == 2
+
+
+def test_a_table_without_a_key_is_compared_as_a_multiset(lake: Lake) -> None:
+    _make_orders(lake, key=False)
+    lake.server.query("INSERT INTO orders VALUES (1, 1, 'a')", database=lake.database)
+    lake.silver("orders", _orders([*ORDERS, ORDERS[0]]))
+    lake.publish()
+    assert lake.result("orders").outcome is Outcome.EQUAL
+    lake.silver("orders", _orders([*ORDERS, ORDERS[1]]))
+    lake.cuts = [{"table": f"{lake.database}.orders", "delta_version": 1, "state": "active"}]
+    lake.publish()
+    result = lake.result("orders")
+    assert [(d.source is None, d.silver is None) for d in result.differences] == [(False, True), (True, False)]
+
+
+INSTANT = dt.datetime(2020, 1, 2, 3, 4, 5, 678000, UTC)
+
+
+def _naive(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text)
+
+
+# column type, value as SQL, silver's Arrow type, silver's value
+SAME: list[tuple[str, str, pa.DataType, Any]] = [
+    ("TINYINT", "-128", pa.int8(), -128),
+    ("TINYINT UNSIGNED", "255", pa.int16(), 255),
+    ("INT ZEROFILL", "42", pa.int64(), 42),
+    ("BIGINT UNSIGNED", "18446744073709551615", pa.decimal128(20, 0), Decimal(18446744073709551615)),
+    ("DECIMAL(10,3)", "-1.5", pa.decimal128(10, 3), Decimal("-1.500")),
+    ("DECIMAL(10,2) ZEROFILL", "1.5", pa.decimal128(10, 2), Decimal("1.50")),
+    ("DECIMAL(65,30)", "12345678901234567890.5", pa.string(), "12345678901234567890.500000000000000000000000000000"),
+    ("FLOAT", "0.1", pa.float32(), 0.1),
+    ("FLOAT(10,2)", "1.1", pa.float32(), 1.1),
+    ("FLOAT", "-0e0", pa.float32(), -0.0),
+    ("DOUBLE", "1e300", pa.float64(), 1e300),
+    ("DOUBLE", "0.1e0 + 0.2e0", pa.float64(), 0.1 + 0.2),
+    ("BIT(1)", "b'1'", pa.bool_(), True),
+    ("BIT(10)", "b'1000000001'", pa.binary(), b"\x02\x01"),
+    ("DATE", "'9999-12-31'", pa.date32(), dt.date(9999, 12, 31)),
+    ("DATE", "'0000-00-00'", pa.date32(), None),
+    ("DATE", "'2020-00-10'", pa.date32(), None),
+    ("DATETIME(6)", "'1000-01-01 00:00:00.000001'", pa.timestamp("us"), _naive("1000-01-01T00:00:00.000001")),
+    ("DATETIME", "'2020-02-29 23:59:59'", pa.timestamp("us"), _naive("2020-02-29T23:59:59")),
+    (
+        "TIMESTAMP(3)",
+        "'2020-01-02 03:04:05.678'",
+        pa.timestamp("us", "UTC"),
+        dt.datetime(2020, 1, 2, 3, 4, 5, 678000, UTC),
+    ),
+    ("TIME(2)", "'-838:59:58.25'", pa.string(), "-838:59:58.25"),
+    ("TIME", "'-00:00:01'", pa.string(), "-00:00:01"),
+    ("YEAR", "2155", pa.int16(), 2155),
+    ("YEAR", "0", pa.int16(), 0),
+    ("CHAR(5)", "'a  '", pa.string(), "a"),
+    ("VARCHAR(9)", "'a  '", pa.string(), "a  "),
+    ("VARCHAR(9) CHARACTER SET latin1", "'é€'", pa.string(), "é€"),
+    ("TEXT", "'line\\nend\\0'", pa.string(), "line\nend\0"),
+    ("ENUM('x','y''z')", "'y''z'", pa.string(), "y'z"),
+    ("SET('a','b','c')", "'c,a'", pa.string(), "a,c"),
+    ("BINARY(3)", "'a'", pa.binary(), b"a\0\0"),
+    ("VARBINARY(9)", "x'00ff80'", pa.binary(), b"\0\xff\x80"),
+    ("BLOB", "''", pa.binary(), b""),
+    ("POINT", "ST_GeomFromText('POINT(1 -2)')", pa.binary(), struct.pack("<BIdd", 1, 1, 1, -2)),
+]
+ONLY_MYSQL: list[tuple[str, str, pa.DataType, Any]] = [
+    ("JSON", """'{"b":1,"a":[1.0,"x"]}'""", pa.string(), '{"a": [1.0, "x"], "b": 1}'),
+    ("VECTOR(2)", "STRING_TO_VECTOR('[0.1,-2]')", pa.list_(pa.float32()), [0.1, -2.0]),
+]
+ONLY_MARIADB: list[tuple[str, str, pa.DataType, Any]] = [
+    ("JSON", '\'{"b":1, "a":2}\'', pa.string(), '{"b":1, "a":2}'),
+    ("UUID", "'123E4567-E89B-12D3-A456-426655440000'", pa.string(), "123e4567-e89b-12d3-a456-426655440000"),
+    ("INET6", "'::1'", pa.string(), "::1"),
+]
+
+
+def test_every_canonical_type_compares_equal_to_its_value_and_to_null(lake: Lake) -> None:
+    cases = SAME + (ONLY_MYSQL if lake.server.flavour == "mysql" else ONLY_MARIADB)
+    columns = ", ".join(f"c{n} {kind} NULL" for n, (kind, *_) in enumerate(cases))
+    silver = {"id": pa.array([1, 2], pa.int32())}
+    silver |= {f"c{n}": pa.array([value, None], kind) for n, (_, _, kind, value) in enumerate(cases)}
+    with lake.server.connect(lake.database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'")
+        cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {columns})")
+        cursor.execute(f"INSERT INTO t VALUES (1, {', '.join(sql for _, sql, _, _ in cases)})")
+        cursor.execute("INSERT INTO t (id) VALUES (2)")
+    lake.silver("t", pa.table(silver))
+    lake.publish()
+    result = lake.result("t")
+    assert result.differences == ()
+    assert result.outcome is Outcome.EQUAL
+
+
+def test_one_wrong_value_of_any_type_is_found(lake: Lake) -> None:
+    """Each type's comparison can fail: the silver table has another row's value in one column at a time."""
+    cases = [case for case in SAME if case[3] is not None and case[1] != "-0e0"]
+    columns = ", ".join(f"c{n} {kind} NULL" for n, (kind, *_) in enumerate(cases))
+    with lake.server.connect(lake.database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'")
+        cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {columns})")
+        for number, (_, sql, _, _) in enumerate(cases):
+            cursor.execute(f"INSERT INTO t (id, c{number}) VALUES (%s, {sql})", (number,))
+    silver: dict[str, Any] = {"id": pa.array(range(len(cases)), pa.int32())}
+    silver |= {f"c{n}": pa.nulls(len(cases), kind) for n, (_, _, kind, _) in enumerate(cases)}
+    lake.silver("t", pa.table(silver))
+    lake.publish()
+    options = Options(None, 5, differences_max=1000)
+    info = ConnectionInfo(lake.server.host, lake.server.port, lake.server.user, lake.server.password)
+    (result,) = verify(lake.pipeline(), {"one": info}, str(lake.root), None, options).tables
+    assert sorted(d.key["id"] for d in result.differences) == list(range(len(cases)))
+
+
+def test_a_held_table_is_named_with_its_reason_and_not_compared(lake: Lake) -> None:
+    _make_orders(lake)
+    lake.state("orders", "held", "held rows before capture started; take a snapshot")
+    lake.publish()
+    report = lake.verify()
+    assert not report.equal
+    assert (report.tables[0].outcome, report.tables[0].reason) == (
+        Outcome.HELD,
+        "held rows before capture started; take a snapshot",
+    )
+
+
+def test_a_table_that_silver_lacks_is_a_difference_unless_it_is_empty(lake: Lake) -> None:
+    _make_orders(lake)
+    lake.server.query("CREATE TABLE bare (a INT)", database=lake.database)
+    lake.publish()
+    assert lake.result("orders").outcome is Outcome.DIFFERENT
+    assert lake.result("bare").outcome is Outcome.EQUAL
+
+
+def test_a_dropped_table_must_be_marked_dropped(lake: Lake) -> None:
+    lake.server.query("CREATE TABLE t (a INT)", database=lake.database)
+    lake.silver("gone", _orders(ORDERS))
+    lake.publish()
+    assert lake.result("gone").outcome is Outcome.DIFFERENT
+    lake.state("gone", "dropped", "")
+    assert lake.result("gone").outcome is Outcome.DROPPED
+
+
+def test_a_column_that_silver_lacks_is_named(lake: Lake) -> None:
+    _make_orders(lake)
+    lake.silver("orders", _orders(ORDERS).drop_columns(["note"]))
+    lake.publish()
+    result = lake.result("orders")
+    assert result.outcome is Outcome.DIFFERENT
+    assert "note" in result.reason
+
+
+def test_shards_are_compared_each_with_its_own_rows(lake: Lake) -> None:
+    for shard in (1, 2):
+        lake.server.query(f"CREATE TABLE o_{shard} (id INT PRIMARY KEY)", database=lake.database)
+        lake.server.query(f"INSERT INTO o_{shard} VALUES ({shard})", database=lake.database)
+    shards = [pa.array(values) for values in (["one"] * 2, [lake.database] * 2, ["o_1", "o_1"])]
+    names = [tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE]
+    lake.silver("o", pa.table([pa.array([1, 2], pa.int32()), *shards], ["id", *names]))
+    lake.publish()
+    routes = f"[{{match: '{lake.database}.o_\\d+', to: {lake.database}.o}}]"
+    found = {
+        r.table.split(".")[1]: (r.outcome, r.source_rows, r.silver_rows) for r in lake.verify(routes=routes).tables
+    }
+    assert found == {"o_1": (Outcome.DIFFERENT, 1, 2), "o_2": (Outcome.DIFFERENT, 1, 0)}
+
+
+def test_without_a_cut_that_covers_the_source_it_says_what_is_missing(lake: Lake) -> None:
+    with pytest.raises(VerifyError, match="not captured up to"):
+        lake.verify(timeout=0)
+    lake.publish()
+    lake.server.query("CREATE TABLE later (a INT)", database=lake.database)
+    with pytest.raises(VerifyError, match="is capture running"):
+        lake.verify(timeout=0.2)
+
+
+def test_a_source_that_moves_while_it_is_compared_is_no_verdict(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_orders(lake)
+    lake.silver("orders", _orders(ORDERS))
+    lake.publish()
+    info = ConnectionInfo(lake.server.host, lake.server.port, lake.server.user, lake.server.password)
+
+    def disturb(_: TableResult) -> None:
+        lake.server.query("UPDATE orders SET note = 'b' WHERE number = 1", database=lake.database)
+
+    with pytest.raises(VerifyError, match="the source moved"):
+        verify(lake.pipeline(), {"one": info}, str(lake.root), None, Options(None, 5), on_table=disturb)
+
+
+def test_the_report_as_json_has_only_what_json_has(lake: Lake) -> None:
+    lake.server.query("CREATE TABLE t (a VARBINARY(4) PRIMARY KEY)", database=lake.database)
+    lake.server.query("INSERT INTO t VALUES (x'00ff')", database=lake.database)
+    lake.silver("t", pa.table({"a": pa.array([], pa.binary())}))
+    lake.publish()
+    found = replace(lake.verify()).to_json()
+    assert found["equal"] is False
+    assert found["tables"][0]["differences"] == [{"key": {"a": "00ff"}, "source": {"a": "00ff"}, "silver": None}]
