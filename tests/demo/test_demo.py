@@ -1,0 +1,112 @@
+"""`make demo`, as a user types it, but in a folder of its own: it ends, proves equality, and leaves nothing running.
+
+In:  a root made of links to this checkout, with this checkout's downloads.
+Out: exit code 0, the proof, queries that can be pasted and run; no process left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers import ROOT
+from tidegate.demo import jars, mariadb
+from tidegate.demo.processes import marked
+
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.airflow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    jars.ensure(ROOT)
+    mariadb.install(ROOT)
+    for name in ("include", "dags", "plugins", "spark_jobs", "tools"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    state = tmp_path / ".tidegate"
+    state.mkdir()
+    for name in ("jars", "servers", "download", "ivy"):
+        if (ROOT / ".tidegate" / name).exists():
+            (state / name).symlink_to(ROOT / ".tidegate" / name)
+    return tmp_path
+
+
+def start(root: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(Path(sys.executable).parent / "tidegate"), "demo", *arguments],
+        env=os.environ | {"TIDEGATE_HOME": str(root)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def running(root: Path) -> list[str]:
+    """Servers of the demo and processes of its Airflow that still run."""
+    found = [f"Airflow {pid}" for pid in marked(f"AIRFLOW_HOME={root / '.tidegate' / 'airflow'}")]
+    for entry in Path("/proc").iterdir():
+        try:
+            command = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if entry.name.isdigit() and f"--datadir={root}".encode() in command:
+            found.append(f"MariaDB {entry.name}")
+    return found
+
+
+def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -> None:
+    process = start(root, "--seconds", "12")
+    told, _ = process.communicate(timeout=540)
+    assert process.returncode == 0, told
+    assert "silver equals the source" in told
+    equal = re.findall(r"(shop\.\w+)\s+│\s+(\d+) │\s+(\d+) │ ([0-9a-f]{12})\s+│ ([0-9a-f]{12})\s+│ equal", told)
+    assert len(equal) >= 10, told
+    for name, source_rows, silver_rows, source_hash, silver_hash in equal:
+        assert (source_rows, source_hash) == (silver_rows, silver_hash), name
+        assert int(source_rows) > 0, name
+    assert {"shop.page_views", "shop.reviews", "shop.orders"} <= {name for name, *_ in equal}
+    assert running(root) == []
+    passwords = (root / ".tidegate" / "airflow" / "passwords.json").stat()
+    assert passwords.st_mode & 0o077 == 0, "others may read the password"
+    commands = [line for line in told.splitlines() if "/silver/shop/orders" in line]
+    assert len(commands) == 2, "one for DuckDB, one for Spark SQL"
+    for command in commands:
+        done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, check=False, timeout=240)
+        assert done.returncode == 0, done.stderr
+        assert "shipped" in done.stdout, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_demo_that_is_ended_by_sigterm_ends_what_it_started(root: Path) -> None:
+    process = start(root, "--seconds", "60")
+    end = time.monotonic() + 120
+    while len(running(root)) < 4 and time.monotonic() < end:
+        time.sleep(0.2)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, told
+    assert "Traceback" not in told
+    assert running(root) == []
+
+
+def test_a_second_demo_is_refused_in_one_line(root: Path) -> None:
+    process = start(root, "--seconds", "60")
+    lock = root / ".tidegate" / "demo" / ".lock"
+    while not lock.exists():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    second = start(root, "--seconds", "60")
+    told, _ = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert "a demo is running already" in told
+    assert len(told.splitlines()) == 1
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert running(root) == []
