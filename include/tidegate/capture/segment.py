@@ -30,24 +30,29 @@ from tidegate.commit_ts import compose
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import SEGMENT_BYTES_MAX
+from tidegate.position import Position
 from tidegate.tables import SegmentFlag, SegmentKind
 from tidegate.wire.dump_stream import DumpStream
 from tidegate.wire.packet_walk import PAYLOAD_SLACK_BYTES, Stop, Workspace, take_event, walk
 
-_HEADERS: Final = {
+# Events that stand between transactions and say nothing of rows.
+_FRAME: Final = {
     EventType.FORMAT_DESCRIPTION,
     EventType.PREVIOUS_GTIDS,
     EventType.MARIADB_GTID_LIST,
     EventType.MARIADB_BINLOG_CHECKPOINT,
+    EventType.ROTATE,
+    EventType.STOP,
 }
 _BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
 _HEARTBEATS: Final = {EventType.HEARTBEAT, EventType.HEARTBEAT_V2}
 _NEVER_CUT: Final = 1 << 62
+_UNKNOWN: Final = -1  # a position at which no event can lie
 
 
 @dataclass(frozen=True, slots=True)
 class CutterSettings:
-    """What doesn't change while a stream is cut. ddl_tables(sql, database, sql_mode) names a statement's tables, or raises."""
+    """What doesn't change while a stream is cut. ddl_tables(sql, database, sql_mode) names tables, or raises DDLError."""
 
     source: str
     flavour: Flavour
@@ -66,11 +71,14 @@ class Cutter:
         self._server = (server_id, server_uuid)
         self._same_server = checkpoint.seq > 0 and (checkpoint.server_id, checkpoint.server_uuid) == self._server
         self._file = checkpoint.file
+        # By GTID the server chooses where in which file it begins: frame events before the first transaction
+        # may be known already, or lie before what was asked for.
+        self._seeking = settings.dump is DumpMode.GTID and not checkpoint.open
         self._format_description = b""
         self._gtids = GtidTracker(settings.flavour, checkpoint.gtid_executed, strict=settings.dump is DumpMode.GTID)
         self._space = Workspace(checkpoint.replay_commit_ts)
         self._state = self._space.walk[0]
-        self._state["position"] = checkpoint.replay_from
+        self._state["position"] = _UNKNOWN if self._seeking and not self._same_server else checkpoint.replay_from
         self._state["stop_at"] = checkpoint.offset if checkpoint.open else 0
         self._ddl_tables: set[str] = set()
         self._flags = SegmentFlag(0)
@@ -131,10 +139,11 @@ class Cutter:
     def heartbeat(self, clock_ms: int) -> Segment | None:
         """A row that moves resolved_ts to the source's clock; None when that's no progress or a payload waits."""
         resolved = compose(clock_ms)
-        if self.open or self._state["length"] or self._state["stop_at"] or resolved <= self.resolved_ts:
+        busy = self.open or self._state["length"] or self._state["stop_at"] or self._state["position"] == _UNKNOWN
+        if busy or resolved <= self.resolved_ts:
             return None
         before = self.resolved_ts
-        self._space.transaction[scan.PREVIOUS] = resolved
+        self._space.transaction[scan.PREVIOUS] = self._prev_commit_ts = resolved
         return self._emit(SegmentKind.HEARTBEAT, int(self._state["position"]), before)
 
     # --- stops --------------------------------------------------------------------------------------
@@ -172,7 +181,7 @@ class Cutter:
     def _notable(self, header: EventHeader, event: bytes) -> tuple[bool, list[Segment]]:
         kind = header.type
         if kind in _HEARTBEATS:
-            self.heartbeat_at = header.next_pos
+            self._note_heartbeat(header.next_pos)
             return True, []
         if kind == EventType.INCIDENT:
             raise StreamCorrupt("the source lost events (INCIDENT)", where=self.where, remedy="take a new snapshot")
@@ -204,17 +213,28 @@ class Cutter:
         elif kind == EventType.GTID_TAGGED:
             name, number = tagged_gtid(event)
             self._state["tagged_index"], self._state["tagged_number"] = self._gtids.tagged(name), number
-        elif kind not in _HEADERS and kind != EventType.ROTATE:
+        elif kind not in _FRAME:
             self._ddl_tables.add(EVERY_TABLE)
 
+    def _note_heartbeat(self, offset: int) -> None:
+        """The server is at this offset and has nothing to send; while we seek, that is where its GTIDs begin."""
+        if self._seeks() and not self._state["length"]:
+            self._state["position"] = max(int(self._state["position"]), offset)
+        self.heartbeat_at = offset
+
+    def _seeks(self) -> bool:
+        if self._space.transaction[scan.MAX_BEGUN]:
+            self._seeking = False
+        return self._seeking
+
     def _elsewhere(self, header: EventHeader) -> tuple[bool, list[Segment]]:
-        """An event that isn't where the last one ended: known already, or a jump that GTIDs prove, or corrupt."""
+        """An event that isn't where the last one ended: known already, or a leap that GTIDs prove, or corrupt."""
         position = int(self._state["position"])
-        end = position & ~0xFFFFFFFF | header.next_pos
-        if end <= position and header.type in _HEADERS and self._state["event_count"] == 0:
+        if self._seeks() and header.type in _FRAME:
             return True, []
+        end = header.next_pos if position == _UNKNOWN else position & ~0xFFFFFFFF | header.next_pos
         by_gtid = self.settings.dump is DumpMode.GTID and not self._state["stop_at"]
-        if by_gtid and not self.open and end - header.size > position and header.type in _HEADERS | _BEGINNINGS:
+        if by_gtid and not self.open and end - header.size > position and header.type in _FRAME | _BEGINNINGS:
             segments = self._cut_all()
             self._state["position"] = end - header.size
             return False, segments
@@ -230,7 +250,11 @@ class Cutter:
             return []
         segments = self._cut_all()
         self._file = file
-        self._state["position"] = offset if self.settings.dump is DumpMode.POSITION else 4
+        if self._seeks():
+            there, ours = Position.of(file, offset), self.checkpoint.position
+            known = self._same_server and there.number >= ours.number
+            offset = max(there, ours).offset if known else _UNKNOWN
+        self._state["position"] = offset
         return segments
 
     def _describe_format(self, event: bytes) -> None:
@@ -276,6 +300,7 @@ class Cutter:
     def _cut(self) -> Segment:
         state = self._state
         self._gtids.add(self._space.runs[: int(state["runs"])], self.where)
+        self._seeks()
         segment = self._emit(SegmentKind.BINLOG, int(state["position"]) - int(state["length"]), self._prev_commit_ts)
         self._carry()
         self._begin()

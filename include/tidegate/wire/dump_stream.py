@@ -51,13 +51,6 @@ class DumpRequest:
     position: Position | None = None
 
     @property
-    def first_position(self) -> Position | None:
-        """Where the server will begin; below `position` when that doesn't fit into 32 bits."""
-        if self.position is None or self.position.offset <= _OFFSET_MAX:
-            return self.position
-        return Position.of(self.position.file, _FIRST_OFFSET)
-
-    @property
     def where(self) -> str:
         return f"GTID {self.gtid or '(none)'}" if self.mode is DumpMode.GTID else str(self.position)
 
@@ -135,7 +128,7 @@ class DumpStream:
 
     def read_big_event(self, state: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The event at state.read, which doesn't fit the buffer, joined from its packets; they count as read."""
-        size = self._big_packet_size(state)
+        size = self._packet_size(state)
         while state["have"] - state["read"] < 5 + 13:  # header, status and the event up to its length
             self.receive(state, self._silence_seconds)
         read, have = int(state["read"]), int(state["have"])
@@ -172,9 +165,6 @@ class DumpStream:
 
     def _packet_size(self, state: Any) -> int:
         return int.from_bytes(self._view[state["read"] : state["read"] + 3], "little")
-
-    def _big_packet_size(self, state: Any) -> int:
-        return self._packet_size(state)
 
     def refusal(self, state: Any) -> TidegateError:
         """The EOF or ERR packet at state.read as an error of ours."""
@@ -239,9 +229,12 @@ def _command(request: DumpRequest) -> bytes:
     flags = _SEND_ANNOTATE_ROWS if request.flavour is Flavour.MARIADB else 0
     file, offset = b"", _FIRST_OFFSET
     if request.mode is DumpMode.POSITION:
-        first = request.first_position
-        assert first is not None, "a dump by position needs one"
-        file, offset = first.file.encode(), first.offset
+        assert request.position is not None, "a dump by position needs one"
+        file, offset = request.position.file.encode(), request.position.offset
+        if offset > _OFFSET_MAX:
+            raise PositionLost(
+                "a position beyond 4 GiB can't be asked for", where=str(request.position), remedy="set dump: gtid"
+            )
     return struct.pack("<BIHI", _COM_BINLOG_DUMP, offset, flags, request.server_id) + file
 
 

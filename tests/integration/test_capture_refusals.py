@@ -1,0 +1,281 @@
+"""What capture refuses, it refuses in one line, with nothing written anywhere; what is damaged, it stops at."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.integration.capture_support import (
+    assert_equals_binlog,
+    bronze_segments,
+    capture_run,
+    capture_until_quiet,
+    info_of,
+)
+from tests.support.servers import FreshDatabase
+
+from tidegate.capture.run import CaptureRun
+from tidegate.demo.server import Server
+from tidegate.errors import (
+    Fenced,
+    LakeRefused,
+    PositionLost,
+    SourceRefused,
+    SourceUnavailable,
+    StreamCorrupt,
+    TidegateError,
+)
+from tidegate.wire.connection import ConnectionInfo
+
+pytestmark = pytest.mark.server
+
+
+def refusal(run: CaptureRun, folder: Path, kind: type[TidegateError]) -> str:
+    """The message of a run that must be refused; nothing may have been written."""
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(kind) as caught:
+        run.run(5)
+    assert sorted(folder.rglob("*")) == before, "something was written"
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_wrong_password_names_user_and_host(any_server: Server, tmp_path: Path) -> None:
+    run = capture_run(any_server, tmp_path / "lake", info=info_of(any_server, password="not this"))
+    message = refusal(run, tmp_path, SourceRefused)
+    assert "tidegate" in message
+    assert any_server.host in message
+    assert "password" in message
+    assert "not this" not in message
+
+
+def test_unknown_host_is_named(any_server: Server, tmp_path: Path) -> None:
+    info = info_of(any_server, host="no-such-host.invalid")
+    assert "no-such-host.invalid" in refusal(capture_run(any_server, tmp_path / "lake", info=info), tmp_path, SourceUnavailable)
+
+
+def test_closed_port_is_refused(any_server: Server, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        info = info_of(any_server, port=probe.getsockname()[1])
+        message = refusal(capture_run(any_server, tmp_path / "lake", info=info), tmp_path, SourceUnavailable)
+    assert "refused" in message
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "good"),
+    [("binlog_format", "STATEMENT", "ROW"), ("binlog_format", "MIXED", "ROW"), ("binlog_row_image", "MINIMAL", "FULL")],
+)
+def test_settings_that_lose_rows_are_refused(
+    any_server: Server, tmp_path: Path, variable: str, value: str, good: str
+) -> None:
+    any_server.query(f"SET GLOBAL {variable} = {value}")
+    try:
+        message = refusal(capture_run(any_server, tmp_path / "lake"), tmp_path, SourceRefused)
+    finally:
+        any_server.query(f"SET GLOBAL {variable} = {good}")
+    assert variable in message
+    assert good in message
+
+
+def test_compression_is_refused_until_it_is_supported(any_server: Server, tmp_path: Path) -> None:
+    variable = "log_bin_compress" if any_server.flavour == "mariadb" else "binlog_transaction_compression"
+    any_server.query(f"SET GLOBAL {variable} = ON")
+    try:
+        assert variable in refusal(capture_run(any_server, tmp_path / "lake"), tmp_path, SourceRefused)
+    finally:
+        any_server.query(f"SET GLOBAL {variable} = OFF")
+
+
+@pytest.mark.parametrize(
+    ("grants", "missing"),
+    [
+        ("SELECT, {monitor}", "REPLICATION SLAVE"),
+        ("SELECT, REPLICATION SLAVE", "monitor"),
+        ("REPLICATION SLAVE, {monitor}", "SELECT"),
+    ],
+)
+def test_missing_privilege_is_named(any_server: Server, tmp_path: Path, grants: str, missing: str) -> None:
+    monitor = "BINLOG MONITOR" if any_server.flavour == "mariadb" else "REPLICATION CLIENT"
+    any_server.query("CREATE USER poor@'%' IDENTIFIED BY 'secret'")
+    try:
+        any_server.query(f"GRANT {grants.format(monitor=monitor)} ON *.* TO poor@'%'")
+        info = info_of(any_server, user="poor", password="secret")
+        message = refusal(capture_run(any_server, tmp_path / "lake", info=info), tmp_path, SourceRefused)
+    finally:
+        any_server.query("DROP USER poor@'%'")
+    assert (monitor if missing == "monitor" else missing) in message
+    assert "GRANT" in message
+
+
+def test_a_server_without_binlog_is_refused(mariadb: Server, tmp_path: Path) -> None:
+    server = type(mariadb)(tmp_path / "server", mariadb.base, options=("--skip-log-bin",))  # type: ignore[call-arg, attr-defined]
+    with server:
+        (tmp_path / "empty").mkdir()
+        message = refusal(capture_run(server, tmp_path / "empty" / "lake"), tmp_path / "empty", SourceRefused)
+    assert "log_bin" in message
+
+
+def test_the_wrong_flavour_is_named(mariadb: Server, tmp_path: Path) -> None:
+    run = capture_run(mariadb, tmp_path / "lake")
+    source = run.pipeline.sources["one"].model_copy(update={"flavour": "mysql"})
+    run.pipeline = run.pipeline.model_copy(update={"sources": {"one": source}})
+    assert "flavour: mariadb" in refusal(run, tmp_path, SourceRefused)
+
+
+def test_a_lake_that_is_a_file_is_refused(any_server: Server, tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("not a folder")
+    refusal(capture_run(any_server, tmp_path / "lake"), tmp_path, LakeRefused)
+
+
+@pytest.mark.parametrize("dump", ["gtid", "position"])
+def test_a_purged_position_is_lost_and_says_so(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path, dump: str
+) -> None:
+    database, lake = fresh_database(any_server), tmp_path / "lake"
+    any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY)")
+    capture_until_quiet(any_server, lake, dump=dump)
+    for number in range(3):
+        any_server.query(f"INSERT INTO `{database}`.t VALUES ({number})")
+        any_server.query("FLUSH BINARY LOGS")
+    last = any_server.query("SHOW BINARY LOGS")[-1][0]
+    any_server.query(f"PURGE BINARY LOGS TO '{last}'")
+    count = len(bronze_segments(lake))
+    with pytest.raises(PositionLost) as caught:
+        capture_run(any_server, lake, dump=dump).run(5)
+    assert re.search("purged|Could not find|not in the|too old|required", str(caught.value))
+    assert "new lake path" in str(caught.value)
+    assert len(bronze_segments(lake)) == count
+    with pytest.raises(PositionLost, match="purged|too old|Could not find"):
+        capture_run(any_server, tmp_path / "other" / "lake", dump=dump, start="earliest").run(5)
+
+
+@contextmanager
+def proxy_flipping_a_bit(server: Server, marker: bytes) -> Iterator[int]:
+    """A TCP proxy that inverts one bit of what the server sends, in the byte behind the first marker; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        open_sockets: list[socket.socket] = []
+
+        def pump(source: socket.socket, target: socket.socket, *, flips: bool) -> None:
+            while True:
+                try:
+                    data = source.recv(1 << 16)
+                    if flips and (at := data.find(marker)) >= 0 and at + len(marker) < len(data):
+                        changed = bytearray(data)
+                        changed[at + len(marker)] ^= 1
+                        data = bytes(changed)
+                    target.sendall(data)
+                except OSError:
+                    return
+                if not data:
+                    target.close()
+                    return
+
+        def accept() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                upstream = socket.create_connection((server.host, server.port))
+                open_sockets.extend([client, upstream])
+                for ends, flips in (((client, upstream), False), ((upstream, client), True)):
+                    threading.Thread(target=pump, args=ends, kwargs={"flips": flips}, daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            for each in open_sockets:
+                each.close()
+
+
+def test_one_flipped_bit_in_a_row_stops_capture_at_its_place(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    database, lake = fresh_database(any_server), tmp_path / "lake"
+    any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b VARCHAR(100))")
+    capture_until_quiet(any_server, lake)
+    any_server.query(f"INSERT INTO `{database}`.t VALUES (1, 'sound'), (2, REPEAT('y', 50))")
+    with proxy_flipping_a_bit(any_server, b"soun") as port:
+        with pytest.raises(StreamCorrupt, match="wrong checksum in .*ROWS"):
+            capture_run(any_server, lake, info=info_of(any_server, port=port)).run(10)
+    assert any_server.query(f"SELECT COUNT(*) FROM `{database}`.t") == [(2,)]
+    capture_until_quiet(any_server, lake)
+    assert_equals_binlog(bronze_segments(lake), any_server)
+
+
+def test_a_second_reader_on_this_machine_is_fenced_by_the_value_log(mariadb: Server, tmp_path: Path) -> None:
+    from tests.integration.capture_support import Background, wait_for_bronze
+
+    with Background(capture_run(mariadb, tmp_path / "lake")):
+        wait_for_bronze(tmp_path / "lake", lambda _: True)
+        with pytest.raises(Fenced, match="another process"):
+            capture_run(mariadb, tmp_path / "lake").run(2)
+
+
+def test_a_second_writer_elsewhere_is_fenced_by_bronze(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    """Two machines, one lake: whoever commits second finds that bronze moved, and stops; bronze stays whole."""
+    from tests.integration.capture_support import Background, wait_for_bronze
+
+    database, lake = fresh_database(mariadb), tmp_path / "lake"
+    mariadb.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY)")
+    first, second = capture_run(mariadb, lake), capture_run(mariadb, lake)
+    second.state_dir = tmp_path / "elsewhere"
+    source = second.pipeline.sources["one"].model_copy(update={"server_id": 777})
+    second.pipeline = second.pipeline.model_copy(update={"sources": {"one": source}})
+    one = Background(first)
+    two = Background(second)
+    with pytest.raises(Fenced, match="another writer|reader"), one:
+        wait_for_bronze(lake, lambda _: True)
+        with two:
+            for number in range(20):
+                mariadb.query(f"INSERT INTO `{database}`.t VALUES ({number})")
+                one.thread.join(0.1)
+                two.thread.join(0.1)
+            assert isinstance(one.error, Fenced) != isinstance(two.error, Fenced), "one of the two"
+            if two.error is not None:
+                one.error, two.error = two.error, None
+    assert_equals_binlog(bronze_segments(lake), mariadb)
+
+
+def test_connection_without_tls_support_is_not_silently_plain(any_server: Server, tmp_path: Path) -> None:
+    """ssl_mode verify_ca with a certificate of someone else must fail, not fall back."""
+    wrong = ConnectionInfo.from_parts(
+        "x",
+        host=any_server.host,
+        port=any_server.port,
+        user=any_server.user,
+        password=any_server.password,
+        extra={"ssl_mode": "verify_identity"},
+    )
+    refusal(capture_run(any_server, tmp_path / "lake", info=wrong), tmp_path, SourceUnavailable)
+
+
+def test_the_stream_is_the_same_through_tls(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    database, lake = fresh_database(any_server), tmp_path / "lake"
+    info = ConnectionInfo.from_parts(
+        "x",
+        host=any_server.host,
+        port=any_server.port,
+        user=any_server.user,
+        password=any_server.password,
+        extra={"ssl_ca": str(any_server.certificate), "ssl_mode": "verify_ca"},
+    )
+    capture_run(any_server, lake, info=info).run(1)
+    any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b TEXT)")
+    with any_server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO t VALUES (%s, %s)", [(n, "z" * 5000) for n in range(1000)])
+    capture_run(any_server, lake, info=info).run(20, idle_seconds=1)
+    assert assert_equals_binlog(bronze_segments(lake), any_server) > 5_000_000
