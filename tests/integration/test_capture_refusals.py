@@ -30,7 +30,7 @@ from tidegate.errors import (
     StreamCorrupt,
     TidegateError,
 )
-from tidegate.wire.connection import ConnectionInfo
+from tidegate.wire.connection import ConnectionInfo, TlsMode
 
 pytestmark = pytest.mark.server
 
@@ -206,7 +206,7 @@ def test_one_flipped_bit_in_a_row_stops_capture_at_its_place(
     any_server.query(f"INSERT INTO `{database}`.t VALUES (1, 'sound'), (2, REPEAT('y', 50))")
     with proxy_flipping_a_bit(any_server, b"soun") as port:
         with pytest.raises(StreamCorrupt, match="wrong checksum in .*ROWS"):
-            capture_run(any_server, lake, info=info_of(any_server, port=port)).run(10)
+            capture_run(any_server, lake, info=info_of(any_server, port=port, tls=TlsMode.DISABLED)).run(10)
     assert any_server.query(f"SELECT COUNT(*) FROM `{database}`.t") == [(2,)]
     capture_until_quiet(any_server, lake)
     assert_equals_binlog(bronze_segments(lake), any_server)

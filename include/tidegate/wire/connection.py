@@ -4,8 +4,8 @@ In:  an Airflow connection: AIRFLOW_CONN_<ID> as URI or JSON, or its parts from 
 Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
 
 The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
-ssl_mode: disabled, required (encrypted, not verified), verify_ca, verify_identity. With ssl_ca and
-without ssl_mode the server's certificate and name are verified.
+ssl_mode: disabled, preferred (encrypted when the server can), required (encrypted, not verified), verify_ca,
+verify_identity. The default is the server's own clients': preferred; with ssl_ca, verify_identity.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _HOST_NOT_ALLOWED: Final = 1130
 
 class TlsMode(StrEnum):
     DISABLED = "disabled"
+    PREFERRED = "preferred"
     REQUIRED = "required"
     VERIFY_CA = "verify_ca"
     VERIFY_IDENTITY = "verify_identity"
@@ -52,7 +53,7 @@ class ConnectionInfo:
     ca: str | None = None
     cert: str | None = None
     key: str | None = field(default=None, repr=False)
-    tls: TlsMode = TlsMode.DISABLED
+    tls: TlsMode = TlsMode.PREFERRED
     name: str = ""
 
     @property
@@ -69,7 +70,7 @@ class ConnectionInfo:
         nested = extra.get("ssl")
         tls: dict[str, Any] = {f"ssl_{key}": value for key, value in nested.items()} if isinstance(nested, dict) else {}
         tls |= {key: value for key, value in extra.items() if key.startswith("ssl_")}
-        mode = str(tls.get("ssl_mode") or ("verify_identity" if tls.get("ssl_ca") else "disabled")).lower()
+        mode = str(tls.get("ssl_mode") or ("verify_identity" if tls.get("ssl_ca") else "preferred")).lower()
         if mode not in list(TlsMode):
             raise ConfigError(f"ssl_mode is {mode!r}", where=name, remedy=f"one of {', '.join(TlsMode)}")
         return cls(
@@ -138,7 +139,9 @@ def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connect
     Raises SourceRefused or SourceUnavailable.
     """
     settings: dict[str, Any] = {"autocommit": True, "charset": "utf8mb4", "connect_timeout": 10} | options
-    if info.tls is not TlsMode.DISABLED:
+    if info.tls is TlsMode.DISABLED:
+        settings["ssl_disabled"] = True
+    elif info.tls is not TlsMode.PREFERRED:  # which is what PyMySQL does by itself
         settings["ssl"] = _context(info)
     try:
         return pymysql.connect(host=info.host, port=info.port, user=info.user, password=info.password, **settings)

@@ -13,6 +13,7 @@ FORMAT_DESCRIPTION event tells which it is, also when they are switched while we
 
 from __future__ import annotations
 
+import ssl
 import struct
 import time
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
 _SILENCE_SECONDS_MIN: Final = 10.0
+_TLS_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,23 @@ class DumpStream:
             have -= read
             state["read"], state["have"] = 0, have
         count = self._into(self._view[have:], timeout)
+        if count and isinstance(self._socket, ssl.SSLSocket):
+            count += self._more_records(self._view[have + count : have + _TLS_BYTES])
         state["have"] = have + count
+        return count
+
+    def _more_records(self, view: memoryview) -> int:
+        """TLS gives a record of 16 KiB at a time: take those that are here already, so that a walk is worth it."""
+        self._socket.settimeout(0)
+        self._timeout = 0
+        count = 0
+        try:
+            while count < len(view) and (more := self._socket.recv_into(view[count:])):
+                count += more
+        except (ssl.SSLWantReadError, BlockingIOError):
+            pass
+        except OSError as error:
+            raise named(error, self.info) from error
         return count
 
     def _into(self, view: memoryview, timeout: float) -> int:
