@@ -113,14 +113,16 @@ def read_schema(
 ) -> list[TableVersion]:
     """All kept tables and the defaults of their databases, as information_schema has them now; status active."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT table_schema, table_name, table_type FROM information_schema.tables")
-        names = sorted(
+        # Names alone come from the dictionary; any other column makes MariaDB open every table of the server.
+        cursor.execute("SELECT table_schema, table_name FROM information_schema.tables")
+        kept = {
             (str(database), str(table))
-            for database, table, kind in cursor.fetchall()
-            if str(database).lower() not in _SYSTEM and kind in _BASE and keeps(str(database), str(table))
-        )
-        databases = tuple(sorted({database for database, _ in names}))
+            for database, table in cursor.fetchall()
+            if str(database).lower() not in _SYSTEM and keeps(str(database), str(table))
+        }
+        databases = tuple(sorted({database for database, _ in kept}))
         collations = _collations(cursor, databases)
+        names = sorted(kept & collations.keys())
         columns = _columns(cursor, databases)
         indexes = _indexes(cursor, databases)
     versions = read_defaults(connection, source, position, databases)
@@ -222,12 +224,13 @@ def _in(databases: tuple[str, ...]) -> str:
 
 
 def _collations(cursor: Any, databases: tuple[str, ...]) -> dict[Name, str]:
+    """Default collation of every base table: neither views nor sequences."""
     cursor.execute(
-        "SELECT table_schema, table_name, table_collation FROM information_schema.tables"
+        "SELECT table_schema, table_name, table_collation, table_type FROM information_schema.tables"
         f" WHERE table_schema IN ({_in(databases)})",
         databases,
     )
-    return {(str(row[0]), str(row[1])): str(row[2] or "") for row in cursor.fetchall()}
+    return {(str(row[0]), str(row[1])): str(row[2] or "") for row in cursor.fetchall() if row[3] in _BASE}
 
 
 def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping[str, Any]]]:

@@ -241,29 +241,34 @@ def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
             name = name if word == "FOREIGN" and name else own
         if cursor.take_any("USING", "TYPE"):
             cursor.next()
-    columns, whole = read_parts(cursor)
+    columns, prefixes, period = read_parts(cursor)
     cursor.skip_item()
     name = "PRIMARY" if kind is IndexKind.PRIMARY else name
-    return IndexDefinition(kind, name, columns, whole, made_for_key=word == "FOREIGN")
+    return IndexDefinition(kind, name, columns, prefixes, period, made_for_key=word == "FOREIGN")
 
 
-def read_parts(cursor: Cursor) -> tuple[tuple[str, ...], bool]:
-    """`(a, b(10) DESC, (expression))` -> (("a", "b", ""), False): no part may be a prefix for True."""
+def read_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...], bool]:
+    """`(a, b(10) DESC, (expression))` -> (("a", "b", ""), (0, 10, 0), False); True: the last is WITHOUT OVERLAPS."""
     cursor.expect_mark("(")
     columns: list[str] = []
-    whole = True
+    prefixes: list[int] = []
+    period = False
     while True:
+        prefix = 0
         if cursor.is_mark("("):
             cursor.skip_group()
             columns.append("")
-            whole = False
         else:
             columns.append(cursor.name())
-            if cursor.is_mark("("):
-                cursor.skip_group()
-                whole = False
-        whole = whole and not cursor.take("WITHOUT", "OVERLAPS")
+            if cursor.take_mark("("):
+                token = cursor.next()
+                if token.kind != Kind.NUMBER:
+                    raise cursor.lost("the length of a key part")
+                prefix = int(token.text)
+                cursor.expect_mark(")")
+        prefixes.append(prefix)
+        period = cursor.take("WITHOUT", "OVERLAPS")
         cursor.skip_item()
         if cursor.take_mark(")"):
-            return tuple(columns), whole
+            return tuple(columns), tuple(prefixes), period
         cursor.expect_mark(",")

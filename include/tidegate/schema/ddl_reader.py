@@ -196,8 +196,8 @@ def _create_index(cursor: Cursor, database: str, touched: list[TableName], kind:
     if cursor.take("WAIT"):
         cursor.next()
     cursor.take("NOWAIT")
-    columns, whole = read_parts(cursor)
-    return AlterTable(table, (AddIndex(IndexDefinition(kind, name, columns, whole), if_not_exists),))
+    columns, prefixes, period = read_parts(cursor)
+    return AlterTable(table, (AddIndex(IndexDefinition(kind, name, columns, prefixes, period), if_not_exists),))
 
 
 def _create_table(

@@ -66,12 +66,16 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """An index or a key's constraint. columns: "" stands for an expression. name "": the server makes one."""
+    """An index or a key's constraint. columns: "" stands for an expression. name "": the server makes one.
+
+    prefixes: per column the length written behind it; 0: none. period: the last part is WITHOUT OVERLAPS.
+    """
 
     kind: IndexKind
     name: str
     columns: tuple[str, ...]
-    whole: bool = True
+    prefixes: tuple[int, ...]
+    period: bool = False
     made_for_key: bool = False
 
 

@@ -39,8 +39,14 @@ from tidegate.schema.ddl_statements import (
     TableDefaults,
 )
 from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.ddl_types import converted_text, shown_type
+from tidegate.schema.ddl_types import GEOMETRIES, converted_text, shown_type
+from tidegate.schema.types import parse_type
 
+# Of these a key may hold a prefix; for any other type the server takes only its full length.
+_PREFIXED = frozenset({"char", "varchar", "binary", "varbinary"})
+_UNBOUNDED = frozenset(
+    {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob", "json"}
+)
 _TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 
 
@@ -118,8 +124,8 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     defaults, convert = _table_defaults(shape, actions, context)
     columns = _kept_columns(shape, actions, defaults, convert, context)
     _place_columns(shape, columns, actions, defaults, context)
-    kept = {column.id for column in columns}
-    indexes = _kept_indexes(shape, actions, kept)
+    became_text = set() if context.server.mariadb else _members_became_text(shape, columns)
+    indexes = _kept_indexes(shape, actions, columns, became_text)
     added: list[IndexDefinition] = []
     for action in actions:
         if isinstance(action, AddColumn | ChangeColumn) and action.definition.index:
@@ -177,7 +183,7 @@ def _column(definition: ColumnDefinition, column_id: int, defaults: tuple[str, s
 
 def _inline_index(definition: ColumnDefinition) -> IndexDefinition:
     kind = definition.index or IndexKind.PLAIN
-    return IndexDefinition(kind, "PRIMARY" if kind is IndexKind.PRIMARY else "", (definition.name,))
+    return IndexDefinition(kind, "PRIMARY" if kind is IndexKind.PRIMARY else "", (definition.name,), (0,))
 
 
 _Named = TypeVar("_Named", Column, Index)
@@ -311,8 +317,11 @@ def _place_columns(
         raise DDLError("the statement gives two columns one name", remedy="snapshot the table")
 
 
-def _kept_indexes(shape: Shape, actions: list[Action], kept: set[int]) -> tuple[Index, ...]:
+def _kept_indexes(
+    shape: Shape, actions: list[Action], columns: list[Column], became_text: set[int]
+) -> tuple[Index, ...]:
     """Old indexes without what is dropped; an index goes with the last of its columns."""
+    kept = {column.id for column in columns}
     dropped: set[str] = set()
     renamed: dict[str, str] = {}
     for action in actions:
@@ -326,8 +335,16 @@ def _kept_indexes(shape: Shape, actions: list[Action], kept: set[int]) -> tuple[
     for index in shape.indexes:
         parts = tuple(part for part in index.parts if part == 0 or part in kept)
         if index.name.lower() not in dropped and parts:
-            indexes.append(replace(index, name=renamed.get(index.name.lower(), index.name), parts=parts))
+            name = renamed.get(index.name.lower(), index.name)
+            whole = index.whole and became_text.isdisjoint(parts)
+            indexes.append(replace(index, name=name, parts=parts, whole=whole))
     return tuple(indexes)
+
+
+def _members_became_text(shape: Shape, columns: list[Column]) -> set[int]:
+    """Ids of columns that were ENUM or SET and are text now: in MySQL their key, a byte or two, becomes a prefix."""
+    before = {column.id for column in shape.columns if column.type.startswith(("enum(", "set("))}
+    return {c.id for c in columns if c.id in before and not c.type.startswith(("enum(", "set(")) and c.charset}
 
 
 def _with_indexes(
@@ -336,6 +353,7 @@ def _with_indexes(
     """All indexes, the added ones named and resolved to column ids."""
     found = list(indexes)
     by_name = {column.name.lower(): column.id for column in columns}
+    by_id = {column.id: column for column in columns}
     # What a foreign key needs comes last: an index that covers its columns makes its own superfluous.
     for definition in sorted(added, key=lambda d: d.made_for_key):
         parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
@@ -343,9 +361,21 @@ def _with_indexes(
             continue
         found = [i for i in found if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
         name = definition.name or _free_name(definition.columns[0] or "functional_index", found)
-        whole = definition.whole and 0 not in parts
+        whole = not definition.period and all(
+            part and _is_whole(by_id[part], prefix) for part, prefix in zip(parts, definition.prefixes, strict=True)
+        )
         found.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
     return tuple(found)
+
+
+def _is_whole(column: Column, prefix: int) -> bool:
+    """Whether a key part holds all of its column. Of a geometry the server indexes the first bytes."""
+    if column.type in GEOMETRIES:
+        return False
+    text = parse_type(column.type)
+    if not prefix or text.base not in _PREFIXED:
+        return not prefix or text.base not in _UNBOUNDED
+    return prefix >= text.numbers[0]
 
 
 def _free_name(column: str, indexes: list[Index]) -> str:

@@ -1,0 +1,179 @@
+"""SchemaHistory against what a real server's information_schema says after every statement of a random workload."""
+
+from __future__ import annotations
+
+import re
+
+import pymysql
+import pytest
+
+from tests.support.random_ddl import RandomDdl
+from tests.support.servers import FreshDatabase
+from tidegate.capture.baseline import read_baseline, read_schema
+from tidegate.demo.server import Server
+from tidegate.errors import DDLError, SourceUnavailable
+from tidegate.position import Position
+from tidegate.schema.columns import IndexKind, TableVersion, VersionStatus
+from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.schema.ddl_tokens import STRICT
+from tidegate.schema.history import SchemaHistory
+from tidegate.wire.source import current_position
+
+pytestmark = pytest.mark.server
+
+NOWHERE = Position.of("binlog.000001", 4)
+STATEMENTS = 220
+
+
+def _shape(version: TableVersion) -> tuple[object, ...]:
+    """What must be the same, without ids: they are this side's own."""
+    columns = [(c.name, c.type, c.nullable, c.charset, c.collation, str(c.generated)) for c in version.columns]
+    names = {c.id: c.name for c in version.columns}
+    # Whether a plain index holds prefixes has no bearing on any key (and MariaDB adds them by itself).
+    indexes = {
+        (i.name, i.kind, tuple(names.get(p, "") for p in i.parts), i.whole or i.kind is IndexKind.PLAIN)
+        for i in version.indexes
+    }
+    return columns, indexes, version.key_names, version.charset, version.collation
+
+
+def _statement(sql: str, database: str, ts: int, version: str) -> DdlStatement:
+    return DdlStatement(sql, database, STRICT, ts, "binlog.000001", ts, 0, "utf8mb4", version)
+
+
+def _live(history: SchemaHistory, ts: int) -> dict[str, TableVersion]:
+    found = {}
+    for database, table in history.tables():
+        version = history.version_at(database, table, ts)
+        if version is not None and version.status is not VersionStatus.DROPPED:
+            found[table] = version
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_after_each_random_statement_the_history_is_what_information_schema_says(
+    any_server: Server, fresh_database: FreshDatabase, seed: int
+) -> None:
+    database = fresh_database(any_server)
+    ddl, accepted, not_read = RandomDdl(seed), 0, 0
+    with any_server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        server_version = str(cursor.fetchone()[0])
+        first = read_schema(connection, "s", lambda d, _: d == database, NOWHERE)
+        history = SchemaHistory("s", [version.to_row() for version in first])
+        history.replay(_statement(f"CREATE DATABASE {database} CHARACTER SET utf8mb4", database, 1, server_version))
+        for ts in range(2, 2 + STATEMENTS):
+            sql = ddl.statement()
+            try:
+                cursor.execute(sql)
+            except pymysql.err.MySQLError:
+                continue  # refused: not in any binlog either
+            accepted += 1
+            try:
+                history.replay(_statement(sql, database, ts, server_version))
+            except DdlNotRead:
+                not_read += 1
+            found = {v.table: v for v in read_schema(connection, "s", lambda d, _: d == database, NOWHERE) if v.table}
+            known = _live(history, ts)
+            held = {table for _, table in history.held}
+            assert known.keys() - held == found.keys() - held, f"seed {seed}: {sql}"
+            for table in known.keys() - held:
+                assert _shape(known[table]) == _shape(found[table]), f"seed {seed}: {sql}"
+    assert accepted > STATEMENTS / 5
+    assert not_read == 0, "the reader says it doesn't know"
+    _assert_ids_are_stable_and_never_used_again(history)
+
+
+def _assert_ids_are_stable_and_never_used_again(history: SchemaHistory) -> None:
+    """An id that left a table's lineage doesn't come back in another column of it."""
+    for database, table in history.tables():
+        gone: set[int] = set()
+        before: set[int] = set()
+        for version in history.versions(database, table):
+            if version.kind in ("create", "rename"):
+                gone, before = set(), set()
+            now = {column.id for column in version.columns}
+            assert not now & gone
+            gone |= before - now
+            before = now
+
+
+def test_a_history_built_from_its_own_rows_goes_on_in_the_same_way(
+    mariadb: Server, fresh_database: FreshDatabase
+) -> None:
+    database = fresh_database(mariadb)
+    ddl = RandomDdl(7)
+    whole = SchemaHistory("s")
+    rows: list[dict[str, object]] = []
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        for ts in range(1, 150):
+            sql = ddl.statement()
+            try:
+                cursor.execute(sql)
+            except pymysql.err.MySQLError:
+                continue
+            statement = _statement(sql, database, ts, "11.4.5-MariaDB")
+            again = SchemaHistory("s", rows)
+            made = _replayed(whole, statement)
+            assert [v.to_row() for v in _replayed(again, statement)] == [v.to_row() for v in made], sql
+            rows += [version.to_row() for version in made]
+            assert SchemaHistory("s", rows).replay(statement) == [], "replayed twice"
+
+
+def _replayed(history: SchemaHistory, statement: DdlStatement) -> list[TableVersion]:
+    return history.replay(statement)
+
+
+# --- baseline -----------------------------------------------------------------------------------
+
+
+def _position(server: Server) -> Position:
+    with server.connect() as connection, connection.cursor() as cursor:
+        found = current_position(cursor)
+    assert found is not None
+    return found
+
+
+def _baseline(server: Server, database: str, position: Position) -> dict[str, TableVersion]:
+    with server.connect(user=server.user, password=server.password) as connection:
+        version = server.variables["version"]
+        versions = read_baseline(connection, "s", lambda d, _: d == database, position, version)
+    return {v.table: v for v in versions if v.table}
+
+
+def test_a_table_with_rows_needs_a_snapshot_and_an_empty_one_does_not(
+    any_server: Server, fresh_database: FreshDatabase
+) -> None:
+    database = fresh_database(any_server)
+    any_server.query("CREATE TABLE full (a INT)", database=database)
+    any_server.query("CREATE TABLE bare LIKE full", database=database)
+    any_server.query("INSERT INTO full VALUES (1)", database=database)
+    found = _baseline(any_server, database, _position(any_server))
+    assert {table: v.status for table, v in found.items()} == {
+        "full": VersionStatus.NEEDS_SNAPSHOT,
+        "bare": VersionStatus.ACTIVE,
+    }
+
+
+def test_a_ddl_between_the_position_and_the_reading_refuses_the_baseline(
+    any_server: Server, fresh_database: FreshDatabase
+) -> None:
+    database, other = fresh_database(any_server), fresh_database(any_server)
+    any_server.query("CREATE TABLE t (a INT)", database=database)
+    position = _position(any_server)
+    any_server.query("INSERT INTO t VALUES (1)", database=database)
+    any_server.query("CREATE TABLE not_ours (a INT)", database=other)
+    any_server.query("CREATE VIEW v AS SELECT 1", database=database)
+    assert _baseline(any_server, database, position).keys() == {"t"}
+    any_server.query("ALTER TABLE t ADD b INT", database=database)
+    with pytest.raises(SourceUnavailable, match=re.escape("ALTER TABLE t ADD b INT")):
+        _baseline(any_server, database, position)
+
+
+def test_a_table_known_from_nowhere_is_held_and_named(mariadb: Server) -> None:
+    history = SchemaHistory("s", keeps=lambda database, _: database == "shop")
+    with pytest.raises(DDLError, match=r"`shop\.t` is not known"):
+        history.replay(_statement("ALTER TABLE shop.t ADD a INT", "", 5, "11.4.5-MariaDB"))
+    assert ("shop", "t") in history.held
+    assert history.replay(_statement("ALTER TABLE other.t ADD a INT", "", 6, "11.4.5-MariaDB")) == []
