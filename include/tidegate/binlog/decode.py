@@ -12,7 +12,7 @@ rule, or quarantined with its table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,12 +21,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.binlog.batch import RowsError, decode_batch
+from tidegate.binlog.batch import Batch, RowsError, decode_batch
 from tidegate.binlog.event_index import EventIndex, index_segment
 from tidegate.binlog.events import RULE_OF_TYPE, UNREAD_ROWS_TYPES, EventFlag, EventType, type_name
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import layout as L  # noqa: N812
-from tidegate.binlog.plan import make_plan
+from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.result import DecodedSegment, Ledger, Problem, TableChanges, Window
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.statements import judge_statements
@@ -39,6 +39,8 @@ __all__ = ["DecodedSegment", "Ledger", "Problem", "TableChanges", "Window", "dec
 Name = tuple[str, str]
 Versions = Mapping[Name, Sequence[TableVersion]]
 Windows = Mapping[Name, Window]
+# data, events (int64[n, EVENT_WORDS]), plan, seq -> Batch; raises RowsError
+BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int], Batch]
 
 _OPS: Final = {
     EventType.WRITE_ROWS_V1: L.OP_WRITE,
@@ -72,7 +74,11 @@ def decode_segment(
     segment: Segment, versions: Versions, windows: Windows, *, verify_checksums: bool = False
 ) -> DecodedSegment:
     """Decode what `windows` asks for. Raises StreamCorrupt and UnknownEvent; see the module's docstring."""
-    index = index_segment(segment, verify_checksums=verify_checksums)
+    return decode_index(index_segment(segment, verify_checksums=verify_checksums), versions, windows, decode_batch)
+
+
+def decode_index(index: EventIndex, versions: Versions, windows: Windows, decode: BatchDecoder) -> DecodedSegment:
+    """decode_segment behind its first step, with the decoder of rows as an argument: tests bring a slow one too."""
     ledger = Ledger(payload_bytes=len(index.data))
     wanted = account_rows(index, windows, ledger)
     problems = account_others(index, windows, ledger)
@@ -83,7 +89,7 @@ def decode_segment(
             ledger.quarantined_bytes += size
             continue
         try:
-            found, null_dates = _decode_table(index, rows, versions.get(rows.name, ()))
+            found, null_dates = _decode_table(index, rows, versions.get(rows.name, ()), decode)
         except HeldError as held:
             problems[rows.name] = problem_of(index, rows.name, held)
             ledger.quarantined_bytes += size
@@ -188,7 +194,7 @@ _REMEDIES: Final = {
 
 
 def _decode_table(
-    index: EventIndex, rows: TableRows, versions: Sequence[TableVersion]
+    index: EventIndex, rows: TableRows, versions: Sequence[TableVersion], decode: BatchDecoder
 ) -> tuple[list[TableChanges], int]:
     """All changes of one table. Raises HeldError."""
     changes, null_dates = [], 0
@@ -199,7 +205,7 @@ def _decode_table(
             mine = events[contents == content]
             try:
                 plan = make_plan(index.bodies[content], version)
-                batch = decode_batch(index.data, _kernel_events(index, mine), plan, index.segment.seq)
+                batch = decode(index.data, _kernel_events(index, mine), plan, index.segment.seq)
             except RowsError as error:
                 raise HeldError(int(mine[error.event]), error.error) from None
             except Terminal as error:

@@ -46,9 +46,9 @@ def finish_column(column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, a
     kind = column.type.kind
     if kind is Kind.VECTOR:
         return _vectors(offsets, data, valid, rows, nulls)
-    if kind in _BY_VALUE:
+    if kind in BY_VALUE:
         return _by_value(
-            pa.Array.from_buffers(pa.binary(), rows, [valid, offsets, data], nulls), _BY_VALUE[kind](column)
+            pa.Array.from_buffers(pa.binary(), rows, [valid, offsets, data], nulls), BY_VALUE[kind](column)
         )
     if kind is not Kind.TEXT:
         return pa.Array.from_buffers(column.type.arrow, rows, [valid, offsets, data], nulls)
@@ -121,7 +121,7 @@ def _inet(column: ColumnPlan) -> Callable[[bytes], str]:
 
 
 # Kinds that are converted value by value: kind -> column -> bytes -> text.
-_BY_VALUE: Final[dict[Kind, Callable[[ColumnPlan], Callable[[bytes], Any]]]] = {
+BY_VALUE: Final[dict[Kind, Callable[[ColumnPlan], Callable[[bytes], Any]]]] = {
     Kind.JSON: lambda _column: json_text,
     Kind.UUID: lambda _column: lambda value: str(uuid.UUID(bytes=value)),
     Kind.INET: _inet,

@@ -29,7 +29,6 @@ _DEPTH_MAX: Final = 110  # the server allows 100
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _TRANSLATE: Final = {**{i: f"\\u{i:04x}" for i in range(32)}, **{ord(c): text for c, text in _ESCAPES.items()}}
 _EXPONENT_FROM: Final = 15  # MAX_DECPT_FOR_F_FORMAT (strings/dtoa.cc)
-_DOUBLE_WIDTH: Final = 24  # MY_GCVT_MAX_FIELD_WIDTH
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
@@ -122,9 +121,8 @@ def double_text(value: float) -> str:
     digits = digits.rstrip("0") or "0"
     if digits == "0":
         return sign + "0.0"
-    fixed_width = len(digits) - point + 2 if point <= 0 else max(len(digits) + 1, point)
     in_range = point > -_EXPONENT_FROM and (point <= _EXPONENT_FROM or len(digits) > point)
-    if fixed_width + len(sign) > _DOUBLE_WIDTH or not in_range:
+    if not in_range:
         tail = f".{digits[1:]}" if len(digits) > 1 else ""
         return f"{sign}{digits[0]}{tail}e{point - 1}"
     if point <= 0:

@@ -61,13 +61,14 @@ class ColumnPlan:
 class Plan:
     """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without addresses in an arena, which
     a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
-    row_bytes_min: bytes of a row in which every nullable column is NULL; row_bytes_usual: a guess, for sizing.
+    row_bytes_usual: a guess, for sizing.
     """
 
     columns: tuple[ColumnPlan, ...]
     words: npt.NDArray[np.int64]
     keyed: int
     row_bytes_usual: int
+    table_map: TableMap
 
     @property
     def schema(self) -> pa.Schema:
@@ -93,7 +94,7 @@ def make_plan(body: bytes, version: TableVersion) -> Plan:
         plans.append(ColumnPlan(column.name, kind, cell, _charset(column, kind), kind.text.members))
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
     words.setflags(write=False)
-    return Plan(tuple(plans), words.reshape(-1), keyed, max(usual, 1))
+    return Plan(tuple(plans), words.reshape(-1), keyed, max(usual, 1), table_map)
 
 
 def _charset(column: Column, kind: CanonicalType) -> str:

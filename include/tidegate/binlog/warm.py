@@ -20,10 +20,8 @@ def warm() -> None:
     """Import all kernels and decode an empty segment with them."""
     from tidegate.binlog.decode import decode_segment
     from tidegate.binlog.segment import Segment
-    from tidegate.merge import net_change
     from tidegate.tables import SegmentFlag, SegmentKind
 
-    assert net_change
     body = b"\x04\x00" + b"warm".ljust(50, b"\0") + bytes(4) + b"\x13" + bytes(40) + b"\x00" + bytes(4)
     event = _EVENT.pack(0, 15, 1, 19 + len(body), 0, 0) + body
     segment = Segment(

@@ -1,0 +1,244 @@
+"""The slow twin of decode.py: rows in plain Python, value by value, for tests to compare with.
+
+In, out: as decode_segment. What must hold: no code shared with the kernel below the level of an event: values are read
+with int.from_bytes, Decimal and datetime, straight from the formats' descriptions.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, RowsError
+from tidegate.binlog.charsets import decode_text
+from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.decode import Versions, Windows, decode_index
+from tidegate.binlog.event_index import index_segment
+from tidegate.binlog.finish import BY_VALUE
+from tidegate.binlog.json_text import decimal_text
+from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
+from tidegate.binlog.plan import ColumnPlan, Plan
+from tidegate.binlog.result import DecodedSegment
+from tidegate.binlog.segment import Segment
+from tidegate.binlog.table_map import Wire, WireColumn
+from tidegate.errors import DecodeError, Terminal, UnsupportedValue
+from tidegate.schema.types import Kind
+from tidegate.tables import OP_DELETE, OP_UPSERT
+
+_INTEGER_BYTES: Final = {Wire.TINY: 1, Wire.SHORT: 2, Wire.INT24: 3, Wire.LONG: 4, Wire.LONGLONG: 8}
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone
+_EXACT: Final = Context(prec=80)
+# One image: its offset in the payload, and per column the raw bytes (None for NULL).
+Image = tuple[int, list[bytes | None]]
+
+
+def decode_segment_reference(segment: Segment, versions: Versions, windows: Windows) -> DecodedSegment:
+    """As decode_segment."""
+    return decode_index(index_segment(segment), versions, windows, reference_batch)
+
+
+def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:
+    """As batch.decode_batch."""
+    rows: list[tuple[int, int, int, list[Any]]] = []
+    nulled = 0
+    for number, event in enumerate(events.tolist()):
+        try:
+            for op, image in _changes(data, event, plan):
+                values = [_value(raw, i, plan) for i, raw in enumerate(image[1])]
+                nulled += sum(v is None and raw is not None for v, raw in zip(values, image[1], strict=True))
+                rows.append((op, event[L.EVENT_COMMIT_TS], image[0], values))
+        except Terminal as error:
+            raise RowsError(number, error) from None
+    system: list[list[int]] = [[r[0] for r in rows], [r[1] for r in rows], [seq] * len(rows), [r[2] for r in rows]]
+    columns = [pa.array([r[3][i] for r in rows], column.type.arrow) for i, column in enumerate(plan.columns)]
+    arrays = [pa.array(values, field.type) for values, field in zip(system, SYSTEM_FIELDS, strict=True)]
+    schema = pa.schema([*SYSTEM_FIELDS, *plan.schema])
+    return Batch(pa.RecordBatch.from_arrays([*arrays, *columns], schema=schema), nulled)
+
+
+def _changes(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> list[tuple[int, Image]]:
+    """(op, image) of an event, updates taken apart."""
+    start, end, op = event[L.EVENT_START], event[L.EVENT_END], event[L.EVENT_OP]
+    cursor = Cursor(data[:end].tobytes(), start)
+    count = cursor.packed()
+    if count != len(plan.columns):
+        raise DecodeError("rows event and TABLE_MAP differ in their column count")
+    for _ in range(2 if op == L.OP_UPDATE else 1):
+        present = int.from_bytes(cursor.take((count + 7) // 8), "little")
+        if present & ((1 << count) - 1) != (1 << count) - 1:
+            raise UnsupportedValue("rows event lacks columns (binlog_row_image is not FULL)")
+    keys = [i for i in range(count) if plan.words.reshape(count, -1)[i, L.KEY]]
+    found: list[tuple[int, Image]] = []
+    while cursor:
+        image = _image(cursor, plan)
+        if op == L.OP_UPDATE:
+            after = _image(cursor, plan)
+            if not keys or any(image[1][i] != after[1][i] for i in keys):
+                found.append((OP_DELETE, image))
+            found.append((OP_UPSERT, after))
+        else:
+            found.append((OP_DELETE if op == L.OP_DELETE else OP_UPSERT, image))
+    return found
+
+
+def _image(cursor: Cursor, plan: Plan) -> Image:
+    at = cursor.at
+    wires = plan.table_map.columns
+    nulls = int.from_bytes(cursor.take((len(wires) + 7) // 8), "little")
+    return at, [None if nulls >> i & 1 else _raw(cursor, wire) for i, wire in enumerate(wires)]
+
+
+def _raw(cursor: Cursor, wire: WireColumn) -> bytes:
+    """A value's bytes, without length prefix."""
+    if wire.type in _INTEGER_BYTES:
+        return cursor.take(_INTEGER_BYTES[wire.type])
+    fixed = {
+        Wire.FLOAT: 4,
+        Wire.DOUBLE: 8,
+        Wire.YEAR: 1,
+        Wire.DATE: 3,
+        Wire.DATETIME: 8,
+        Wire.TIMESTAMP: 4,
+        Wire.TIME: 3,
+    }
+    if wire.type in fixed:
+        return cursor.take(fixed[wire.type])
+    if wire.type in (Wire.ENUM, Wire.SET):
+        return cursor.take(wire.length)
+    if wire.type in (Wire.DATETIME2, Wire.TIMESTAMP2, Wire.TIME2):
+        whole = {Wire.DATETIME2: 5, Wire.TIMESTAMP2: 4, Wire.TIME2: 3}[wire.type]
+        return cursor.take(whole + (wire.decimals + 1) // 2)
+    if wire.type == Wire.BIT:
+        return cursor.take((wire.length + 7) // 8)
+    if wire.type == Wire.NEWDECIMAL:
+        sizes = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+        whole, scale = wire.length - wire.decimals, wire.decimals
+        return cursor.take(sizes[whole % 9] + whole // 9 * 4 + scale // 9 * 4 + sizes[scale % 9])
+    if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING):
+        return cursor.take(cursor.unsigned(1 if wire.length < 256 else 2))
+    return cursor.take(cursor.unsigned(wire.length))  # BLOB, JSON, GEOMETRY, VECTOR
+
+
+def _value(raw: bytes | None, i: int, plan: Plan) -> Any:
+    if raw is None:
+        return None
+    column, wire = plan.columns[i], plan.table_map.columns[i]
+    return _READERS[column.type.kind](raw, column, wire)
+
+
+def _integer(raw: bytes, column: ColumnPlan, _wire: WireColumn) -> int:
+    return int.from_bytes(raw, "little", signed=not column.type.text.unsigned)
+
+
+def _decimal(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> Decimal:
+    return Decimal(decimal_text(wire.length, wire.decimals, raw), _EXACT)
+
+
+def _day(year: int, month: int, day: int) -> dt.date | None:
+    try:
+        return dt.date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _date(raw: bytes, _column: ColumnPlan, _wire: WireColumn) -> dt.date | None:
+    packed = int.from_bytes(raw, "little")
+    return _day(packed >> 9, packed >> 5 & 15, packed & 31)
+
+
+def _micros(raw: bytes, wire: WireColumn) -> int:
+    return int.from_bytes(raw, "big") * {0: 0, 1: 10_000, 2: 100, 3: 1}[(wire.decimals + 1) // 2]
+
+
+def _datetime(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> dt.datetime | None:
+    if wire.type == Wire.DATETIME:
+        text = f"{int.from_bytes(raw, 'little'):014d}"
+        date = _day(int(text[:-10]), int(text[-10:-8]), int(text[-8:-6]))
+        clock, micros = (int(text[-6:-4]), int(text[-4:-2]), int(text[-2:])), 0
+    else:
+        packed = int.from_bytes(raw[:5], "big") - (1 << 39)
+        months = packed >> 22
+        date = _day(months // 13, months % 13, packed >> 17 & 31)
+        clock, micros = (packed >> 12 & 31, packed >> 6 & 63, packed & 63), _micros(raw[5:], wire)
+    return None if date is None else dt.datetime.combine(date, dt.time(*clock, micros))
+
+
+def _timestamp(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> dt.datetime | None:
+    old = wire.type == Wire.TIMESTAMP
+    seconds = int.from_bytes(raw[:4], "little" if old else "big")
+    micros = 0 if old else _micros(raw[4:], wire)
+    if seconds == 0 and micros == 0:
+        return None
+    return (_EPOCH + dt.timedelta(seconds=seconds, microseconds=micros)).replace(tzinfo=dt.UTC)
+
+
+def _time(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> str:
+    if wire.type == Wire.TIME:
+        number = int.from_bytes(raw, "little", signed=True)
+        sign, number = ("-", -number) if number < 0 else ("", number)
+        return f"{sign}{number // 10000:02d}:{number // 100 % 100:02d}:{number % 100:02d}"
+    packed = int.from_bytes(raw, "big") - (1 << (8 * len(raw) - 1))
+    sign, packed = ("-", -packed) if packed < 0 else ("", packed)
+    width = len(raw) - 3
+    clock, fraction = packed >> 8 * width, packed & ((1 << 8 * width) - 1)
+    text = f"{sign}{clock >> 12 & 1023:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}"
+    if not wire.decimals:
+        return text
+    return f"{text}.{_micros(fraction.to_bytes(width, 'big'), wire):06d}"[: len(text) + 1 + wire.decimals]
+
+
+def _enum(raw: bytes, column: ColumnPlan, _wire: WireColumn) -> str:
+    number = int.from_bytes(raw, "little")
+    if number > len(column.members):
+        raise DecodeError("a value that no member stands for")
+    return column.members[number - 1] if number else ""
+
+
+def _set(raw: bytes, column: ColumnPlan, _wire: WireColumn) -> str:
+    bits = int.from_bytes(raw, "little")
+    if bits >> len(column.members):
+        raise DecodeError("a value that no member stands for")
+    return ",".join(member for i, member in enumerate(column.members) if bits >> i & 1)
+
+
+def _binary(raw: bytes, column: ColumnPlan, wire: WireColumn) -> bytes:
+    return raw.ljust(wire.length, b"\0") if column.type.text.base == "binary" else raw
+
+
+def _converted(raw: bytes, column: ColumnPlan, wire: WireColumn) -> str:
+    padded = raw.ljust(wire.length, b"\0") if column.type.kind is not Kind.JSON else raw
+    text: str = BY_VALUE[column.type.kind](column)(padded)
+    return text
+
+
+_READERS: Final[dict[Kind, Callable[[bytes, ColumnPlan, WireColumn], Any]]] = {
+    Kind.INT: _integer,
+    Kind.UNSIGNED_BIGINT: lambda raw, _column, _wire: Decimal(int.from_bytes(raw, "little")),
+    Kind.FLOAT: lambda raw, _column, _wire: struct.unpack("<f", raw)[0],
+    Kind.DOUBLE: lambda raw, _column, _wire: struct.unpack("<d", raw)[0],
+    Kind.DECIMAL: _decimal,
+    Kind.DECIMAL_TEXT: lambda raw, _column, wire: decimal_text(wire.length, wire.decimals, raw),
+    Kind.BOOLEAN: lambda raw, _column, _wire: bool(raw[0] & 1),
+    Kind.BIT: lambda raw, _column, _wire: raw,
+    Kind.DATE: _date,
+    Kind.DATETIME: _datetime,
+    Kind.TIMESTAMP: _timestamp,
+    Kind.TIME: _time,
+    Kind.YEAR: lambda raw, _column, _wire: 1900 + raw[0] if raw[0] else 0,
+    Kind.TEXT: lambda raw, column, _wire: decode_text(column.charset, raw),
+    Kind.ENUM: _enum,
+    Kind.SET: _set,
+    Kind.BINARY: _binary,
+    Kind.JSON: _converted,
+    Kind.UUID: _converted,
+    Kind.INET: _converted,
+    Kind.GEOMETRY: lambda raw, _column, _wire: raw[4:],
+    Kind.VECTOR: lambda raw, _column, _wire: list(struct.unpack(f"<{len(raw) // 4}f", raw)),
+}
