@@ -133,7 +133,8 @@ def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: 
     segment = {
         "source": "main", "day": None, "kind": "binlog", "server_id": 1, "server_uuid": "u", "file": "binlog.000007",
         "start_pos": 4, "gtid_executed": "0-1-9", "prev_commit_ts": 0, "min_commit_ts": 5, "event_count": 3,
-        "txn_count": 1, "tables": ["shop.a"], "flags": 0, "context": b"", "payload": b"12345", "payload_crc32c": 0, "captured_at": None,
+        "txn_count": 1, "tables": ["shop.a"],
+        "flags": 0, "context": b"", "payload": b"12345", "payload_crc32c": 0, "captured_at": None,
         "min_start_ts": None, "max_start_ts": None,
     }  # fmt: skip
     schema = pa.schema([field.with_nullable(True) for field in tables.SEGMENTS.schema])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tidegate.demo.ivy import locked
+from tidegate.demo.processes import run_whole
 from tidegate.demo.server import Server
 from tidegate.errors import DownloadFailed, HostLacks, ProcessFailed
 
@@ -38,19 +39,16 @@ class MySQL9(Server):
         self.base = base.resolve()
 
     def initialise(self) -> None:
-        done = subprocess.run(
+        done = run_whole(
             [
                 *self._program(),
                 f"--datadir={self.data / 'data'}",
                 f"--secure-file-priv={self.data}",
                 "--initialize-insecure",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
+            ]
         )
         if done.returncode != 0:
-            self.log.write_text(done.stdout + done.stderr)
+            self.log.write_text(done.stdout)
             raise ProcessFailed("mysqld --initialize-insecure failed", where=str(self.log), remedy="see its log")
 
     def command(self) -> list[str]:

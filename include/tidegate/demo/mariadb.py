@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from tidegate.demo import ivy
+from tidegate.demo.processes import run_whole
 from tidegate.demo.server import Server
 from tidegate.errors import HostLacks, ProcessFailed
 
@@ -58,7 +59,7 @@ class MariaDB(Server):
         self.base = base.resolve()
 
     def initialise(self) -> None:
-        done = subprocess.run(
+        done = run_whole(
             [
                 str(self.base / "scripts" / "mariadb-install-db"),
                 "--no-defaults",
@@ -68,13 +69,10 @@ class MariaDB(Server):
                 "--skip-test-db",
                 "--innodb-log-file-size=32M",
                 *_as_root(),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
+            ]
         )
         if done.returncode != 0:
-            self.log.write_text(done.stdout + done.stderr)
+            self.log.write_text(done.stdout)
             raise ProcessFailed("mariadb-install-db failed", where=str(self.log), remedy="see its log")
 
     def command(self) -> list[str]:

@@ -37,6 +37,29 @@ def end_all(process: subprocess.Popen[Any] | None, mark: str, *, patience: float
             time.sleep(_POLL_SECONDS)
 
 
+def run_whole(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run to the end, output captured; an exception meanwhile (Ctrl-C, SIGTERM) ends it with all its children.
+
+    subprocess.run would kill a shell script and leave what the script runs.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        try:
+            told, _ = process.communicate()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, stdout=told)
+
+
 def marked(mark: str) -> list[int]:
     """Processes of ours, this one excluded, whose environment holds `NAME=value`."""
     wanted, found = mark.encode(), []
