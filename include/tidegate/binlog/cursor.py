@@ -41,5 +41,13 @@ class Cursor:
             raise DecodeError(f"length-encoded integer begins with {first}", remedy="capture the file again")
         return self.unsigned({252: 2, 253: 3, 254: 8}[first])
 
+    def text(self, count: int) -> str:
+        """Count bytes of UTF-8."""
+        taken = self.take(count)
+        try:
+            return taken.decode("utf-8")
+        except UnicodeDecodeError:
+            raise DecodeError(f"{taken[:40]!r} is not UTF-8", remedy="capture the file again") from None
+
     def rest(self) -> bytes:
         return self.take(self.end - self.at)

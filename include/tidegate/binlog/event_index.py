@@ -19,7 +19,7 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import CHECKSUM, new_state
-from tidegate.errors import StreamCorrupt
+from tidegate.errors import DecodeError, StreamCorrupt
 
 _FLAGS_AT: Final = 17  # of the flags in an event's header
 _STORE_BYTES: Final = 1 << 18
@@ -57,8 +57,11 @@ class EventIndex:
         return self.data[offset : offset + int(self.events[event, K.SIZE])].tobytes()
 
     def names(self) -> list[tuple[str, str]]:
-        """Database and table of each body."""
-        return [read_name(body) for body in self.bodies]
+        """Database and table of each body. StreamCorrupt when one has none."""
+        try:
+            return [read_name(body) for body in self.bodies]
+        except DecodeError as error:
+            raise StreamCorrupt(f"TABLE_MAP: {error.what}", where=self.segment.where, remedy=_REMEDY) from None
 
 
 def index_segment(segment: Segment, *, verify_checksums: bool = False) -> EventIndex:

@@ -57,7 +57,7 @@ def _value(kind: int, data: bytes, at: int, end: int, depth: int) -> str:
     if kind == _DOUBLE:
         return double_text(struct.unpack("<d", cursor.take(8))[0])
     if kind == _STRING:
-        return quoted(cursor.take(_length(cursor)).decode("utf-8"))
+        return quoted(cursor.text(_length(cursor)))
     if kind == _OPAQUE:
         field = cursor.unsigned(1)
         return _opaque(field, cursor.take(_length(cursor)))
@@ -94,7 +94,7 @@ def _container(kind: int, data: bytes, start: int, end: int, depth: int) -> str:
     keys = []
     for _ in range(count if is_object else 0):
         offset, length = cursor.unsigned(width), cursor.unsigned(2)
-        keys.append(quoted(Cursor(data, start + offset, end).take(length).decode("utf-8")))
+        keys.append(quoted(Cursor(data, start + offset, end).text(length)))
     parts = []
     for _ in range(count):
         inner = cursor.unsigned(1)

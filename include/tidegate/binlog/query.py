@@ -69,7 +69,7 @@ def parse_query(event: bytes | memoryview, checksum_bytes: int) -> Query:
     database_bytes = cursor.unsigned(1)
     cursor.take(2)
     status = _status(cursor.take(cursor.unsigned(2)))
-    database = cursor.take(database_bytes).decode("utf-8")
+    database = cursor.text(database_bytes)
     cursor.take(1)
     charset = charset_of_collation(int.from_bytes(status[_CHARSET][:2], "little")) if _CHARSET in status else "utf8mb4"
     micros = status.get(_MICROSECONDS_MYSQL) or status.get(_MARIADB_MICROSECONDS) or b""

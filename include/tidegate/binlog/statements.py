@@ -16,7 +16,7 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
 from tidegate.binlog.result import Window
-from tidegate.errors import Terminal, UnknownEvent, UnsupportedValue
+from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
 _DML: Final = re.compile(
@@ -58,7 +58,11 @@ def judge_statements(
 ) -> Iterator[Judged]:
     """numbers: of QUERY events with the STATEMENT bit."""
     for number in numbers:
-        query = query_at(index, number)
+        try:
+            query = query_at(index, number)
+        except DecodeError as unread:
+            where = f"{index.segment.source} at {index.segment.file}:{index.position(number)}"
+            raise UnknownEvent(f"QUERY event: {unread.what}", where=where, remedy=unread.remedy) from None
         commit_ts = int(index.events[number, K.COMMIT_TS])
         error = UnsupportedValue(
             f"statement instead of rows: {query.sql[:80]!r}",

@@ -140,12 +140,9 @@ def read_name(body: bytes) -> tuple[str, str]:
 
 
 def _name(cursor: Cursor) -> str:
-    name = cursor.take(cursor.unsigned(1))
+    name = cursor.text(cursor.unsigned(1))
     cursor.take(1)
-    try:
-        return name.decode("utf-8")
-    except UnicodeDecodeError:
-        raise DecodeError(f"name {name!r} in TABLE_MAP is not UTF-8", remedy="report it") from None
+    return name
 
 
 def parse_table_map(body: bytes) -> TableMap:
@@ -170,19 +167,23 @@ def parse_table_map(body: bytes) -> TableMap:
     return TableMap(database, table, columns, _primary_key(optional))
 
 
-def _shape(code: int, metadata: Cursor) -> tuple[Wire, int, int]:
+def _wire(code: int) -> Wire:
     try:
-        kind = Wire(code)
+        return Wire(code)
     except ValueError:
         raise DecodeError(f"column type {code} in TABLE_MAP is not known", remedy="report it") from None
+
+
+def _shape(code: int, metadata: Cursor) -> tuple[Wire, int, int]:
+    kind = _wire(code)
     width = _METADATA_BYTES.get(kind, 0)
     if kind in (Wire.STRING, Wire.ENUM, Wire.SET):
         # real type, length; a length over 255 hides its two high bits, inverted, in the type byte
         # (Field_string::do_save_field_metadata)
         first, second = metadata.unsigned(1), metadata.unsigned(1)
         if first & 0x30 != 0x30:
-            return Wire(first | 0x30), second | ((first & 0x30) ^ 0x30) << 4, 0
-        return Wire(first), second, 0
+            return _wire(first | 0x30), second | ((first & 0x30) ^ 0x30) << 4, 0
+        return _wire(first), second, 0
     if kind == Wire.NEWDECIMAL:
         return kind, metadata.unsigned(1), metadata.unsigned(1)
     if kind == Wire.BIT:
@@ -206,7 +207,7 @@ def _extras(types: list[Wire], optional: dict[int, bytes]) -> list[dict[str, Any
     if _Field.COLUMN_NAME in optional:
         cursor = Cursor(optional[_Field.COLUMN_NAME])
         for extra in extras:
-            extra["name"] = cursor.take(cursor.packed()).decode("utf-8")
+            extra["name"] = cursor.text(cursor.packed())
     for kind, field in ((Wire.ENUM, _Field.ENUM_MEMBERS), (Wire.SET, _Field.SET_MEMBERS)):
         if field in optional:
             cursor = Cursor(optional[field])

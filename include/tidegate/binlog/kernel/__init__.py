@@ -18,13 +18,15 @@ from pathlib import Path
 import numba
 
 _PACKAGE = Path(__file__).parent.parent.parent
+# Kernels that live with their subject, and constants that kernels take in.
+_KERNELS_ELSEWHERE = ("binlog/transaction_scan.py", "binlog/crc32.py", "wire/packet_walk.py")
+_KERNELS_ELSEWHERE += ("commit_ts.py", "limits.py", "tables.py")
 
 
 def sources_digest() -> str:
     """16 hex digits of every source that a kernel may have inlined."""
     digest = hashlib.blake2b(digest_size=8)
-    files = [*(_PACKAGE / "binlog").rglob("*.py"), *(_PACKAGE / "wire").glob("*.py")]
-    files += [_PACKAGE / name for name in ("commit_ts.py", "limits.py", "tables.py")]
+    files = [*Path(__file__).parent.glob("*.py"), *(_PACKAGE / name for name in _KERNELS_ELSEWHERE)]
     for path in sorted(files):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -1,0 +1,80 @@
+"""Binlog events made by hand, for tests that need bytes no server would write on demand.
+
+In:  names, numbers and row images. Out: whole events, checksums included, each a bytes object.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from tidegate.binlog.events import EventType, MariadbGtidFlag
+
+SECONDS = 1_795_000_000
+
+
+def event(kind: int, body: bytes, *, seconds: int = SECONDS, flags: int = 0, checksum: bool = True) -> bytes:
+    size = 19 + len(body) + (4 if checksum else 0)
+    whole = struct.pack("<IBIIIH", seconds, kind, 1, size, 0, flags) + body
+    return whole + struct.pack("<I", zlib.crc32(whole)) if checksum else whole
+
+
+def format_description(*, checksum: bool = True, version: str = "11.4.5-MariaDB-log") -> bytes:
+    body = b"\x04\x00" + version.encode().ljust(50, b"\0") + bytes(4) + b"\x13" + bytes(171) + bytes([checksum])
+    return event(EventType.FORMAT_DESCRIPTION, body)
+
+
+def mariadb_gtid(sequence: int, *, standalone: bool = False, seconds: int = SECONDS) -> bytes:
+    flags = MariadbGtidFlag.STANDALONE if standalone else 0
+    return event(EventType.MARIADB_GTID, struct.pack("<QIB", sequence, 0, flags) + bytes(6), seconds=seconds)
+
+
+def mysql_gtid(number: int, microseconds: int) -> bytes:
+    body = b"\x01" + bytes(16) + struct.pack("<Q", number) + b"\x02" + bytes(16)
+    return event(EventType.GTID, body + microseconds.to_bytes(7, "little") + b"\xfc\x00\x01" + bytes(4))
+
+
+def query(sql: str, database: str = "shop", *, seconds: int = SECONDS) -> bytes:
+    status = b"\x01" + bytes(8) + b"\x04\x2d\x00\x2d\x00\x2d\x00"
+    head = struct.pack("<IIBHH", 1, 0, len(database), 0, len(status))
+    return event(EventType.QUERY, head + status + database.encode() + b"\0" + sql.encode(), seconds=seconds)
+
+
+def xid(number: int = 1) -> bytes:
+    return event(EventType.XID, struct.pack("<Q", number))
+
+
+def table_map(table_id: int, table: str, types: bytes, metadata: bytes, *, database: str = "shop") -> bytes:
+    count = len(types)
+    names = b"".join(bytes([len(name)]) + name + b"\0" for name in (database.encode(), table.encode()))
+    body = table_id.to_bytes(6, "little") + b"\x01\x00" + names + packed(count) + types
+    body += packed(len(metadata)) + metadata + b"\xff" * ((count + 7) // 8)
+    return event(EventType.TABLE_MAP, body)
+
+
+def rows(kind: int, table_id: int, columns: int, images: bytes, *, end: bool = True) -> bytes:
+    present = ((1 << columns) - 1).to_bytes((columns + 7) // 8, "little")
+    two = kind in (EventType.UPDATE_ROWS_V1, EventType.UPDATE_ROWS_V2)
+    head = table_id.to_bytes(6, "little") + (b"\x01\x00" if end else b"\x00\x00")
+    if kind >= EventType.WRITE_ROWS_V2:
+        head += b"\x02\x00"
+    return event(kind, head + packed(columns) + present * (2 if two else 1) + images)
+
+
+def image(*values: bytes | None) -> bytes:
+    nulls = sum(1 << i for i, value in enumerate(values) if value is None)
+    return nulls.to_bytes((len(values) + 7) // 8, "little") + b"".join(value or b"" for value in values)
+
+
+def packed(number: int) -> bytes:
+    if number < 251:
+        return bytes([number])
+    return b"\xfc" + struct.pack("<H", number) if number < 1 << 16 else b"\xfd" + struct.pack("<I", number)[:3]
+
+
+def short_text(text: str) -> bytes:
+    return bytes([len(text.encode())]) + text.encode()
+
+
+def integer(number: int) -> bytes:
+    return struct.pack("<i", number)
