@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from tests.support.mysql9 import MySQL9
 from tidegate.demo.mariadb import MariaDB
 
@@ -46,6 +48,16 @@ def test_readme_asks_for_the_grants_that_the_tests_run_with() -> None:
     text = (ROOT / "README.md").read_text()
     for grant in (*MariaDB.grants, *MySQL9.grants):
         assert f"GRANT {grant} TO" in text
+
+
+def test_compose_file_uses_only_what_is_there() -> None:
+    compose = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+    for name, service in compose["services"].items():
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert source in compose["volumes"] or (ROOT / "docker" / source).exists(), f"{name}: {source}"
+    copied = re.findall(r"^COPY (.*) \S+$", (ROOT / "docker" / "Dockerfile").read_text(), re.MULTILINE)
+    assert all((ROOT / path).exists() for line in copied for path in line.split())
 
 
 def test_readme_opens_with_demo_and_test() -> None:

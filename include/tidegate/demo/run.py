@@ -41,7 +41,7 @@ _TICK_SECONDS: Final = 0.5
 _SEEN_SECONDS: Final = 10.0
 # ... but not for ever.
 _PATIENCE_SECONDS: Final = 120.0
-_COVERED_SECONDS: Final = 300.0
+_COVERED_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
