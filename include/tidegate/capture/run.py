@@ -288,6 +288,7 @@ class _Loop:
         )
         cutter = Cutter(cutting, self.checkpoint, facts.server_id, facts.server_uuid)
         stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, self.checkpoint))
+        self.news_at = time.monotonic()  # quiet is what a server is that was asked
         try:
             return self._until_done(stream, cutter, side)
         finally:
