@@ -11,8 +11,9 @@ import os
 import pytest
 
 from tests.support.servers import ROOT, any_server, fresh_database, mariadb, mysql9
+from tests.support.spark import spark
 
-__all__ = ["any_server", "fresh_database", "mariadb", "mysql9"]
+__all__ = ["any_server", "fresh_database", "mariadb", "mysql9", "spark"]
 
 # Set before anything compiled or Airflow is imported: both read it once, at import.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))

@@ -77,12 +77,7 @@ def decode_refs(refs: Iterable[SegmentRef], plan: DecodePlan) -> Iterator[tuple[
     stage = _Stage(plan)
     for ref in refs:
         segment = read_segment(plan.lake, ref)
-        done = decode.decode_segment(
-            segment,
-            plan.versions.get(ref.source, {}),
-            plan.windows.get(ref.source, {}),
-            held=plan.held.get(ref.source, set()),
-        )
+        done = decode.decode_segment(segment, plan.versions.get(ref.source, {}), plan.windows.get(ref.source, {}))
         for changes in done.changes:
             yield from stage.add(ref.source, changes)
         for problem in done.problems:

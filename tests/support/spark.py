@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder: starting it costs more than any of them."""
+"""One Spark session per test process: starting it costs more than any test."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ def spark() -> Iterator[SparkSession]:
         "pipeline: steps\nlake: {path: unused}\nsources: {s: {conn_id: none, flavour: mysql}}\ntables: {include: ['*.*']}\n",
         where="steps.yaml",
     )
-    session = application_session(
-        "tidegate tests",
-        {"spark.master": "local[2]"}
-        | spark_settings.submit_conf(pipeline, ROOT)
-        | {"spark.python.daemon.module": "pyspark.daemon"},
-    )
+    conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT)
+    session = application_session("tidegate tests", conf)
     yield session
     session.stop()

@@ -1,0 +1,54 @@
+"""The whole road in one process: a real server, capture, apply on Spark, silver; and an oracle that shares nothing with it.
+
+In:  a server and a folder.
+Out: Road.capture(), Road.apply(), and Road.assert_equal(): the server's own SELECT against silver read by DuckDB.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.application import Application
+from spark_jobs.apply import run as run_apply
+from tidegate import config
+from tidegate.capture.run import CaptureRun
+from tidegate.demo.server import Server
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.wire.connection import ConnectionInfo
+
+
+class Road:
+    """One pipeline of one source named `one`."""
+
+    def __init__(self, server: Server, folder: Path, *, include: str, start: str = "now", extra: str = "") -> None:
+        self.server = server
+        self.folder = folder
+        self.text = (
+            f"pipeline: road\nlake: {{path: {folder / 'lake'}}}\n"
+            f"sources: {{one: {{conn_id: road_one, flavour: {server.flavour}, start: {start}}}}}\n"
+            f"tables: {{include: ['{include}']{extra}}}\n"
+            "capture: {land_seconds: 0.1, heartbeat_seconds: 0.5}\napply: {mode: batch}\n"
+        )
+        self.file = folder / "road.yaml"
+        self.file.write_text(self.text)
+        self.pipeline = config.load(self.file)
+        self.lake = LakeFiles(str(folder / "lake"))
+        self.lines: list[str] = []
+
+    @property
+    def info(self) -> ConnectionInfo:
+        server = self.server
+        return ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
+
+    def capture(self, *, seconds: float = 60, idle: float = 1.0) -> None:
+        """Capture until nothing new came for `idle` seconds."""
+        CaptureRun(self.pipeline, "one", self.info, self.folder / "state").run(seconds, idle_seconds=idle)
+
+    def apply(self, spark: SparkSession) -> Application:
+        """A fresh application, as after a restart; until nothing is left to do."""
+        app = Application(spark, self.pipeline, self.lake, BronzeIndex(self.lake))
+        run_apply(app, report=self.lines.append)
+        return app
