@@ -112,7 +112,8 @@ class TableVersion:
     def fingerprint(self) -> str:
         """32 hex digits of columns (comments and defaults left out: they change no byte of a row) and key."""
         shape = [
-            [c.id, c.name, c.type, c.nullable, c.charset, c.collation, str(c.generated), c.invisible] for c in self.columns
+            [c.id, c.name, c.type, c.nullable, c.charset, c.collation, str(c.generated), c.invisible]
+            for c in self.columns
         ]
         text = json.dumps([shape, list(self.key), str(self.status)], ensure_ascii=False)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -82,8 +82,9 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 # Under NO_BACKSLASH_ESCAPES a backslash is a character like any other.
-_PLAIN_STRING: Final = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"", re.DOTALL)
-_ESCAPE: Final = re.compile(r"(?s)\\(.)")
+_PLAIN_TOKEN: Final = re.compile(
+    _TOKEN.pattern.replace(r"[^'\\]|\\.", "[^']").replace(r'[^"\\]|\\.', '[^"]'), re.VERBOSE | re.DOTALL
+)
 _ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 
 
@@ -91,9 +92,10 @@ def tokens(sql: str, sql_mode: int, server: Server) -> list[Token]:
     """All tokens of one statement, a final `;` left out. Raises DDLError when a quote or comment is never closed."""
     ansi, plain = bool(sql_mode & (ANSI_QUOTES | ORACLE)), bool(sql_mode & NO_BACKSLASH_ESCAPES)
     found: list[Token] = []
+    pattern = _PLAIN_TOKEN if plain else _TOKEN
     at, depth, size = 0, 0, len(sql)
     while at < size:
-        match = _TOKEN.match(sql, at)
+        match = pattern.match(sql, at)
         if match is None:  # `.` with DOTALL takes any character
             raise DDLError(f"can't read the statement at character {at}", remedy="report the statement")
         kind, text, start, at = match.lastgroup, match[0], at, match.end()
@@ -110,8 +112,6 @@ def tokens(sql: str, sql_mode: int, server: Server) -> list[Token]:
         elif kind == "backtick":
             found.append(Token(Kind.QUOTED, text[1:-1].replace("``", "`"), "", start, at))
         elif kind in ("string", "double"):
-            if plain and (match := _PLAIN_STRING.match(sql, start)):
-                text, at = match[0], match.end()
             quoted = kind == "double" and ansi
             content = text[1:-1].replace(text[0] * 2, text[0]) if quoted else _unescape(text, plain)
             found.append(Token(Kind.QUOTED if quoted else Kind.STRING, content, "", start, at))

@@ -1,0 +1,125 @@
+"""existing_row_value against what a real server puts into the rows that are there when a column is added."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.servers import FreshDatabase
+from tidegate.demo.server import Server
+from tidegate.errors import UnsupportedValue
+from tidegate.schema.added_columns import existing_row_value
+from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.schema.history import SchemaHistory
+from tidegate.schema.types import canonical
+
+pytestmark = pytest.mark.server
+
+# What is added, and how to SELECT it so that PyMySQL gives what pa.scalar(...).as_py() gives.
+ADDED = [
+    ("INT", "c"),
+    ("INT NOT NULL", "c"),
+    ("INT NOT NULL DEFAULT -5", "c"),
+    ("INT DEFAULT '7'", "c"),
+    ("INT DEFAULT TRUE", "c"),
+    ("BIGINT UNSIGNED NOT NULL DEFAULT 18446744073709551615", "CAST(c AS DECIMAL(20,0))"),
+    ("BIGINT UNSIGNED NOT NULL", "CAST(c AS DECIMAL(20,0))"),
+    ("DECIMAL(10,3) NOT NULL", "c"),
+    ("DECIMAL(10,3) DEFAULT 1.5", "c"),
+    ("DECIMAL(50,2) NOT NULL DEFAULT 12", "CAST(c AS CHAR)"),
+    ("DECIMAL(50,2) NOT NULL", "CAST(c AS CHAR)"),
+    ("FLOAT DEFAULT 0.1", "c + 0e0"),
+    ("FLOAT(10,2) DEFAULT 1.1", "c + 0e0"),
+    ("DOUBLE NOT NULL", "c"),
+    ("DOUBLE DEFAULT 1e-7", "c"),
+    ("BIT(1) DEFAULT b'1'", "c = 1"),
+    ("BIT(12) NOT NULL DEFAULT b'101'", "c"),
+    ("BIT(12) NOT NULL", "c"),
+    ("DATE DEFAULT '2020-02-29'", "c"),
+    ("DATETIME(3) DEFAULT '2020-02-29 01:02:03.004'", "c"),
+    ("TIME(2) NOT NULL", "CAST(c AS CHAR)"),
+    ("TIME DEFAULT '-100:00:01'", "CAST(c AS CHAR)"),
+    ("YEAR NOT NULL DEFAULT 1999", "c"),
+    ("YEAR NOT NULL", "c"),
+    ("VARCHAR(9) NOT NULL", "c"),
+    ("VARCHAR(9) DEFAULT 'it''s ü'", "c"),
+    ("VARCHAR(9) CHARACTER SET latin1 DEFAULT 'ü  '", "c"),
+    ("CHAR(9) DEFAULT 'a  '", "c"),
+    ("TEXT NOT NULL", "c"),
+    ("ENUM('x','y') NOT NULL", "c"),
+    ("ENUM('x','Y') DEFAULT 'y'", "c"),
+    ("SET('a','b','c') DEFAULT 'c,a'", "c"),
+    ("SET('a','b') NOT NULL", "c"),
+    ("BINARY(3) NOT NULL", "c"),
+    ("BINARY(3) DEFAULT 'a'", "c"),
+    ("VARBINARY(9) DEFAULT 0x00FF", "c"),
+    ("BLOB NOT NULL", "c"),
+    ("JSON", "c"),
+    ("JSON NOT NULL", "c"),
+]
+
+
+NOW = ["TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3)", "TIMESTAMP NOT NULL DEFAULT NOW()"]
+RAN_US = 1_600_000_000_987_654
+
+
+def test_existing_rows_get_what_the_server_gives_them(any_server: Server, fresh_database: FreshDatabase) -> None:
+    found = _both(any_server, fresh_database(any_server), ADDED)
+    ours = {definition: (value, str(value)) for definition, (value, _) in found.items()}
+    truth = {definition: (value, str(value)) for definition, (_, value) in found.items()}
+    assert ours == truth
+
+
+def test_current_timestamp_is_when_the_statement_ran(any_server: Server, fresh_database: FreshDatabase) -> None:
+    found = _both(any_server, fresh_database(any_server), [(definition, "c") for definition in NOW], RAN_US)
+    for value, truth in found.values():
+        assert value == truth.replace(tzinfo=dt.UTC)
+
+
+def _both(server: Server, database: str, added: list[tuple[str, str]], ran_us: int = 0) -> dict[str, tuple[Any, Any]]:
+    """Definition -> (our value, through Arrow; the server's own)."""
+    found: dict[str, tuple[Any, Any]] = {}
+    history = SchemaHistory("s")
+    with server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        version = str(cursor.fetchone()[0])
+        cursor.execute("SET SESSION time_zone = '+00:00'")
+        if ran_us:
+            cursor.execute("SET SESSION timestamp = %s", (Decimal(ran_us) / 1_000_000,))
+
+        def run(sql: str, ts: int) -> None:
+            cursor.execute(sql)
+            history.replay(DdlStatement(sql, database, 1 << 21, ts, "b.1", ts, ran_us, "utf8mb4", version))
+
+        run("CREATE TABLE t (a INT)", 1)
+        cursor.execute("INSERT INTO t VALUES (1)")
+        for ts, (definition, select) in enumerate(added, start=2):
+            run(f"ALTER TABLE t ADD c{ts} {definition}", ts)
+            cursor.execute(f"SELECT {select} FROM (SELECT c{ts} AS c FROM t) x")
+            truth = cursor.fetchone()[0]
+            column = history.versions(database, "t")[-1].columns[-1]
+            value = pa.scalar(existing_row_value(column, ran_us or None), canonical(column).arrow).as_py()
+            found[definition] = (int(value) if isinstance(value, bool) else value, truth)
+    return found
+
+
+def test_a_zero_date_is_null(mariadb: Server, fresh_database: FreshDatabase) -> None:
+    """PyMySQL shows it as text; silver has null."""
+    mode = mariadb.query("SELECT @@GLOBAL.sql_mode")[0][0]
+    assert "NO_ZERO_DATE" not in mode
+    found = _both(mariadb, fresh_database(mariadb), [("DATE NOT NULL", "CAST(c AS CHAR)")])
+    assert found == {"DATE NOT NULL": (None, "0000-00-00")}
+
+
+@pytest.mark.parametrize(
+    "definition", ["DATETIME DEFAULT CURRENT_TIMESTAMP", "TIMESTAMP NULL DEFAULT '2020-01-01 00:00:00'"]
+)
+def test_what_depends_on_the_sessions_time_zone_is_not_guessed(
+    mariadb: Server, fresh_database: FreshDatabase, definition: str
+) -> None:
+    with pytest.raises(UnsupportedValue, match="added column c"):
+        _both(mariadb, fresh_database(mariadb), [(definition, "c")], RAN_US)
