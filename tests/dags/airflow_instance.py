@@ -1,4 +1,4 @@
-"""A real Airflow of a test's own: the demo's, with DAGs that run at once and questions that a test asks.
+"""A real Airflow of a test's own: the demo's, with a quicker DAG processor and questions that a test asks.
 
 In:  a folder for AIRFLOW_HOME, a folder of pipeline files, connections as AIRFLOW_CONN_* values.
 Out: a running scheduler, DAG processor, triggerer and API server; every process ended at the end.
@@ -6,8 +6,9 @@ Out: a running scheduler, DAG processor, triggerer and API server; every process
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
+import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,10 +24,8 @@ class AirflowInstance(Airflow):
 
     def __init__(self, home: Path, pipelines: Path, connections: Mapping[str, str]) -> None:
         super().__init__(home, ROOT, pipelines, connections)
-        scripts = str(Path(sys.executable).parent)
         self._environment |= {
-            "PATH": os.pathsep.join((scripts, os.environ.get("PATH", os.defpath))),  # standalone starts `airflow`
-            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            # A watcher starts when its DAG file is parsed after the DAG was unpaused.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
         }
 
@@ -43,6 +42,16 @@ class AirflowInstance(Airflow):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def stop(self) -> None:
+        """End it, and what is left of its session: LocalExecutor's workers have overwritten their environment."""
+        session = self._process.pid if self._process else None
+        super().stop()
+        for entry in Path("/proc").iterdir():
+            if session and entry.name.isdigit():
+                with contextlib.suppress(ProcessLookupError):
+                    if os.getsid(int(entry.name)) == session:
+                        os.kill(int(entry.name), signal.SIGKILL)
 
     def get(self, path: str) -> dict[str, Any]:
         """A GET of the public API, below /api/v2."""

@@ -28,6 +28,7 @@ from deltalake.exceptions import TableNotFoundError
 from tests.dags.airflow_instance import AirflowInstance
 from tests.dags.browser import browser, click, log_in, see
 from tidegate import tables
+from tidegate.binlog.warm import warm
 from tidegate.config import Apply
 from tidegate.demo.server import Server
 
@@ -50,7 +51,7 @@ lake: {{path: {lake}}}
 sources:
   main: {{conn_id: {name}_db, flavour: {flavour}}}
 tables: {{include: ["{database}.*"]}}
-capture: {{run_for_seconds: 25, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3}}
+capture: {{run_for_seconds: 25, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3, value_log_path: {spool}}}
 apply: {{mode: {mode}, run_for_seconds: 40, idle_seconds: 8, poll_seconds: 0.3, driver_memory: 768m}}
 """
 
@@ -173,6 +174,7 @@ World = tuple[AirflowInstance, dict[str, Shop]]
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Airflow with a pipeline per server that can be had, both capturing, both workloads done."""
     tmp = tmp_path_factory.mktemp("e2e")
+    warm()  # compile once here, not in both captures and both Spark drivers at once
     shops: dict[str, Shop] = {}
     for flavour, fixture in (("mariadb", "mariadb"), ("mysql", "mysql9")):
         try:
@@ -185,13 +187,18 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     for flavour, shop in shops.items():
         shop.create()
         mode = "batch" if flavour == "mariadb" else "micro_batch"
-        text = PIPELINE.format(name=shop.name, lake=shop.lake, flavour=flavour, database=DATABASE, mode=mode)
+        text = PIPELINE.format(
+            name=shop.name, lake=shop.lake, flavour=flavour, database=DATABASE, mode=mode, spool=tmp / "spool" / flavour
+        )
         (folder / f"{shop.name}.yaml").write_text(text)
     connections = {f"{shop.name}_db": _uri(shop.server) for shop in shops.values()}
     connections["spark_default"] = json.dumps({"conn_type": "spark", "host": "local[2]"})
     with AirflowInstance(tmp / "airflow", folder, connections) as airflow:
         for shop in shops.values():
-            airflow.wait_for(lambda shop=shop: _has(shop.lake / tables.SEGMENTS.path), 60, f"{shop.name} captures")
+            airflow.unpause(f"{shop.name}__capture")
+            airflow.unpause(f"{shop.name}__apply")
+        for shop in shops.values():
+            airflow.wait_for(lambda shop=shop: _has(shop.lake / tables.SEGMENTS.path), 120, f"{shop.name} captures")
         workers = [threading.Thread(target=shop.work, args=(WORKLOAD_SECONDS,)) for shop in shops.values()]
         for worker in workers:
             worker.start()
