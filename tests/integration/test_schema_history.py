@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pymysql
 import pytest
 
 from tests.support.random_ddl import RandomDdl
 from tests.support.servers import FreshDatabase
-from tidegate.capture.baseline import read_baseline, read_schema
+from tidegate import tables
+from tidegate.capture.baseline import baseline_writer, read_baseline, read_schema
+from tidegate.config import parse
 from tidegate.demo.server import Server
 from tidegate.errors import DDLError, SourceUnavailable
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
 from tidegate.position import Position
 from tidegate.schema.columns import IndexKind, TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_tokens import STRICT
 from tidegate.schema.history import SchemaHistory
-from tidegate.wire.source import current_position
+from tidegate.wire.connection import ConnectionInfo
+from tidegate.wire.source import current_position, read_facts
 
 pytestmark = pytest.mark.server
 
@@ -177,3 +183,30 @@ def test_a_table_known_from_nowhere_is_held_and_named(mariadb: Server) -> None:
         history.replay(_statement("ALTER TABLE shop.t ADD a INT", "", 5, "11.4.5-MariaDB"))
     assert ("shop", "t") in history.held
     assert history.replay(_statement("ALTER TABLE other.t ADD a INT", "", 6, "11.4.5-MariaDB")) == []
+
+
+def test_a_first_start_records_the_baseline_once(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    mariadb.query("CREATE TABLE t (a INT PRIMARY KEY)", database=database)
+    pipeline = parse(
+        f"{{pipeline: p, lake: {{path: {tmp_path}}}, sources: {{one: {{conn_id: c, flavour: mariadb}}}},"
+        f" tables: {{include: ['{database}.*']}}}}",
+        where="test",
+    )
+    info = ConnectionInfo(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
+    with mariadb.connect() as connection:
+        facts = read_facts(connection, info)
+    assert facts.position is not None
+    lake = LakeFiles(str(tmp_path))
+    for _ in range(2):
+        baseline_writer(pipeline, "one", info, lake)(facts, facts.position)
+    rows = control.read(lake, tables.SCHEMA_HISTORY).to_pylist()
+    assert sorted((row["database"], row["table"], row["kind"]) for row in rows) == sorted(
+        [("", "", "defaults"), (database, "", "defaults"), (database, "t", "baseline")]
+    )
+    history = SchemaHistory("one", rows)
+    (version,) = history.replay(_statement("ALTER TABLE t ADD b CHAR(3)", database, 50, facts.version))
+    assert [(c.name, c.collation) for c in version.columns] == [("a", ""), ("b", "utf8mb4_general_ci")]
+    assert version.key_names == ("a",)
