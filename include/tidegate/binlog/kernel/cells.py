@@ -5,8 +5,7 @@ In:  the address of a value whose whole length is known to lie inside its event,
 Out: the value in the arena at that row; or NULL for a date that no calendar has; or an error code.
 
 Formats: MySQL source docs "Replication: Rows_event"; temporal types mysql-server mysys/my_time.cc
-(my_datetime_packed_from_binary, my_time_packed_from_binary, my_timestamp_from_binary), decimals strings/decimal.cc
-(bin2decimal: groups of nine digits, big-endian, sign in the inverted top bit, negative numbers inverted throughout).
+(my_datetime_packed_from_binary, my_time_packed_from_binary, my_timestamp_from_binary); decimals: decimals.py.
 """
 
 from __future__ import annotations
@@ -17,6 +16,17 @@ import numba
 import numpy as np
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel.decimals import (
+    NULL,
+    POWERS,
+    VALUE,
+    WRITE,
+    decimal,
+    decimal_text,
+    small_decimal,
+    text_end,
+    write_digits,
+)
 from tidegate.binlog.kernel.memory import (
     FAST,
     I,
@@ -36,16 +46,9 @@ from tidegate.binlog.kernel.memory import (
     word,
 )
 
-VALUE: Final = 0
-NULL: Final = 1
-
-# Bytes that hold so many digits of an incomplete group of nine.
-_DIGIT_BYTES: Final = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
-_POWERS: Final = np.array([10**i for i in range(10)], np.int64)
 _MONTH_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 _NO_DAY: Final = -(1 << 40)
 _EARLIEST: Final = -1_000_000  # days; year 1 is day -719162
-_WRITE: Final = I(I, I, I)
 
 
 @numba.njit(I(I, I, I), **FAST)
@@ -114,7 +117,7 @@ def _fraction(at: int, column: int) -> int:
     return big_endian(at, word(column, L.P1)) * word(column, L.P2)
 
 
-@numba.njit(_WRITE, forceinline=True, **FAST)
+@numba.njit(WRITE, forceinline=True, **FAST)
 def _datetime(at: int, column: int, row: int) -> int:
     # 1 sign bit (set), 17 bits year * 13 + month, 5 day, 5 hour, 6 minute, 6 second; big-endian
     packed = (big32(at) << 8 | load8(at + 4)) - (1 << 39)
@@ -133,7 +136,7 @@ def _datetime(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(_WRITE, **FAST)
+@numba.njit(WRITE, **FAST)
 def _temporal(at: int, column: int, row: int) -> int:
     kind = word(column, L.KIND)
     values = word(column, L.VALUES)
@@ -162,23 +165,7 @@ def _temporal(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(I(I, I, I), **FAST)
-def _digits(to: int, value: int, count: int) -> int:
-    for i in range(count - 1, -1, -1):
-        store8(to + i, 48 + value % 10)
-        value //= 10
-    return to + count
-
-
-@numba.njit(I(I, I, I), **FAST)
-def _text_end(column: int, row: int, to: int) -> int:
-    used = to - word(column, L.BYTES)
-    set_word(column, L.USED, used)
-    store32(word(column, L.VALUES) + 4 * row + 4, used)
-    return VALUE
-
-
-@numba.njit(_WRITE, **FAST)
+@numba.njit(WRITE, **FAST)
 def _time(at: int, column: int, row: int) -> int:
     if word(column, L.USED) + 24 > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
@@ -201,136 +188,19 @@ def _time(at: int, column: int, row: int) -> int:
     if negative:
         store8(to, 45)
         to += 1
-    to = _digits(to, hours, 3 if hours > 99 else 2)
+    to = write_digits(to, hours, 3 if hours > 99 else 2)
     store8(to, 58)
-    to = _digits(to + 1, minutes, 2)
+    to = write_digits(to + 1, minutes, 2)
     store8(to, 58)
-    to = _digits(to + 1, seconds, 2)
+    to = write_digits(to + 1, seconds, 2)
     decimals = word(column, L.P3)
     if decimals > 0:
         store8(to, 46)
-        to = _digits(to + 1, micros // _POWERS[6 - decimals], decimals)
-    return _text_end(column, row, to)
+        to = write_digits(to + 1, micros // POWERS[6 - decimals], decimals)
+    return text_end(column, row, to)
 
 
-@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
-def _group(at: int, width: int, flip: int, top: int) -> int:
-    """One group of digits: flip is -1 for a negative number; top is 1 for the first, whose sign bit is inverted."""
-    value = big_endian(at, width)
-    if top:
-        value ^= 0x80 << (8 * (width - 1))
-    return (value ^ flip) & ((np.int64(1) << (8 * width)) - 1)
-
-
-@numba.njit(_WRITE, forceinline=True, **FAST)
-def _small_decimal(at: int, column: int, row: int) -> int:
-    """At most 8 bytes and 18 digits: one load holds all of it."""
-    size = word(column, L.WIDTH)
-    flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
-    # the value's bytes at the top of 64 bits, sign bit cleared; what follows on the wire is shifted out
-    raw = np.uint64(0)
-    for i in range(size):
-        raw = (raw << np.uint64(8)) | np.uint64(load8(at + i))
-    raw = raw << np.uint64(8 * (8 - size))
-    raw = raw ^ np.uint64(0x8000000000000000) ^ np.uint64(flip)
-    value = np.int64(0)
-    used = np.int64(0)
-    lead = word(column, L.P1)
-    if lead > 0:
-        used = 8 * _DIGIT_BYTES[lead]
-        value = np.int64(raw >> np.uint64(64 - used))
-    for _ in range(word(column, L.P2) + word(column, L.P3)):
-        group = np.int64((raw << np.uint64(used)) >> np.uint64(32))
-        value = value * 1000000000 + group
-        used += 32
-    tail = word(column, L.P4)
-    if tail > 0:
-        bits = 8 * _DIGIT_BYTES[tail]
-        value = value * _POWERS[tail] + np.int64((raw << np.uint64(used)) >> np.uint64(64 - bits))
-    if flip:
-        value = -value
-    to = word(column, L.VALUES) + 16 * row
-    store64(to, value)
-    store64(to + 8, value >> 63)
-    return VALUE
-
-
-@numba.njit(_WRITE, **FAST)
-def _decimal(at: int, column: int, row: int) -> int:
-    """Into 16 bytes, two's complement: digits times 10 to the scale."""
-    flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
-    lead, whole = word(column, L.P1), word(column, L.P2)
-    groups = whole + word(column, L.P3)
-    tail = word(column, L.P4)
-    low, high = np.uint64(0), np.uint64(0)
-    top = 1
-    if lead > 0:
-        width = _DIGIT_BYTES[lead]
-        low = np.uint64(_group(at, width, flip, top))
-        at += width
-        top = 0
-    for step in range(groups + (1 if tail > 0 else 0)):
-        digits = tail if step == groups else np.int64(9)
-        width = _DIGIT_BYTES[digits]
-        value = np.uint64(_group(at, width, flip, top))
-        at += width
-        top = 0
-        times = np.uint64(_POWERS[digits])
-        # (high, low) * times + value, by halves of 32 bits
-        first = (low & np.uint64(0xFFFFFFFF)) * times + value
-        second = (low >> np.uint64(32)) * times + (first >> np.uint64(32))
-        low = (second << np.uint64(32)) | (first & np.uint64(0xFFFFFFFF))
-        high = high * times + (second >> np.uint64(32))
-    if flip:
-        low = ~low + np.uint64(1)
-        high = ~high + (np.uint64(1) if low == 0 else np.uint64(0))
-    to = word(column, L.VALUES) + 16 * row
-    store64(to, np.int64(low))
-    store64(to + 8, np.int64(high))
-    return VALUE
-
-
-@numba.njit(_WRITE, **FAST)
-def _decimal_text(at: int, column: int, row: int) -> int:
-    """As the server prints it: no zeros in front but one before the point, all digits of the scale."""
-    if word(column, L.USED) + 96 > word(column, L.BYTES_MAX):
-        return L.ERROR_BATCH
-    flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
-    lead, whole, groups, tail = word(column, L.P1), word(column, L.P2), word(column, L.P3), word(column, L.P4)
-    to = word(column, L.BYTES) + word(column, L.USED)
-    if flip:
-        store8(to, 45)
-        to += 1
-    start = to
-    top = 1
-    for step in range(-1, whole + groups + 1):
-        digits = np.int64(9)
-        if step < 0:
-            digits = lead
-        elif step == whole + groups:
-            digits = tail
-        if step == whole:  # the whole part is done
-            if to == start:
-                store8(to, 48)
-                to += 1
-            if groups + tail > 0:
-                store8(to, 46)
-                to += 1
-        if digits == 0:
-            continue
-        width = _DIGIT_BYTES[digits]
-        value = _group(at, width, flip, top)
-        at += width
-        top = 0
-        if step < whole and to == start:  # zeros in front are left out
-            digits = np.int64(0)
-            while digits < 9 and value >= _POWERS[digits]:
-                digits += 1
-        to = _digits(to, value, digits)
-    return _text_end(column, row, to)
-
-
-@numba.njit(_WRITE, **FAST)
+@numba.njit(WRITE, **FAST)
 def _other(at: int, column: int, row: int) -> int:
     kind = word(column, L.KIND)
     width = word(column, L.WIDTH)
@@ -352,17 +222,17 @@ def _other(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(_WRITE, **FAST)
+@numba.njit(WRITE, **FAST)
 def _rare(at: int, column: int, row: int) -> int:
     kind = word(column, L.KIND)
     if kind == L.CELL_DECIMAL:
-        return _decimal(at, column, row)
+        return decimal(at, column, row)
     if kind in (L.CELL_TIME, L.CELL_OLD_TIME):
         return _time(at, column, row)
     if kind <= L.CELL_OLD_TIMESTAMP:
         return _temporal(at, column, row)
     if kind == L.CELL_DECIMAL_TEXT:
-        return _decimal_text(at, column, row)
+        return decimal_text(at, column, row)
     return _other(at, column, row)
 
 
@@ -381,7 +251,7 @@ def write_fixed(kind: int, at: int, column: int, row: int) -> int:
     if kind == L.CELL_DATETIME:
         return _datetime(at, column, row)
     if kind == L.CELL_DECIMAL_SMALL:
-        return _small_decimal(at, column, row)
+        return small_decimal(at, column, row)
     return _rare(at, column, row)
 
 

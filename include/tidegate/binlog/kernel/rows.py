@@ -15,7 +15,8 @@ from typing import Final
 import numba
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import NULL, write_bytes, write_fixed, write_null
+from tidegate.binlog.kernel.cells import write_bytes, write_fixed, write_null
+from tidegate.binlog.kernel.decimals import NULL
 from tidegate.binlog.kernel.memory import FAST, I, little_endian, load8, load16, set_word, store8, store64, word
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
