@@ -57,7 +57,9 @@ def test_wrong_password_names_user_and_host(any_server: Server, tmp_path: Path) 
 
 def test_unknown_host_is_named(any_server: Server, tmp_path: Path) -> None:
     info = info_of(any_server, host="no-such-host.invalid")
-    assert "no-such-host.invalid" in refusal(capture_run(any_server, tmp_path / "lake", info=info), tmp_path, SourceUnavailable)
+    assert "no-such-host.invalid" in refusal(
+        capture_run(any_server, tmp_path / "lake", info=info), tmp_path, SourceUnavailable
+    )
 
 
 def test_closed_port_is_refused(any_server: Server, tmp_path: Path) -> None:
@@ -261,9 +263,7 @@ def test_connection_without_tls_support_is_not_silently_plain(any_server: Server
     refusal(capture_run(any_server, tmp_path / "lake", info=wrong), tmp_path, SourceUnavailable)
 
 
-def test_the_stream_is_the_same_through_tls(
-    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path
-) -> None:
+def test_the_stream_is_the_same_through_tls(any_server: Server, fresh_database: FreshDatabase, tmp_path: Path) -> None:
     database, lake = fresh_database(any_server), tmp_path / "lake"
     info = ConnectionInfo.from_parts(
         "x",
