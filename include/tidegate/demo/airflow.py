@@ -95,6 +95,14 @@ class Airflow:
         if self._process is None or self._process.poll() is not None:
             raise ProcessFailed("Airflow ended", where=str(self.log), remedy="see its log")
 
+    def check_runs(self, dag_id: str) -> None:
+        """Raises ProcessFailed, with the task log's place, when a run of the DAG has failed for good."""
+        found = self._try("GET", f"/api/v2/dags/{dag_id}/dagRuns?state=failed&limit=1")
+        if found and found["dag_runs"]:
+            run = found["dag_runs"][0]["dag_run_id"]
+            place = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run}"
+            raise ProcessFailed(f"{dag_id} failed", where=str(place), remedy="see its log")
+
     def unpause(self, dag_id: str) -> None:
         """Let a DAG run, once Airflow has parsed it. Raises ProcessFailed, with the import error if there is one."""
         end = time.monotonic() + _HEALTHY_SECONDS

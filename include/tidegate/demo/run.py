@@ -35,6 +35,7 @@ from tidegate.verify.report import Report
 from tidegate.verify.verification import verify
 from tidegate.wire.connection import ConnectionInfo
 
+_PARTS: Final = ("capture", "apply")
 CONN_ID: Final = "tidegate_demo_shop"
 _TICK_SECONDS: Final = 0.5
 # Spark's first window waits for a cold JVM; the shop stays open this long after it, to show what follows ...
@@ -84,7 +85,7 @@ class Demo:
             workload = self._workload(server)
             workload.create()
             airflow.wait_healthy()
-            for part in ("capture", "apply"):
+            for part in _PARTS:
                 airflow.unpause(f"{self.pipeline.pipeline}__{part}")
             self._say(f"Airflow runs at {airflow.url}: login {airflow.user}, password {airflow.password}")
             progress = Progress(self.console, self.lake, workload.counters)
@@ -131,6 +132,8 @@ class Demo:
         end = time.monotonic() + _COVERED_SECONDS
         while time.monotonic() < end:
             airflow.check_running()
+            for part in _PARTS:
+                airflow.check_runs(f"{self.pipeline.pipeline}__{part}")
             if _covers(progress.look(), wanted):
                 return
             time.sleep(_TICK_SECONDS)
