@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 from tests.support import mysql9  # noqa: E402
-
 from tidegate.capture.checkpoint import Checkpoint  # noqa: E402
 from tidegate.capture.run import CaptureRun  # noqa: E402
 from tidegate.capture.segment import Cutter, CutterSettings  # noqa: E402
@@ -36,7 +35,8 @@ from tidegate.wire.connection import ConnectionInfo, TlsMode, connect  # noqa: E
 from tidegate.wire.dump_stream import DumpRequest, DumpStream  # noqa: E402
 from tidegate.wire.source import read_facts  # noqa: E402
 
-ROW = "(%s, %s, %s, %s, 12345.6789, '2026-01-02 03:04:05.678901', 1, 'a note of some length', '{\"sku\": 12345, \"qty\": 3}')"
+ROW = """(%s, %s, %s, %s, 12345.6789, '2026-01-02 03:04:05.678901', 1, 'a note of some length',
+ '{"sku": 12345, "qty": 3}')"""
 TABLE = """CREATE TABLE {} (id BIGINT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL,
  amount DECIMAL(18,4), ts DATETIME(6) NOT NULL, flag TINYINT NOT NULL, note VARCHAR(255), j JSON)"""
 PROCEDURE = """CREATE PROCEDURE one_by_one(i INT, n INT) BEGIN WHILE i < n DO

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -82,7 +82,7 @@ class Background:
     def _note(self, progress: Any) -> None:
         self.bytes = progress.bytes
 
-    def __enter__(self) -> Background:
+    def __enter__(self) -> Self:
         self.thread.start()
         return self
 
@@ -162,7 +162,7 @@ def binlog_end(server: Server) -> tuple[str, int]:
 
 
 def assert_decodes_alone(segment: Segment) -> None:
-    """Context and payload begin with a FORMAT_DESCRIPTION and a GTID, and every rows event has its TABLE_MAP before it."""
+    """It begins with a FORMAT_DESCRIPTION and a GTID, and every rows event has its TABLE_MAP before it."""
     data = bytes(segment.context) + bytes(segment.payload)
     kinds, maps = [], set()
     while data:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.integration.capture_support import (
     Background,
     assert_decodes_alone,
@@ -19,7 +20,6 @@ from tests.integration.capture_support import (
     wait_for_bronze,
 )
 from tests.support.servers import FreshDatabase
-
 from tidegate.commit_ts import physical_ms
 from tidegate.demo.server import Server
 from tidegate.tables import SegmentFlag, SegmentKind
@@ -190,7 +190,7 @@ def test_a_server_restart_inside_a_run_is_survived(
         any_server.query(f"INSERT INTO `{database}`.t VALUES (2)")
         end = binlog_end(any_server)
         wait_for_bronze(lake, lambda s: (s[-1].file, s[-1].end_pos) == end)
-    assert_equals_binlog([s for s in bronze_segments(lake)], any_server)
+    assert_equals_binlog(bronze_segments(lake), any_server)
 
 
 def test_a_quiet_source_proves_its_resolved_ts_and_later_commits_lie_above(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from tests.integration.capture_support import (
     assert_equals_binlog,
     bronze_segments,
@@ -18,7 +19,6 @@ from tests.integration.capture_support import (
     info_of,
 )
 from tests.support.servers import FreshDatabase
-
 from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.errors import (
@@ -154,7 +154,7 @@ def test_a_purged_position_is_lost_and_says_so(
     assert re.search("purged|Could not find|not in the|too old|required", str(caught.value))
     assert "new lake path" in str(caught.value)
     assert len(bronze_segments(lake)) == count
-    with pytest.raises(PositionLost, match="purged|too old|Could not find"):
+    with pytest.raises(PositionLost, match=r"purged|too old|Could not find"):
         capture_run(any_server, tmp_path / "other" / "lake", dump=dump, start="earliest").run(5)
 
 
@@ -206,9 +206,11 @@ def test_one_flipped_bit_in_a_row_stops_capture_at_its_place(
     any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b VARCHAR(100))")
     capture_until_quiet(any_server, lake)
     any_server.query(f"INSERT INTO `{database}`.t VALUES (1, 'sound'), (2, REPEAT('y', 50))")
-    with proxy_flipping_a_bit(any_server, b"soun") as port:
-        with pytest.raises(StreamCorrupt, match="wrong checksum in .*ROWS"):
-            capture_run(any_server, lake, info=info_of(any_server, port=port, tls=TlsMode.DISABLED)).run(10)
+    with (
+        proxy_flipping_a_bit(any_server, b"soun") as port,
+        pytest.raises(StreamCorrupt, match=r"wrong checksum in .*ROWS"),
+    ):
+        capture_run(any_server, lake, info=info_of(any_server, port=port, tls=TlsMode.DISABLED)).run(10)
     assert any_server.query(f"SELECT COUNT(*) FROM `{database}`.t") == [(2,)]
     capture_until_quiet(any_server, lake)
     assert_equals_binlog(bronze_segments(lake), any_server)
@@ -237,7 +239,7 @@ def test_a_second_writer_elsewhere_is_fenced_by_bronze(
     second.pipeline = second.pipeline.model_copy(update={"sources": {"one": source}})
     one = Background(first)
     two = Background(second)
-    with pytest.raises(Fenced, match="another writer|reader"), one:
+    with pytest.raises(Fenced, match=r"another writer|reader"), one:  # noqa: PT012  raised when the block ends
         wait_for_bronze(lake, lambda _: True)
         with two:
             for number in range(20):

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments, pipeline_text
 from tests.support.servers import FreshDatabase
-
 from tidegate.demo.server import Server
 from tidegate.tables import SegmentFlag
 

@@ -158,7 +158,7 @@ _SIGNATURE = types.uint32(_BYTES, types.int64, types.int64, types.uint32)
 
 
 @numba.njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False)
-def _by_tables(data: Any, start: int, length: int, crc: int) -> int:
+def _by_tables(data: Any, start: int, length: int, crc: int) -> Any:
     """CRC register after length bytes, eight at a time."""
     tables = _TABLES
     at, end = start, start + length

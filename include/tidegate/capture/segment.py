@@ -52,7 +52,7 @@ _UNKNOWN: Final = -1  # a position at which no event can lie
 
 @dataclass(frozen=True, slots=True)
 class CutterSettings:
-    """What doesn't change while a stream is cut. ddl_tables(sql, database, sql_mode) names tables, or raises DDLError."""
+    """What doesn't change while a stream is cut. ddl_tables names a statement's tables, or raises."""
 
     source: str
     flavour: Flavour
@@ -308,7 +308,7 @@ class Cutter:
 
     def _emit(self, kind: SegmentKind, start: int, prev_commit_ts: int) -> Segment:
         state, transaction = self._state, self._space.transaction
-        payload = memoryview(self._space.payload)[: int(state["length"])].toreadonly()
+        payload = memoryview(self._space.payload.data)[: int(state["length"])].toreadonly()
         flags = self._flags
         if self._begun_open:
             flags |= SegmentFlag.OPEN_AT_START

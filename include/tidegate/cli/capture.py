@@ -78,5 +78,6 @@ def capture(
     )
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
     typer.echo(
-        f"{result.reason}: {result.segments} segments, {result.bytes} bytes, seq {result.last_seq}, at {result.position}"
+        f"{result.reason}: {result.segments} segments, {result.bytes} bytes, "
+        f"seq {result.last_seq}, at {result.position}"
     )

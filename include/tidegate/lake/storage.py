@@ -33,6 +33,7 @@ _S3_SPARK: Final = {
     "aws_endpoint": "fs.s3a.endpoint",
     "aws_region": "fs.s3a.endpoint.region",
 }
+_AZURE_TOKENS: Final = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
 _GCS_SPARK: Final = {
     "google_service_account": "google.cloud.auth.service.account.json.keyfile",
     "google_application_credentials": "google.cloud.auth.service.account.json.keyfile",
@@ -109,7 +110,7 @@ def _azure(path: str, options: Mapping[str, str]) -> dict[str, str]:
     if client and secret and tenant:
         found |= {
             f"fs.azure.account.auth.type.{host}": "OAuth",
-            f"fs.azure.account.oauth.provider.type.{host}": "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
+            f"fs.azure.account.oauth.provider.type.{host}": _AZURE_TOKENS,
             f"fs.azure.account.oauth2.client.id.{host}": client,
             f"fs.azure.account.oauth2.client.secret.{host}": secret,
             f"fs.azure.account.oauth2.client.endpoint.{host}": f"https://login.microsoftonline.com/{tenant}/oauth2/token",

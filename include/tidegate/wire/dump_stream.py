@@ -60,13 +60,11 @@ class DumpRequest:
 class DumpStream:
     """An open stream. `received[read:have]` (the walk's fields) holds bytes not yet walked."""
 
-    def __init__(
-        self, connection: pymysql.connections.Connection[Any], info: ConnectionInfo, request: DumpRequest
-    ) -> None:
+    def __init__(self, connection: Any, info: ConnectionInfo, request: DumpRequest) -> None:
         self.info = info
         self.request = request
         self.received: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros(RECEIVE_BYTES, np.uint8)
-        self._view = memoryview(self.received)
+        self._view = memoryview(self.received.data)
         self._connection = connection
         self._socket: Any = connection._sock  # noqa: SLF001  PyMySQL has no public way to its socket
         self._silence_seconds = max(_SILENCE_SECONDS_MIN, HEARTBEATS_MISSED_MAX * request.heartbeat_seconds)
@@ -76,13 +74,13 @@ class DumpStream:
     @classmethod
     def open(cls, info: ConnectionInfo, request: DumpRequest) -> Self:
         """Log in and ask for the stream. Raises SourceRefused, SourceUnavailable."""
-        connection = connect(info, read_timeout=30, write_timeout=30)
+        connection: Any = connect(info, read_timeout=30, write_timeout=30)
         try:
             with connection.cursor() as cursor:
                 for name, value in _session_variables(request).items():
                     cursor.execute(f"SET @{name} = %s", (value,))
             connection._next_seq_id = 0  # noqa: SLF001
-            connection.write_packet(_command(request))  # type: ignore[attr-defined]
+            connection.write_packet(_command(request))
         except (pymysql.err.MySQLError, OSError) as error:
             connection.close()
             raise named(error, info) from error
@@ -90,7 +88,7 @@ class DumpStream:
 
     def close(self) -> None:
         """End the stream; the server notices at its next write."""
-        self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001
+        self._connection._force_close()  # noqa: SLF001
 
     def receive(self, state: Any, timeout: float) -> int:
         """Bytes received into the buffer behind state.have; 0 when none came within timeout seconds.
@@ -152,7 +150,7 @@ class DumpStream:
         read, have = int(state["read"]), int(state["have"])
         (length,) = struct.unpack_from("<I", self._view, read + 5 + 9)
         event = np.empty(length, np.uint8)
-        view, filled, rest = memoryview(event), 0, size - 1
+        view, filled, rest = memoryview(event.data), 0, size - 1
         at = read + 5
         while True:
             # The rest of a packet: first what is in the buffer, then from the socket.

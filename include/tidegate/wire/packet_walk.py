@@ -22,9 +22,9 @@ from numba import types
 
 from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.crc32 import crc32
+from tidegate.binlog.kernel.memory import address, copy_bytes
 from tidegate.binlog.transaction_scan import classify_query, scan_event
 from tidegate.limits import PACKET_BYTES_MAX, SEGMENT_TABLES_MAX
-from tidegate.wire.copy_bytes import copy_bytes
 
 
 class Stop(IntEnum):
@@ -134,7 +134,7 @@ class Workspace:
 
 
 @_inlined
-def _number(data: Any, at: int, size: int) -> int:
+def _number(data: Any, at: int, size: int) -> Any:
     """Little-endian unsigned integer of `size` bytes."""
     value = np.int64(0)
     for i in range(size):
@@ -212,7 +212,7 @@ def _note_table(s: Any, payload: Any, slots: Any, tables: Any, at: int) -> None:
 
 
 @_inlined
-def _verified(s: Any, data: Any, at: int, checksum: int, is_open: bool) -> int:
+def _verified(s: Any, data: Any, at: int, checksum: int, is_open: bool) -> Any:
     """Stop.MORE when checksum and position are right."""
     if checksum == CHECKSUM_BYTES:
         end = at + s.event_length - CHECKSUM_BYTES
@@ -235,11 +235,11 @@ def _notable(data: Any, at: int, length: int, checksum: int, is_open: bool) -> b
     if kind != _QUERY:
         return not _PLAIN[kind]
     said = classify_query(data, at, length, length, checksum)
-    return said != scan.Q_BEGIN and said != scan.Q_COMMIT
+    return said not in (scan.Q_BEGIN, scan.Q_COMMIT)
 
 
 @numba.njit(types.int64(_BYTES, types.int64, _SPACE), cache=True, nogil=True, boundscheck=False)
-def take_event(data: Any, at: int, space: Any) -> int:
+def take_event(data: Any, at: int, space: Any) -> Any:
     """Judge the whole event of walk.event_length bytes at data[at:] and lay it into payload; a Stop.
 
     Stop.MORE: taken. Anything but MORE and CUT: nothing was changed.
@@ -253,7 +253,7 @@ def take_event(data: Any, at: int, space: Any) -> int:
         return np.int64(Stop.NOTABLE)
     if s.length + length > s.hard or s.tables == SEGMENT_TABLES_MAX:
         return np.int64(Stop.FULL)
-    if s.runs == RUNS_MAX or s.maps == LIVE_MAX or s.frames == LIVE_MAX:
+    if s.runs == RUNS_MAX or max(s.maps, s.frames) == LIVE_MAX:
         return np.int64(Stop.FLUSH)
     # A FORMAT_DESCRIPTION brings its own algorithm; Python verified it.
     wrong = _verified(s, data, at, checksum if data[at + 4] != 15 else 0, is_open)
@@ -264,7 +264,7 @@ def take_event(data: Any, at: int, space: Any) -> int:
     if bits & scan.MALFORMED:
         return np.int64(Stop.BAD_LENGTH)
     s.take = 0
-    copy_bytes(payload, start, data, at, length)
+    copy_bytes(address(payload) + start, address(data) + at, length)
     s.length, s.position = start + length, s.position + length
     s.event_count += 1
     if bits & scan.BEGINS:
@@ -286,7 +286,7 @@ def take_event(data: Any, at: int, space: Any) -> int:
 
 
 @numba.njit(types.int64(_BYTES, _SPACE), cache=True, nogil=True, boundscheck=False)
-def walk(received: Any, space: Any) -> int:
+def walk(received: Any, space: Any) -> Any:
     """Take events from received into payload until something stops it; a Stop.
 
     An unconsumed packet stays at walk.read; at CUT it is behind the last event taken.
@@ -312,7 +312,7 @@ def walk(received: Any, space: Any) -> int:
         if size - 1 < HEADER_BYTES or _number(received, at + 9, 4) != size - 1:
             return np.int64(Stop.BAD_LENGTH)
         stop = take_event(received, at, space)
-        if stop == Stop.MORE or stop == Stop.CUT:
+        if stop in (Stop.MORE, Stop.CUT):
             s.read += 4 + size
         if stop != Stop.MORE:
             return np.int64(stop)

@@ -70,7 +70,8 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     flavour = Flavour.MARIADB if "mariadb" in version.lower() else Flavour.MYSQL
     cursor.execute("SHOW GRANTS")
     grants = tuple(str(row[0]) for row in cursor.fetchall())
-    position, logs = None, ()
+    position: Position | None = None
+    logs: tuple[tuple[str, int], ...] = ()
     if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
         position = current_position(cursor)
         cursor.execute("SHOW BINARY LOGS")
@@ -161,9 +162,11 @@ def _objections(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> list[tu
     if not mariadb and dump is DumpMode.GTID:
         need("gtid_mode", "ON", "turn it on, or set dump: position in the pipeline file", missing="OFF")
     monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
-    for privilege in ("REPLICATION SLAVE", monitor):
-        if not facts.holds(privilege):
-            found.append((f"privilege {privilege} is missing", f"GRANT {privilege} ON *.* TO this account"))
+    found.extend(
+        (f"privilege {privilege} is missing", f"GRANT {privilege} ON *.* TO this account")
+        for privilege in ("REPLICATION SLAVE", monitor)
+        if not facts.holds(privilege)
+    )
     if not any(re.search(r"\bSELECT\b|\bALL PRIVILEGES\b", grant, re.IGNORECASE) for grant in facts.grants):
         found.append(("privilege SELECT is missing", "GRANT SELECT ON the databases to keep TO this account"))
     return found
