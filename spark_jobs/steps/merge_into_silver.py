@@ -19,11 +19,19 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.silver import delta_version
 from tidegate.merge.phases import DdlPhase, phases
 from tidegate.schema.columns import TableVersion
+from tidegate.tables import silver_path
 
 
 def merge_into_silver(app: Application, window: Window) -> None:
     """Write every table of the window. A Terminal error holds its table; any other fails the window."""
-    entries = [entry for entry in window.tables.values() if entry.staged or _changes(app, entry, window.cut_ts)]
+    entries = []
+    for entry in window.tables.values():
+        if entry.staged or _changes(app, entry, window.cut_ts):
+            entries.append(entry)
+        elif entry.after_ts > app.cut_ts:
+            # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
+            uri = app.lake.uri(silver_path(entry.database, entry.table))
+            window.delta_versions[entry.name] = delta_version(uri, app.lake.storage_options)
     if not entries:
         return
     with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:

@@ -7,10 +7,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
+
 from tests.support.road import Road
 from tests.support.servers import FreshDatabase
-from tests.support.tables import assert_silver_equals_source
-
 from tidegate import tables
 from tidegate.demo.server import Server
 from tidegate.demo.workload import Workload
@@ -24,13 +23,10 @@ def test_a_busy_shop_with_ddl_is_equal_in_silver(any_server: Server, spark: Spar
     road.capture(idle=0.5)
     shop = Workload(any_server.connect, seconds=6, seed=3)
     shop.create()
-    shop.start()
-    road.capture(seconds=3)
-    road.apply(spark)
-    shop.stop()
+    shop.run()
     road.capture()
     app = road.apply(spark)
-    counts = assert_silver_equals_source(any_server, tmp_path / "lake", "shop")
+    counts = road.assert_equal()
     assert len(counts) >= 8
     assert sum(counts.values()) > 100
     assert not [name for name, state in app.states.items() if state.state == "held"]
@@ -68,7 +64,7 @@ def test_a_table_with_rows_from_before_is_held_and_named_until_truncated(
     road.capture()
     app = road.apply(spark)
     assert app.states[f"{database}.old"].state == "active"
-    assert assert_silver_equals_source(mariadb, tmp_path / "lake", database) == {"old": 1, "empty": 1}
+    assert road.assert_equal() == {"old": 1, "empty": 1}
 
 
 def test_a_ddl_that_is_not_understood_holds_its_table_and_a_release_replays_it(

@@ -1,7 +1,8 @@
-"""The whole road in one process: a real server, capture, apply on Spark, silver; and an oracle that shares nothing with it.
+"""The whole road in one process: a real server, capture, apply on Spark, silver; and an oracle apart from it.
 
 In:  a server and a folder.
-Out: Road.capture(), Road.apply(), and Road.assert_equal(): the server's own SELECT against silver read by DuckDB.
+Out: Road.capture(), Road.apply(), and Road.assert_equal(): tidegate.verify, the server's own SELECT against silver
+     read by DuckDB.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.verify.report import Outcome
+from tidegate.verify.verification import Options, verify
 from tidegate.wire.connection import ConnectionInfo
 
 
@@ -52,3 +55,10 @@ class Road:
         app = Application(spark, self.pipeline, self.lake, BronzeIndex(self.lake))
         run_apply(app, report=self.lines.append)
         return app
+
+    def assert_equal(self) -> dict[str, int]:
+        """Every table that isn't held or dropped has the source's rows; returns their counts."""
+        report = verify(self.pipeline, {"one": self.info}, self.lake.root, {}, Options(timeout_seconds=5))
+        bad = [result for result in report.tables if result.outcome is Outcome.DIFFERENT]
+        assert not bad, "\n".join(f"{r.table}: {r.source_rows} / {r.silver_rows}: {r.differences[:2]}" for r in bad)
+        return {r.table.split(".", 1)[1]: r.source_rows for r in report.tables if r.outcome is Outcome.EQUAL}

@@ -21,7 +21,8 @@ def spark() -> Iterator[SparkSession]:
     jars.ensure(ROOT)
     os.environ.update(spark_settings.driver_environment(ROOT))
     pipeline = config.parse(
-        "pipeline: steps\nlake: {path: unused}\nsources: {s: {conn_id: none, flavour: mysql}}\ntables: {include: ['*.*']}\n",
+        "pipeline: steps\nlake: {path: unused}\n"
+        "sources: {s: {conn_id: none, flavour: mysql}}\ntables: {include: ['*.*']}\n",
         where="steps.yaml",
     )
     conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT)
