@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tidegate import limits
 from tidegate.errors import ConfigError
@@ -51,7 +51,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 class Source(_Model):
     """A server whose binlog is captured."""
 
-    conn_id: str = Field(description="Airflow connection with host, port, login, password; TLS in its extra", min_length=1)
+    conn_id: str = Field(
+        description="Airflow connection with host, port, login, password; TLS in its extra", min_length=1
+    )
     flavour: Flavour = Field(description="mysql or mariadb")
     dump: DumpMode = Field(DumpMode.GTID, description="Ask for the stream by GTID, or by file and position")
     start: Start = Field(
@@ -72,11 +74,14 @@ class Route(_Model):
 
 class Tables(_Model):
     """Which tables are kept, by patterns `database.table`: each half a regular expression that must match
-    the whole name, or `*` for everything."""
+    the whole name, or `*` for everything.
+    """
 
     include: tuple[str, ...] = Field(description="Patterns of tables to keep", min_length=1)
     exclude: tuple[str, ...] = Field((), description="Patterns of tables to leave out; wins over include")
-    routes: tuple[Route, ...] = Field((), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table")
+    routes: tuple[Route, ...] = Field(
+        (), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table"
+    )
 
     @field_validator("include", "exclude")
     @classmethod
@@ -116,29 +121,52 @@ class Lake(_Model):
 class Capture(_Model):
     """How the binlog is read and landed in bronze."""
 
-    run_for_seconds: int = Field(600, ge=5, description="One capture run reads for this long, then hands over to the next")
-    idle_seconds: int = Field(60, ge=1, description="Nothing new for this long: the run gives its slot back and waits deferred")
-    heartbeat_seconds: float = Field(2.0, ge=0.5, le=3600, description="A quiet source proves its resolved_ts this often")
-    segment_bytes: int = Field(
-        limits.SEGMENT_BYTES_DEFAULT, ge=4096, le=limits.SEGMENT_BYTES_MAX, description="A segment is cut at the first transaction end past this"
+    run_for_seconds: int = Field(
+        600, ge=5, description="One capture run reads for this long, then hands over to the next"
     )
-    land_seconds: float = Field(limits.LAND_SECONDS_DEFAULT, ge=0.05, le=300, description="Bronze is appended to at least this often")
+    idle_seconds: int = Field(
+        60, ge=1, description="Nothing new for this long: the run gives its slot back and waits deferred"
+    )
+    heartbeat_seconds: float = Field(
+        2.0, ge=0.5, le=3600, description="A quiet source proves its resolved_ts this often"
+    )
+    segment_bytes: int = Field(
+        limits.SEGMENT_BYTES_DEFAULT,
+        ge=4096,
+        le=limits.SEGMENT_BYTES_MAX,
+        description="A segment is cut at the first transaction end past this",
+    )
+    land_seconds: float = Field(
+        limits.LAND_SECONDS_DEFAULT, ge=0.05, le=300, description="Bronze is appended to at least this often"
+    )
     land_bytes: int = Field(limits.LAND_BYTES_DEFAULT, ge=4096, description="... or when this much is waiting")
-    queue_bytes: int = Field(limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory between the reader and the lander")
-    value_log_path: str | None = Field(None, description="Folder of the value log; .tidegate/value_log/<source> when empty")
+    queue_bytes: int = Field(
+        limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory between the reader and the lander"
+    )
+    value_log_path: str | None = Field(
+        None, description="Folder of the value log; .tidegate/value_log/<source> when empty"
+    )
 
 
 class Apply(_Model):
     """How bronze becomes silver."""
 
-    mode: ApplyMode = Field(ApplyMode.BATCH, description="batch: one run per bronze event; micro_batch: a loop for run_for_seconds")
+    mode: ApplyMode = Field(
+        ApplyMode.BATCH, description="batch: one run per bronze event; micro_batch: a loop for run_for_seconds"
+    )
     run_for_seconds: int = Field(600, ge=5, description="micro_batch: how long one Spark application loops")
     poll_seconds: float = Field(0.5, ge=0.05, le=60, description="micro_batch: how often bronze is looked at")
-    idle_seconds: int = Field(60, ge=1, description="micro_batch: nothing new for this long ends the application; the next bronze event starts one")
+    idle_seconds: int = Field(
+        60,
+        ge=1,
+        description="micro_batch: nothing new for this long ends the application; the next bronze event starts one",
+    )
     parallel_tables: int = Field(2, ge=1, le=256, description="Silver tables written at the same time")
     window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes that one window takes")
     spark_conn_id: str = Field("spark_default", description="Airflow Spark connection the job is submitted with")
-    spark_conf: dict[str, str] = Field(default_factory=dict, description="Extra Spark settings; win over tidegate's own")
+    spark_conf: dict[str, str] = Field(
+        default_factory=dict, description="Extra Spark settings; win over tidegate's own"
+    )
     driver_memory: str = Field("1g", description="Memory of the Spark driver", pattern=r"^\d+[mg]$")
 
 
@@ -149,12 +177,8 @@ class Pipeline(_Model):
     lake: Lake
     sources: dict[Name, Source] = Field(min_length=1)
     tables: Tables
-    capture: Capture = Field(default_factory=lambda: Capture())
-    apply: Apply = Field(default_factory=lambda: Apply())
-
-    @model_validator(mode="after")
-    def _one_source_for_now(self) -> Self:
-        return self
+    capture: Capture = Field(default_factory=Capture)
+    apply: Apply = Field(default_factory=Apply)
 
 
 def load(path: Path) -> Pipeline:
@@ -166,7 +190,9 @@ def load(path: Path) -> Pipeline:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"can't read the pipeline file: {error.strerror}", where=str(path), remedy="give a file under include/pipelines"
+            f"can't read the pipeline file: {error.strerror}",
+            where=str(path),
+            remedy="give a file under include/pipelines",
         ) from error
     return parse(text, where=str(path))
 
@@ -179,14 +205,16 @@ def parse(text: str, *, where: str) -> Pipeline:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{where}:{mark.line + 1}" if mark else where
-        raise ConfigError(f"not valid YAML: {getattr(error, 'problem', error)}", where=place, remedy="mend the file") from error
+        raise ConfigError(
+            f"not valid YAML: {getattr(error, 'problem', error)}", where=place, remedy="mend the file"
+        ) from error
     if not isinstance(data, dict):
         raise ConfigError("a pipeline file is a mapping", where=f"{where}:1", remedy="start it with `pipeline: <name>`")
     try:
         return Pipeline.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [str(key) for key in first["loc"] if key not in ("[key]",)]
+        keys = [str(key) for key in first["loc"] if key != "[key]"]
         line = _line_of(node, keys)
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"][0].lower() + first["msg"][1:]

@@ -34,11 +34,11 @@ def _rebuild(kind: type[TidegateError], what: str, where: str, remedy: str) -> T
     return kind(what, where=where, remedy=remedy)
 
 
-class Terminal(TidegateError):
+class Terminal(TidegateError):  # noqa: N818 - what to do, not what happened
     """Stop: the same call would fail in the same way."""
 
 
-class Transient(TidegateError):
+class Transient(TidegateError):  # noqa: N818
     """Retry: the same call may succeed later."""
 
 

@@ -24,13 +24,8 @@ EXIT_TERMINAL = 1
 EXIT_USAGE = 2
 EXIT_TRANSIENT = 75  # EX_TEMPFAIL of sysexits.h
 
-_ARROW_OPENS = " ".join(
-    (
-        "--add-opens=java.base/java.nio=ALL-UNNAMED",
-        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-        "--add-opens=java.base/java.lang=ALL-UNNAMED",
-    )
-)
+# Arrow reaches into these packages of the JVM.
+_ARROW_OPENS = " ".join(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.nio", "sun.nio.ch", "java.lang"))
 
 
 def home() -> Path:

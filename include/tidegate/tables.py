@@ -67,17 +67,33 @@ SEGMENTS: Final = Table(
             _field("start_pos", pa.int64(), "offset of the first byte in file, 64-bit"),
             _field("end_pos", pa.int64(), "offset after the last byte in file"),
             _field("gtid_executed", pa.string(), "GTIDs executed at the end, the open transaction excluded"),
-            _field("prev_commit_ts", pa.int64(), "commit_ts before the first transaction that starts or goes on in here"),
+            _field(
+                "prev_commit_ts", pa.int64(), "commit_ts before the first transaction that starts or goes on in here"
+            ),
             _field("min_commit_ts", pa.int64(), "smallest commit_ts of a transaction in here; 0 when none"),
-            _field("max_commit_ts", pa.int64(), "largest commit_ts of a transaction in here, an open one included; 0 when none"),
-            _field("resolved_ts", pa.int64(), "no transaction at or below it will arrive from this source after this row"),
+            _field(
+                "max_commit_ts",
+                pa.int64(),
+                "largest commit_ts of a transaction in here, an open one included; 0 when none",
+            ),
+            _field(
+                "resolved_ts", pa.int64(), "no transaction at or below it will arrive from this source after this row"
+            ),
             _field("min_start_ts", pa.int64(), "tidb: smallest start_ts", nullable=True),
             _field("max_start_ts", pa.int64(), "tidb: largest start_ts", nullable=True),
-            _field("tables", pa.list_(pa.string()), "database.table of every TABLE_MAP, and of every DDL as far as it names one"),
+            _field(
+                "tables",
+                pa.list_(pa.string()),
+                "database.table of every TABLE_MAP, and of every DDL as far as it names one",
+            ),
             _field("flags", pa.int32(), "SegmentFlag bits"),
             _field("event_count", pa.int64(), "events in payload"),
             _field("txn_count", pa.int64(), "transactions that end in payload"),
-            _field("context", pa.large_binary(), "events needed to decode payload alone: FORMAT_DESCRIPTION, and the open GTID and TABLE_MAPs"),
+            _field(
+                "context",
+                pa.large_binary(),
+                "events needed to decode payload alone: FORMAT_DESCRIPTION, and the open GTID and TABLE_MAPs",
+            ),
             _field("payload", pa.large_binary(), "the bytes as the server sent them, checksums included"),
             _field("payload_crc32c", pa.int64(), "CRC-32C of payload"),
             _field("captured_at", pa.timestamp("us", tz="UTC"), "when the segment was cut"),
@@ -98,7 +114,11 @@ SCHEMA_HISTORY: Final = Table(
             _field("commit_ts", pa.int64(), "valid from this commit_ts on, up to the next version's"),
             _field("file", pa.string(), "binlog file of the DDL; of the baseline's position"),
             _field("pos", pa.int64(), "end position of the DDL event; the baseline's position"),
-            _field("kind", pa.string(), "baseline | create | alter | drop | truncate | rename | defaults (table is '': of the database)"),
+            _field(
+                "kind",
+                pa.string(),
+                "baseline | create | alter | drop | truncate | rename | defaults (table is '': of the database)",
+            ),
             _field("ddl", pa.string(), "the statement; '' for a baseline"),
             _field("columns", pa.string(), "JSON list of columns (schema/columns.py), in table order"),
             _field("key_columns", pa.string(), "JSON list of column ids of the key; [] when the table has none"),

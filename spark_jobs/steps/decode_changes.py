@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import pickle
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ class DecodePlan:
     """
 
     lake: LakeFiles
-    versions: dict[str, dict[Name, list[TableVersion]]]
+    versions: dict[str, dict[Name, Sequence[TableVersion]]]
     windows: dict[str, dict[Name, decode.Window]]
     held: dict[str, set[Name]]
     folder: str
@@ -77,7 +77,12 @@ def decode_refs(refs: Iterable[SegmentRef], plan: DecodePlan) -> Iterator[tuple[
     stage = _Stage(plan)
     for ref in refs:
         segment = read_segment(plan.lake, ref)
-        done = decode.decode_segment(segment, plan.versions.get(ref.source, {}), plan.windows.get(ref.source, {}))
+        done = decode.decode_segment(
+            segment,
+            plan.versions.get(ref.source, {}),
+            plan.windows.get(ref.source, {}),
+            held=plan.held.get(ref.source, ()),
+        )
         for changes in done.changes:
             yield from stage.add(ref.source, changes)
         for problem in done.problems:
@@ -132,7 +137,7 @@ class _Stage:
 
 
 def _plan(app: Application, window: Window) -> DecodePlan:
-    versions: dict[str, dict[Name, list[TableVersion]]] = {}
+    versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
     windows: dict[str, dict[Name, decode.Window]] = {}
     for entry in window.tables.values():
         for source, database, table in entry.physical:

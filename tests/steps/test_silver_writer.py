@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class Shop:
         self.files = 0
 
     def ddl(self, commit_ts: int, sql: str) -> None:
-        stamp = int(datetime(2026, 5, 4, 3, 2, 1).timestamp() * 1e6)
+        stamp = int(datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC).timestamp() * 1e6)
         statement = DdlStatement(
             sql=sql, database="d", sql_mode=0, commit_ts=commit_ts, file="b.000001", pos=commit_ts,
             timestamp_us=stamp, charset="utf8mb4", server_version="9.7.0",
@@ -107,8 +107,10 @@ UP, DEL = tables.OP_UPSERT, tables.OP_DELETE
 def test_rows_before_and_after_an_added_column_land_in_one_window(shop: Callable[..., Shop]) -> None:
     it = shop()
     it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
-    it.ddl(20, "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP")
-    at = datetime(2026, 5, 4, 3, 2, 1)
+    it.ddl(
+        20, "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP"
+    )
+    at = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC).replace(tzinfo=None)
     window = it.apply(0, 30, {"t": [
         (11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 2, "a": "y"}),
         (21, UP, {"id": 2, "a": "z", "n": 1, "at": None}), (22, UP, {"id": 3, "a": "w", "n": 2, "at": None}),

@@ -12,7 +12,7 @@ rule, or quarantined with its table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,16 +71,27 @@ class TableRows:
 
 
 def decode_segment(
-    segment: Segment, versions: Versions, windows: Windows, *, verify_checksums: bool = False
+    segment: Segment,
+    versions: Versions,
+    windows: Windows,
+    *,
+    held: Collection[Name] = (),
+    verify_checksums: bool = False,
 ) -> DecodedSegment:
-    """Decode what `windows` asks for. Raises StreamCorrupt and UnknownEvent; see the module's docstring."""
-    return decode_index(index_segment(segment, verify_checksums=verify_checksums), versions, windows, decode_batch)
+    """Decode what `windows` asks for. Raises StreamCorrupt and UnknownEvent; see the module's docstring.
+
+    held: tables that wait for a person: their rows count as quarantined, bronze keeps them.
+    """
+    index = index_segment(segment, verify_checksums=verify_checksums)
+    return decode_index(index, versions, windows, decode_batch, held)
 
 
-def decode_index(index: EventIndex, versions: Versions, windows: Windows, decode: BatchDecoder) -> DecodedSegment:
+def decode_index(
+    index: EventIndex, versions: Versions, windows: Windows, decode: BatchDecoder, held: Collection[Name] = ()
+) -> DecodedSegment:
     """decode_segment behind its first step, with the decoder of rows as an argument: tests bring a slow one too."""
     ledger = Ledger(payload_bytes=len(index.data))
-    wanted = account_rows(index, windows, ledger)
+    wanted = account_rows(index, windows, held, ledger)
     problems = account_others(index, windows, ledger)
     changes: list[TableChanges] = []
     for rows in wanted:
@@ -90,8 +101,8 @@ def decode_index(index: EventIndex, versions: Versions, windows: Windows, decode
             continue
         try:
             found, null_dates = _decode_table(index, rows, versions.get(rows.name, ()), decode)
-        except HeldError as held:
-            problems[rows.name] = problem_of(index, rows.name, held)
+        except HeldError as trouble:
+            problems[rows.name] = problem_of(index, rows.name, trouble)
             ledger.quarantined_bytes += size
             continue
         changes += found
@@ -111,7 +122,7 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
     return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos)
 
 
-def account_rows(index: EventIndex, windows: Windows, ledger: Ledger) -> list[TableRows]:
+def account_rows(index: EventIndex, windows: Windows, held: Collection[Name], ledger: Ledger) -> list[TableRows]:
     """Rows events per wanted table, in order of name; the bytes of all others into the ledger."""
     events = index.events
     numbers = np.flatnonzero(events[:, K.BITS] & ROWS)
@@ -130,7 +141,11 @@ def account_rows(index: EventIndex, windows: Windows, ledger: Ledger) -> list[Ta
         mine = numbers[order[starts[content] : starts[content + 1]]]
         window = windows.get(name)
         if window is None:
-            ledger.ignore("table not asked for", int(events[mine, K.SIZE].sum()))
+            size = int(events[mine, K.SIZE].sum())
+            if name in held:
+                ledger.quarantined_bytes += size
+            else:
+                ledger.ignore("table not asked for", size)
             continue
         commit_ts = events[mine, K.COMMIT_TS]
         inside = (commit_ts > window.after_ts) & (commit_ts <= window.upto_ts)

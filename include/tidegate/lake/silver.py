@@ -18,13 +18,13 @@ def applied_ts(uri: str, storage_options: Mapping[str, str], app_id: str) -> int
         table = DeltaTable(uri, storage_options=dict(storage_options))
     except TableNotFoundError:
         return 0
-    return table.transaction_version(app_id) or 0
+    return int(table.transaction_version(app_id) or 0)
 
 
 def delta_version(uri: str, storage_options: Mapping[str, str]) -> int:
     """The newest Delta version; -1 when the table doesn't exist."""
     try:
-        return DeltaTable(uri, storage_options=dict(storage_options)).version()
+        return int(DeltaTable(uri, storage_options=dict(storage_options)).version())
     except TableNotFoundError:
         return -1
 
