@@ -27,9 +27,7 @@ from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
 
 ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
-# table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
-NEEDS_SNAPSHOT = "NeedsSnapshot"
-# ... and of one whose DDL could not be followed: later statements of it must not be replayed onto a wrong shape.
+# table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
 DDL_NOT_READ = DdlNotRead.__name__
 
 
@@ -167,6 +165,11 @@ class Application:
     def history_written(self) -> None:
         """Our own append to schema_history is in memory already."""
         self._history_version = control.version(self.lake, tables.SCHEMA_HISTORY)
+
+    @property
+    def low_ts(self) -> int:
+        """All tables that are not held have everything up to here; a released one may be behind the published cut."""
+        return min([self.cut_ts, *(s.applied_ts for s in self.states.values() if s.state == RELEASED)])
 
     def applied(self, name: str) -> int:
         """applied_ts of a logical table: everything at or below it is in silver.

@@ -81,8 +81,8 @@ def run(app: Application, *, report: Callable[[str], None]) -> int:
     windows = 0
     app.load()
     while True:
-        app.index.refresh(app.cut_ts)
         app.refresh()
+        app.index.refresh(app.low_ts)
         window = next_window(app)
         now = time.monotonic()
         if window is not None:

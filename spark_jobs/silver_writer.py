@@ -167,36 +167,40 @@ class SilverWriter:
 
     def change_schema(self, phase: DdlPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
+        shape = self.shape_at(phase.upto_ts)
         for old, new in phase.changes:
-            shape = self.shape_at(phase.upto_ts)
             if empties(new) or (new.kind == "create" and old is not None):
-                self._empty(new)
-            if shape is None:
-                continue
-            if old is None or new.kind == "create":
-                self._create(shape, recreated=old is not None)
-            elif not empties(new):
+                self._empty(new, shape)
+            elif old is None and shape is not None:
+                self._create(shape)
+            elif old is not None and shape is not None:
                 self._alter(old, new, shape, phase.upto_ts)
 
-    def _create(self, shape: SilverShape, *, recreated: bool) -> None:
+    def _create(self, shape: SilverShape) -> None:
         names = column_names(self.uri, self.app.lake.storage_options)
         if names is None:
             self.session.sql(silver_sql.create(self.uri, shape))
-        elif recreated and not self.entry.routed:
-            # An emptied table may take any new shape; the transaction versions in its log stay.
+        elif missing := [c for c in shape.columns if c.name not in names]:  # a further shard
+            self._add_columns(missing)
+
+    def _empty(self, version: TableVersion, shape: SilverShape | None) -> None:
+        """No rows (of this shard) from here on, and the columns of `shape`, whatever they were before.
+
+        No transaction version: doing it again is harmless until rows of this commit_ts or later are in, and
+        recording it would make Delta skip the rows that a CREATE ... SELECT commits with it.
+        """
+        if column_names(self.uri, self.app.lake.storage_options) is None:
+            if shape is not None:
+                self.ensure(shape)
+        elif self.entry.routed or shape is None or self._types() == _types_of(shape):
+            self.session.sql(f"DELETE FROM {silver_sql.table_at(self.uri)}{self._only(version)}")
+        else:
             nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns)
             self._overwrite(self.session.sql(f"SELECT {nothing} WHERE false"), shape)
-        else:
-            missing = [c for c in shape.columns if c.name not in names]
-            if missing:
-                self._add_columns(missing)
 
-    def _empty(self, version: TableVersion) -> None:
-        if column_names(self.uri, self.app.lake.storage_options) is None:
-            return
-        # No transaction version: doing it again is harmless until rows of upto_ts or later are in, and
-        # recording upto_ts here would make Delta skip the rows that a CREATE ... SELECT commits with it.
-        self.session.sql(f"DELETE FROM {silver_sql.table_at(self.uri)}{self._only(version)}")
+    def _types(self) -> list[tuple[str, str]]:
+        schema = self.session.read.format("delta").load(self.uri).schema
+        return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
     def _only(self, version: TableVersion) -> str:
         """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
@@ -273,6 +277,10 @@ class SilverWriter:
         if shape.cluster_by:
             cluster = ", ".join(map(quote, shape.cluster_by))
             self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.uri)} CLUSTER BY ({cluster})")
+
+
+def _types_of(shape: SilverShape) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in shape.all_columns]
 
 
 def empties_by_drop(version: TableVersion) -> bool:

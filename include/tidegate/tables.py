@@ -139,14 +139,17 @@ TABLE_STATES: Final = Table(
         [
             _field("pipeline", pa.string(), "pipeline"),
             _field("table", pa.string(), "logical table, database.table"),
-            _field("state", pa.string(), "active | held | dropped"),
+            _field("state", pa.string(), "active | held | released (catching up from bronze) | dropped"),
             _field("reason", pa.string(), "one line: what, where, what to do; '' when active"),
             _field("error", pa.string(), "exception class; '' when active"),
-            _field("commit_ts", pa.int64(), "commit_ts at which it stopped; 0 when unknown"),
+            _field("commit_ts", pa.int64(), "all changes up to here are in silver"),
             _field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded"),
         ]
     ),
 )
+
+# table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
+NEEDS_SNAPSHOT: Final = "NeedsSnapshot"
 
 LEDGER: Final = Table(
     path="control/ledger",

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from spark_jobs.application import (
     HELD,
-    NEEDS_SNAPSHOT,
-    RELEASED,
     Application,
     TableWindow,
     Window,
@@ -20,12 +18,12 @@ from spark_jobs.application import (
 )
 from tidegate.merge.window import choose_cut, in_window
 from tidegate.schema.columns import VersionStatus
+from tidegate.tables import NEEDS_SNAPSHOT
 
 
 def next_window(app: Application) -> Window | None:
     """The window above what is applied everywhere, or None when nothing new is resolved."""
-    released = [state.applied_ts for state in app.states.values() if state.state == RELEASED]
-    low_ts = min([app.cut_ts, *released])
+    low_ts = app.low_ts
     cut_ts = choose_cut(app.index.refs, app.pipeline.sources, low_ts, app.pipeline.apply.window_bytes)
     if cut_ts is None:
         return None

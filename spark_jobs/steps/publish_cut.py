@@ -44,7 +44,7 @@ def publish_cut(app: Application, window: Window) -> None:
         app.cut_ts = window.cut_ts
     elif rows:  # a released table catching up below the published cut: only its own rows are new
         control.append(app.lake, tables.CUTS, [{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
-    app.index.forget(min([app.cut_ts, *(s.applied_ts for s in app.states.values() if s.state == RELEASED)]))
+    app.index.forget(app.low_ts)
     failpoint("apply_after_publish")
 
 

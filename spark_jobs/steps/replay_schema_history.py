@@ -13,7 +13,6 @@ from __future__ import annotations
 from spark_jobs.application import (
     DDL_NOT_READ,
     HELD,
-    NEEDS_SNAPSHOT,
     RELEASED,
     Application,
     TableState,
@@ -28,7 +27,7 @@ from tidegate.lake import control
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.tables import SegmentFlag
+from tidegate.tables import NEEDS_SNAPSHOT, SegmentFlag
 
 
 def replay_schema_history(app: Application, window: Window) -> None:

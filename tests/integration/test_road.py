@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
+import typer.testing
 from pyspark.sql import SparkSession
 
 from tests.support.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
+from tidegate.cli.main import app as command_line
 from tidegate.demo.server import Server
 from tidegate.demo.workload import Workload
 from tidegate.lake import control
@@ -89,3 +91,19 @@ def test_a_ddl_that_is_not_understood_holds_its_table_and_a_release_replays_it(
     app = road.apply(spark)
     assert app.cut_ts > before, "a held table does not hold the others"
     assert app.states[f"{database}.a"].state == "held"
+
+    released(road, f"{database}.a")
+    app = road.apply(spark)
+    assert app.states[f"{database}.a"].state == "held", "its cause is still there"
+    mariadb.query(f"DROP TABLE {database}.a")
+    mariadb.query(f"CREATE TABLE {database}.a (id INT PRIMARY KEY, v VARCHAR(20))")
+    mariadb.query(f"INSERT INTO {database}.a VALUES (9, 'new')")
+    released(road, f"{database}.a")
+    road.capture()
+    app = road.apply(spark)
+    assert road.assert_equal() == {"a": 1, "b": 2}
+
+
+def released(road: Road, table: str) -> None:
+    done = typer.testing.CliRunner().invoke(command_line, ["release", str(road.file), table], catch_exceptions=False)
+    assert done.exit_code == 0, done.output

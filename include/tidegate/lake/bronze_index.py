@@ -37,7 +37,7 @@ class BronzeIndex:
         self._version = -1
         self._files: set[str] = set()
         self._refs: dict[str, dict[int, SegmentRef]] = {}
-        self._resolved: dict[str, int] = {}
+        self._low_ts = 0  # segments resolved at or below it may have been forgotten
 
     @property
     def refs(self) -> dict[str, list[SegmentRef]]:
@@ -50,7 +50,13 @@ class BronzeIndex:
         return self._version
 
     def refresh(self, low_ts: int) -> bool:
-        """Look for new segments with resolved_ts above low_ts. True when bronze has moved."""
+        """Look for new segments with resolved_ts above low_ts. True when bronze has moved.
+
+        A low_ts below the last one (a table was released) reads again what had been forgotten.
+        """
+        if low_ts < self._low_ts:
+            self._files, self._refs, self._version = set(), {}, -1
+        self._low_ts = low_ts
         if self._table is None:
             try:
                 self._table = DeltaTable(self._lake.uri(SEGMENTS.path), storage_options=self._lake.storage_options)

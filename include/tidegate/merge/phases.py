@@ -5,7 +5,8 @@ Out: phases in order: rows up to a DDL, the DDL, rows after it ... Each is one D
      txnVersion is the phase's upto_ts, so a killed window goes on at the phase where it stopped.
 
 Rows are applied with the columns in force at their commit_ts, which is why a window never mixes rows
-from both sides of a DDL. Rows before a TRUNCATE or DROP of an unrouted table need not be written at all.
+from both sides of a DDL. What comes before a TRUNCATE or DROP of an unrouted table need not be done at all,
+schema changes included: the phase that empties it gives it its columns.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def phases(
         if commit_ts - 1 > at:
             found.append(RowsPhase(at, commit_ts - 1))
         if not routed and any(empties(new) for _, new in together):
-            found = [phase for phase in found if isinstance(phase, DdlPhase)]
+            found = []
         found.append(DdlPhase(commit_ts, together))
         at = commit_ts
         # A CREATE ... SELECT commits its rows at the DDL's own commit_ts: they belong after it.

@@ -25,9 +25,9 @@ def test_rows_of_the_ddl_s_own_transaction_come_after_it() -> None:
     ]  # fmt: skip
 
 
-def test_rows_before_a_truncate_are_not_written_at_all() -> None:
-    change = (version(1), version(15, "truncate"))
-    assert phases(10, 20, [change], routed=False) == [DdlPhase(15, (change,)), RowsPhase(14, 20)]
+def test_nothing_before_a_truncate_is_done_at_all() -> None:
+    altered, change = (version(1), version(12)), (version(12), version(15, "truncate"))
+    assert phases(10, 20, [altered, change], routed=False) == [DdlPhase(15, (change,)), RowsPhase(14, 20)]
 
 
 def test_rows_of_other_shards_before_one_shard_s_truncate_are_written() -> None:

@@ -1,0 +1,48 @@
+"""`tidegate release PIPELINE TABLE`: let a held table go on, once its cause is mended.
+
+In:  a pipeline file, a logical table (database.table) that control/table_states names as held.
+Out: a `released` event; the next window takes the table's changes up again where they stopped, from bronze.
+
+A table that needs a snapshot can't be released: what is missing is not in bronze, and it would be half filled.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from tidegate import config, spark_settings
+from tidegate.cli.capture import lake_secrets
+from tidegate.cli.main import pipeline_path
+from tidegate.errors import UsageError
+
+
+def release(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    table: Annotated[str, typer.Argument(help="Held table, database.table as in silver")],
+) -> None:
+    """Let a held table go on after its cause is mended."""
+    from tidegate import tables
+    from tidegate.lake import control
+    from tidegate.lake.files import lake_files
+
+    root = spark_settings.home()
+    loaded = config.load(pipeline_path(pipeline, root))
+    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    events = control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
+    last = {event["table"]: event for event in events}
+    held = sorted(name for name, event in last.items() if event["state"] == "held")
+    if table not in held:
+        known = ", ".join(held) or "none"
+        raise UsageError(f"{table} is not held", where=loaded.pipeline, remedy=f"held tables: {known}")
+    if last[table]["error"] == tables.NEEDS_SNAPSHOT:
+        raise UsageError(
+            f"{table} needs rows that bronze does not have ({last[table]['reason']})",
+            where=loaded.pipeline,
+            remedy="take a snapshot, or truncate it at the source",
+        )
+    event = {**last[table], "state": "released", "reason": "", "error": "", "recorded_at": datetime.now(UTC)}
+    control.append(lake, tables.TABLE_STATES, [event])
+    typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")
