@@ -24,3 +24,14 @@ os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".tidegate" / "test-airflow"))
 def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failpoint set in the shell would kill pytest itself."""
     monkeypatch.delenv("TIDEGATE_FAILPOINT", raising=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares something dear runs in one worker: all of Airflow's tests, all of Spark's, and each file's own.
+
+    Two Airflows and two JVMs at once would only slow each other down (pytest-xdist, --dist loadgroup).
+    """
+    for item in items:
+        shared = next((name for name in ("airflow", "spark") if item.get_closest_marker(name)), str(item.path))
+        item.add_marker(pytest.mark.xdist_group(shared))
