@@ -112,6 +112,7 @@ class Application:
     histories: dict[str, SchemaHistory] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)
     cut_ts: int = 0
+    large_tables: set[str] = field(default_factory=set)  # once large, not measured again
     _applied: dict[str, int] = field(default_factory=dict)
     _states_version: int = -1
     _history_version: int = -1

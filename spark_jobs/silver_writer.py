@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql_functions
 
 from spark_jobs.application import Application, StagedFile, TableWindow
-from spark_jobs.session import CODEGEN_BYTES_MIN, table_session, transaction
+from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver import column_names
+from tidegate.lake.silver import column_names, data_bytes
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
@@ -127,8 +127,15 @@ class SilverWriter:
                 view
             )
             source = silver_sql.net_rows(view, self.uri, shape)
+        self.session.conf.set(DELETION_VECTORS, str(self._is_large()).lower())
         with transaction(self.session, self.app_id, phase.upto_ts):
             self.session.sql(silver_sql.merge(self.uri, source, shape))
+
+    def _is_large(self) -> bool:
+        known = self.app.large_tables
+        if self.entry.name not in known and data_bytes(self.uri, self.app.lake.storage_options) > REWRITE_BYTES_MAX:
+            known.add(self.entry.name)
+        return self.entry.name in known
 
     def _changes(self, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape) -> DataFrame:
         """The phase's changes with silver's columns; columns that a shard does not have are null."""

@@ -1,13 +1,14 @@
 """Silver as delta-rs sees it: which version a table has, and what it has applied.
 
 In:  a silver table's path or URL.
-Out: its Delta version and applied_ts. No rows are read here.
+Out: its Delta version, applied_ts, size and columns. No rows are read here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -27,6 +28,15 @@ def delta_version(uri: str, storage_options: Mapping[str, str]) -> int:
         return int(DeltaTable(uri, storage_options=dict(storage_options)).version())
     except TableNotFoundError:
         return -1
+
+
+def data_bytes(uri: str, storage_options: Mapping[str, str]) -> int:
+    """Bytes of the data files of the newest version; 0 when the table doesn't exist."""
+    try:
+        table = DeltaTable(uri, storage_options=dict(storage_options))
+    except TableNotFoundError:
+        return 0
+    return sum(pa.table(table.get_add_actions(flatten=True)).column("size_bytes").to_pylist())
 
 
 def column_names(uri: str, storage_options: Mapping[str, str]) -> list[str] | None:
