@@ -20,7 +20,7 @@ from tests.support.servers import ROOT
 from tidegate.demo import jars, mariadb
 from tidegate.demo.processes import marked
 
-pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.airflow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.airflow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture

@@ -40,13 +40,13 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.server,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),
     pytest.mark.xdist_group("airflow_end_to_end"),
 ]
 
 DATABASE = "e2e_shop"
 WORKLOAD_SECONDS = 12
-EQUAL_SECONDS_MAX = 240
+EQUAL_SECONDS_MAX = 480
 LATE_TABLE = "late"
 TABLES = ("customers", "orders", "order_lines", "visits", LATE_TABLE)
 
