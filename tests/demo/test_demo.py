@@ -63,7 +63,7 @@ def running(root: Path) -> list[str]:
 
 def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -> None:
     process = start(root, "--seconds", "12")
-    told, _ = process.communicate(timeout=540)
+    told, _ = process.communicate(timeout=900)
     assert process.returncode == 0, told
     assert "silver equals the source" in told
     equal = re.findall(r"(shop\.\w+)\s+│\s+(\d+) │\s+(\d+) │ ([0-9a-f]{12})\s+│ ([0-9a-f]{12})\s+│ equal", told)

@@ -41,7 +41,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.server,
     pytest.mark.timeout(1200),
-    pytest.mark.xdist_group("airflow_end_to_end"),
 ]
 
 DATABASE = "e2e_shop"
