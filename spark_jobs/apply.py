@@ -35,6 +35,7 @@ from tidegate.commit_ts import physical_ms
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError, Transient
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import lake_files
+from tidegate.merge.window import resolved_everywhere
 
 STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     plan_window,
@@ -79,18 +80,24 @@ def run(app: Application, *, report: Callable[[str], None]) -> int:
     settings = app.pipeline.apply
     started = last_work = time.monotonic()
     windows = 0
+    goal = 0
     app.load()
     while True:
         app.refresh()
         app.index.refresh(app.low_ts)
         window = next_window(app)
         now = time.monotonic()
+        if windows == 0:
+            # A batch ends where bronze ended when it began: a source that never pauses must not keep it for ever.
+            goal = resolved_everywhere(app.index.refs, app.pipeline.sources)
         if window is not None:
             window = apply_window(app, window)
             windows += 1
             last_work = time.monotonic()
             report(_summary(window, last_work - now))
             app.lake.delete_folder("staging")
+            if settings.mode == config.ApplyMode.BATCH and app.cut_ts >= goal and app.low_ts == app.cut_ts:
+                return windows
         elif settings.mode == config.ApplyMode.BATCH or now - last_work > settings.idle_seconds:
             return windows
         else:

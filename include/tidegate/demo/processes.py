@@ -13,6 +13,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -40,10 +41,17 @@ def end_all(process: subprocess.Popen[Any] | None, mark: str, *, patience: float
 def run_whole(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run to the end, output captured; an exception meanwhile (Ctrl-C, SIGTERM) ends it with all its children.
 
-    subprocess.run would kill a shell script and leave what the script runs.
+    subprocess.run would kill a shell script and leave what the script runs. It gets a TMPDIR of its own: a
+    database server that starts removes every `#sql` file in its temporary folder, another server's too.
     """
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as scratch:
+        return _run_whole(command, os.environ | {"TMPDIR": scratch})
+
+
+def _run_whole(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     process = subprocess.Popen(
         command,
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

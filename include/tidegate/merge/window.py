@@ -51,8 +51,7 @@ def choose_cut(
     refs: Mapping[str, Sequence[SegmentRef]], sources: Collection[str], low_ts: int, bytes_max: int
 ) -> int | None:
     """The next cut_ts, or None when nothing above low_ts is resolved yet (or a source has sent nothing)."""
-    frontiers = [max((ref.resolved_ts for ref in refs.get(source, ())), default=0) for source in sources]
-    frontier = min(frontiers, default=0)
+    frontier = resolved_everywhere(refs, sources)
     if frontier <= low_ts:
         return None
     taken = 0
@@ -62,6 +61,12 @@ def choose_cut(
         if taken >= bytes_max:
             return min(frontier, ref.resolved_ts)
     return frontier
+
+
+def resolved_everywhere(refs: Mapping[str, Sequence[SegmentRef]], sources: Collection[str]) -> int:
+    """The smallest resolved_ts of the sources; 0 while one has sent nothing."""
+    frontiers = [max((ref.resolved_ts for ref in refs.get(source, ())), default=0) for source in sources]
+    return min(frontiers, default=0)
 
 
 def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SegmentRef]:
