@@ -26,12 +26,11 @@ def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEGATE_FAILPOINT", raising=False)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """What shares something dear runs in one worker: all of Airflow's tests, all of Spark's, and each file's own.
 
-    Two Airflows and two JVMs at once would only slow each other down (pytest-xdist, --dist loadgroup).
+    Two Airflows and two JVMs at once would only slow each other down (pytest-xdist, --dist loadgroup, which looks
+    at the marks as soon as collection ends).
     """
-    for item in items:
-        shared = next((name for name in ("airflow", "spark") if item.get_closest_marker(name)), str(item.path))
-        item.add_marker(pytest.mark.xdist_group(shared))
+    shared = next((name for name in ("airflow", "spark") if item.get_closest_marker(name)), str(item.path))
+    item.add_marker(pytest.mark.xdist_group(shared))
