@@ -17,7 +17,7 @@ demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spar
 	@$(BIN)/tidegate demo $(DEMO)
 
 test: environment jars ## every test, with real servers, Spark and Airflow (ARGS="-k words")
-	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 test-quick: environment ## tests that start nothing: seconds
 	@$(BIN)/pytest -n 0 -m "not server and not spark and not airflow" $(ARGS)

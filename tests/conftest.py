@@ -7,8 +7,10 @@ Out: the fixtures of tests/support/servers.py, and TIDEGATE_*, AIRFLOW_* and Spa
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.servers import ROOT, any_server, fresh_database, mariadb, mysql9
 from tests.support.spark import spark
@@ -26,11 +28,22 @@ def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEGATE_FAILPOINT", raising=False)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """What shares something dear runs in one worker: all of Airflow's tests, all of Spark's, and each file's own.
+# What shares something dear runs in one worker: two Airflows or two JVMs at once would only slow each other down.
+# (pytest-xdist's own --dist loadgroup does not take effect with pytest 9.2: node ids can't be changed any more.)
+_SHARED = {
+    "airflow": ("tests/dags/", "tests/demo/test_demo.py", "tests/integration/test_airflow"),
+    "spark": ("tests/integration/test_road.py", "tests/resume/test_apply", "tests/steps/"),
+}
 
-    Two Airflows and two JVMs at once would only slow each other down (pytest-xdist, --dist loadgroup, which looks
-    at the marks as soon as collection ends).
-    """
-    shared = next((name for name in ("airflow", "spark") if item.get_closest_marker(name)), str(item.path))
-    item.add_marker(pytest.mark.xdist_group(shared))
+
+class SharedScheduling(LoadScopeScheduling):
+    """One worker for each entry of _SHARED, and for each other file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.split("::", 1)[0]
+        return next((name for name, starts in _SHARED.items() if path.startswith(starts)), path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedScheduling:
+    """The scheduler of `make test`."""
+    return SharedScheduling(config, log)
