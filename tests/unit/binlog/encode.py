@@ -24,24 +24,28 @@ def format_description(*, checksum: bool = True, version: str = "11.4.5-MariaDB-
     return event(EventType.FORMAT_DESCRIPTION, body)
 
 
-def mariadb_gtid(sequence: int, *, standalone: bool = False, seconds: int = SECONDS) -> bytes:
+def mariadb_gtid(sequence: int, *, standalone: bool = False, seconds: int = SECONDS, checksum: bool = True) -> bytes:
     flags = MariadbGtidFlag.STANDALONE if standalone else 0
-    return event(EventType.MARIADB_GTID, struct.pack("<QIB", sequence, 0, flags) + bytes(6), seconds=seconds)
+    body = struct.pack("<QIB", sequence, 0, flags) + bytes(6)
+    return event(EventType.MARIADB_GTID, body, seconds=seconds, checksum=checksum)
 
 
-def mysql_gtid(number: int, microseconds: int) -> bytes:
+def mysql_gtid(number: int, microseconds: int, *, checksum: bool = True) -> bytes:
     body = b"\x01" + bytes(16) + struct.pack("<Q", number) + b"\x02" + bytes(16)
-    return event(EventType.GTID, body + microseconds.to_bytes(7, "little") + b"\xfc\x00\x01" + bytes(4))
+    body += microseconds.to_bytes(7, "little") + b"\xfc\x00\x01" + bytes(4)
+    return event(EventType.GTID, body, checksum=checksum)
 
 
-def query(sql: str, database: str = "shop", *, seconds: int = SECONDS) -> bytes:
+def query(sql: str, database: str = "shop", *, seconds: int = SECONDS, checksum: bool = True) -> bytes:
     status = b"\x01" + bytes(8) + b"\x04\x2d\x00\x2d\x00\x2d\x00"
     head = struct.pack("<IIBHH", 1, 0, len(database), 0, len(status))
-    return event(EventType.QUERY, head + status + database.encode() + b"\0" + sql.encode(), seconds=seconds)
+    return event(
+        EventType.QUERY, head + status + database.encode() + b"\0" + sql.encode(), seconds=seconds, checksum=checksum
+    )
 
 
-def xid(number: int = 1) -> bytes:
-    return event(EventType.XID, struct.pack("<Q", number))
+def xid(number: int = 1, *, checksum: bool = True) -> bytes:
+    return event(EventType.XID, struct.pack("<Q", number), checksum=checksum)
 
 
 def table_map(table_id: int, table: str, types: bytes, metadata: bytes, *, database: str = "shop") -> bytes:
