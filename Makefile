@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars demo test test-quick lint docs lock bench clean
+.PHONY: help environment jars jars-s3 demo test test-quick lint docs lock bench clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -58,3 +58,6 @@ environment: .tidegate/.warm
 
 jars: .venv/.made
 	@$(BIN)/python -m tidegate.demo.jars
+
+jars-s3: .venv/.made ## the jars with which Spark reads and writes a lake on S3 (690 MB)
+	@$(BIN)/python -m tidegate.demo.jars --s3

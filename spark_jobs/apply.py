@@ -55,7 +55,7 @@ def apply_window(app: Application, window: Window) -> Window:
         try:
             for step in STEPS:
                 step(app, window)
-        except (Transient, TableWriteError) as error:
+        except (Transient, TableWriteError, OSError) as error:
             print(f"window {window.cut_ts}: try {attempt} of {_ATTEMPTS_MAX}: {error}", file=sys.stderr, flush=True)
             app.reload()  # what this try put into memory but not into the lake must not be believed
             held = window.held
@@ -67,6 +67,9 @@ def apply_window(app: Application, window: Window) -> Window:
                 window.held = held
                 window.hold(error.table, "TableWriteError", reason, app.applied(error.table))
                 app.record_states({error.table: window.held[error.table]})
+            elif attempt == _ATTEMPTS_MAX and isinstance(error, OSError):
+                line = str(error).split("\n", 1)[0]
+                raise LakeUnavailable(line, where=app.lake.root, remedy="check the lake's store and disk") from error
             elif attempt == _ATTEMPTS_MAX:
                 raise
             time.sleep(attempt)
@@ -164,7 +167,7 @@ def main(argv: list[str]) -> int:
         options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
         lake = lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
         with sole_apply(root, pipeline.pipeline):
-            spark = application_session(f"tidegate apply {pipeline.pipeline}")
+            spark = application_session(f"tidegate apply {pipeline.pipeline}", lake.spark_options)
             app = Application(spark, pipeline, lake, BronzeIndex(lake))
             windows = run(app, report=lambda line: print(line, flush=True))
             print(f"applied {windows} windows; silver is complete up to {app.cut_ts}", flush=True)

@@ -25,7 +25,7 @@ CODEGEN_BYTES_MIN = 64 << 20
 
 
 def application_session(name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of a job. Under spark-submit conf is already set; elsewhere it is given here."""
+    """The session of a job. conf: settings beyond those that spark-submit passed, such as an object store's keys."""
     builder = SparkSession.builder.appName(name)
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)

@@ -75,7 +75,13 @@ class SilverWriter:
 
     @property
     def uri(self) -> str:
+        """For delta-rs."""
         return self.app.lake.uri(self.path)
+
+    @property
+    def spark_uri(self) -> str:
+        """For Spark: on S3 another scheme."""
+        return self.app.lake.spark_uri(self.path)
 
     @property
     def app_id(self) -> str:
@@ -126,10 +132,10 @@ class SilverWriter:
             changes.withColumn(tables.ROW_HASH, sql_functions.expr(silver_sql.row_hash(shape))).createOrReplaceTempView(
                 view
             )
-            source = silver_sql.net_rows(view, self.uri, shape)
+            source = silver_sql.net_rows(view, self.spark_uri, shape)
         self.session.conf.set(DELETION_VECTORS, str(self._is_large()).lower())
         with transaction(self.session, self.app_id, phase.upto_ts):
-            self.session.sql(silver_sql.merge(self.uri, source, shape))
+            self.session.sql(silver_sql.merge(self.spark_uri, source, shape))
 
     def _is_large(self) -> bool:
         known = self.app.large_tables
@@ -146,7 +152,7 @@ class SilverWriter:
         for (source, database, table, number), group in by_version.items():
             version = next(v for v in self.app.histories[source].versions(database, table) if v.version == number)
             frame = self.session.read.schema(_staged_schema(version)).parquet(
-                *(self.app.lake.uri(f.path) for f in group)
+                *(self.app.lake.spark_uri(f.path) for f in group)
             )
             frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
             if self.entry.routed:
@@ -170,7 +176,7 @@ class SilverWriter:
     def ensure(self, shape: SilverShape) -> None:
         """Create silver when it isn't there."""
         if column_names(self.uri, self.app.lake.storage_options) is None:
-            self.session.sql(silver_sql.create(self.uri, shape))
+            self.session.sql(silver_sql.create(self.spark_uri, shape))
 
     def change_schema(self, phase: DdlPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
@@ -186,7 +192,7 @@ class SilverWriter:
     def _create(self, shape: SilverShape) -> None:
         names = column_names(self.uri, self.app.lake.storage_options)
         if names is None:
-            self.session.sql(silver_sql.create(self.uri, shape))
+            self.session.sql(silver_sql.create(self.spark_uri, shape))
         elif missing := [c for c in shape.columns if c.name not in names]:  # a further shard
             self._add_columns(missing)
 
@@ -200,13 +206,13 @@ class SilverWriter:
             if shape is not None:
                 self.ensure(shape)
         elif self.entry.routed or shape is None or self._types() == _types_of(shape):
-            self.session.sql(f"DELETE FROM {silver_sql.table_at(self.uri)}{self._only(version)}")
+            self.session.sql(f"DELETE FROM {silver_sql.table_at(self.spark_uri)}{self._only(version)}")
         else:
             nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns)
             self._overwrite(self.session.sql(f"SELECT {nothing} WHERE false"), shape)
 
     def _types(self) -> list[tuple[str, str]]:
-        schema = self.session.read.format("delta").load(self.uri).schema
+        schema = self.session.read.format("delta").load(self.spark_uri).schema
         return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
     def _only(self, version: TableVersion) -> str:
@@ -250,11 +256,11 @@ class SilverWriter:
         frame = _literals(values)
         assign = ", ".join(f"{quote(name)} = {value}" for name, value in frame.items())
         # Without a transaction version, for the reason that _empty gives.
-        self.session.sql(f"UPDATE {silver_sql.table_at(self.uri)} SET {assign}{self._only(new)}")
+        self.session.sql(f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{self._only(new)}")
 
     def _add_columns(self, columns: Sequence[SilverColumn]) -> None:
         spec = ", ".join(f"{quote(c.name)} {c.type} COMMENT {silver_sql.literal(c.comment)}" for c in columns)
-        self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.uri)} ADD COLUMNS ({spec})")
+        self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} ADD COLUMNS ({spec})")
 
     def _rewrite(self, actions: Sequence[SilverAction], shape: SilverShape, names: Sequence[str], upto_ts: int) -> None:
         """The whole table in one commit with its new columns: plain Delta that every reader can read."""
@@ -265,7 +271,7 @@ class SilverWriter:
             old_name = renamed.get(column.name, column.name)
             value = added.get(column.name) or (quote(old_name) if old_name in names else "NULL")
             select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
-        rows = self.session.read.format("delta").load(self.uri).selectExpr(*select, quote(tables.COMMIT_TS))
+        rows = self.session.read.format("delta").load(self.spark_uri).selectExpr(*select, quote(tables.COMMIT_TS))
         if not shape.key:
             rows = rows.withColumn(tables.ROW_HASH, sql_functions.expr(silver_sql.row_hash(shape)))
             numbered = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {tables.COMMIT_TS})"
@@ -280,10 +286,10 @@ class SilverWriter:
         writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         if upto_ts is not None:
             writer = writer.option("txnAppId", self.app_id).option("txnVersion", str(upto_ts))
-        writer.save(self.uri)
+        writer.save(self.spark_uri)
         if shape.cluster_by:
             cluster = ", ".join(map(quote, shape.cluster_by))
-            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.uri)} CLUSTER BY ({cluster})")
+            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} CLUSTER BY ({cluster})")
 
 
 def _types_of(shape: SilverShape) -> list[tuple[str, str]]:

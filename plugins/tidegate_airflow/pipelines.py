@@ -16,6 +16,7 @@ from pathlib import Path
 from tidegate import config, spark_settings
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError
+from tidegate.lake import storage
 
 PIPELINES_ENV = "TIDEGATE_PIPELINES"
 
@@ -73,5 +74,4 @@ def _refuse_clash(path: Path, pipeline: Pipeline, others: list[PipelineFile]) ->
 
 def lake_root(pipeline: Pipeline) -> str:
     """The lake's URL, or its absolute path: a relative one is taken from the project's root."""
-    path = pipeline.lake.path.rstrip("/")
-    return path if "://" in path else str((spark_settings.home() / path).resolve())
+    return storage.lake_root(pipeline.lake.path, spark_settings.home())

@@ -6,9 +6,6 @@ Out: a running scheduler, DAG processor, triggerer and API server; every process
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -42,16 +39,6 @@ class AirflowInstance(Airflow):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-    def stop(self) -> None:
-        """End it, and what is left of its session: LocalExecutor's workers have overwritten their environment."""
-        session = self._process.pid if self._process else None
-        super().stop()
-        for entry in Path("/proc").iterdir():
-            if session and entry.name.isdigit():
-                with contextlib.suppress(ProcessLookupError):
-                    if os.getsid(int(entry.name)) == session:
-                        os.kill(int(entry.name), signal.SIGKILL)
 
     def get(self, path: str) -> dict[str, Any]:
         """A GET of the public API, below /api/v2."""

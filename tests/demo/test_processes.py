@@ -40,6 +40,23 @@ def test_children_that_left_the_group_and_ignore_sigterm_are_ended_too() -> None
     stranger.wait()
 
 
+NAMELESS_CHILD = """
+import os, subprocess, sys, time
+child = "import os, time; os.setpgid(0, 0); print('nameless', flush=True); time.sleep(60)"
+subprocess.Popen([sys.executable, "-c", child], env={})
+time.sleep(60)
+"""
+
+
+def test_children_without_the_mark_are_known_by_their_session() -> None:
+    parent = subprocess.Popen(["python3", "-c", NAMELESS_CHILD], stdout=subprocess.PIPE, start_new_session=True)
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == b"nameless\n"
+    end_all(parent, "TIDEGATE_TEST_MARK=nobody", patience=1.0)
+    assert parent.stdout.read() == b"", "a child still holds the pipe"
+    parent.stdout.close()
+
+
 def test_ending_what_ended_long_ago_is_harmless_and_quick() -> None:
     gone = subprocess.Popen(["true"], start_new_session=True)
     gone.wait()

@@ -21,6 +21,7 @@ from typing import Any, Literal, Self
 
 import pymysql
 
+from tidegate import spark_settings
 from tidegate.binlog.segment import Segment
 from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.beginning import check_server, dump_request, first_checkpoint, first_position
@@ -33,8 +34,7 @@ from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, Fenced, SourceUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze, check_writable
-from tidegate.lake.files import LakeFiles
-from tidegate.lake.storage import delta_url
+from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.tables import SegmentKind
@@ -91,6 +91,10 @@ class CaptureRun:
     storage_options: dict[str, str] = field(default_factory=dict, repr=False)
     on_first_start: Callable[[SourceFacts, Position], None] | None = None
 
+    @property
+    def lake(self) -> LakeFiles:
+        return lake_files(self.pipeline.lake.path, spark_settings.home(), self.storage_options)
+
     def run(
         self,
         run_for_seconds: float,
@@ -108,7 +112,7 @@ class CaptureRun:
                 where=f"sources: {', '.join(self.pipeline.sources)}",
                 remedy="name one of these",
             )
-        check_writable(self.pipeline.lake.path, self.storage_options)
+        check_writable(self.lake)
         loop = _Loop(self, time.monotonic() + run_for_seconds, idle_seconds, stop or threading.Event(), on_progress)
         side = loop.start()
         try:
@@ -208,7 +212,7 @@ class _Loop:
     def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
         name, run = self.run.source_name, self.run
-        self.bronze = Bronze(run.pipeline.lake.path, name, run.storage_options)
+        self.bronze = Bronze(run.lake, name)
         newest = self.bronze.last_segments()
         checkpoint = first_checkpoint(facts, self.source) if not newest else Checkpoint.start()
         for segment in newest:
@@ -230,8 +234,7 @@ class _Loop:
 
     def _first_start(self, facts: SourceFacts) -> None:
         run = self.run
-        lake = LakeFiles(delta_url(run.pipeline.lake.path, "").rstrip("/"), run.storage_options)
-        hook = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, lake)
+        hook = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, run.lake)
         hook(facts, first_position(facts, self.source))
 
     def land_and_read(self, side: _Side) -> CaptureResult:

@@ -1,9 +1,9 @@
-"""The two jars that Spark needs for Delta, in .tidegate/jars.
+"""The jars that Spark needs: two for Delta, and three more when the lake is on S3. In .tidegate/jars.
 
-In:  nothing (`python -m tidegate.demo.jars` from the Makefile), or a root folder.
+In:  nothing (`python -m tidegate.demo.jars [--s3]` from the Makefile), or a root folder.
 Out: the folder for spark.driver.extraClassPath; fetched once, then offline.
 
-Only these two: `spark.jars.packages` would pull 33 jars with older duplicates of Spark's own.
+Only these: `spark.jars.packages` would pull 33 jars with older duplicates of Spark's own.
 """
 
 from __future__ import annotations
@@ -29,16 +29,33 @@ DELTA: Final = (
 )
 
 
-def ensure(root: Path) -> Path:
-    """Folder with the Delta jars. Raises DownloadFailed or HostLacks."""
+# Of Spark's own Hadoop version; the bundle is Amazon's SDK (690 MB), which hadoop-aws can't do without.
+S3: Final = (
+    ivy.Artifact(
+        "org.apache.hadoop", "hadoop-aws", "3.5.0", "66bd9eefb938b1a1657487324b63c13df2d8b17164a1dd24e0ef37b905bc5baa"
+    ),
+    ivy.Artifact(
+        "software.amazon.awssdk", "bundle", "2.35.4", "db4b55f24ad1b4e70f17eb1717a4de76a8dadc5a27d764be7c44ff67b2c1c677"
+    ),
+    ivy.Artifact(
+        "software.amazon.s3.analyticsaccelerator",
+        "analyticsaccelerator-s3",
+        "1.3.1",
+        "4959a9747cbb479c73c3ffbcd479bee5b014f8b2880994585a8693fb9d24675e",
+    ),
+)
+
+
+def ensure(root: Path, *, s3: bool = False) -> Path:
+    """Folder with the Delta jars, and with those for S3. Raises DownloadFailed or HostLacks."""
     folder = root / ".tidegate" / "jars"
-    for artifact in DELTA:
+    for artifact in (*DELTA, *(S3 if s3 else ())):
         ivy.fetch(artifact, folder, cache=root / ".tidegate" / "ivy")
     return folder
 
 
 if __name__ == "__main__":
     try:
-        ensure(home())
+        ensure(home(), s3="--s3" in sys.argv[1:])
     except TidegateError as error:
         sys.exit(f"tidegate: {error}")

@@ -3,7 +3,8 @@
 In:  the process, and a mark `NAME=value` that only its environment carries.
 Out: none of them runs any more.
 
-A process group isn't enough: Airflow's children start groups of their own, and outlive its SIGTERM.
+A process group isn't enough: Airflow's children start groups of their own, and outlive its SIGTERM. The mark isn't
+either: LocalExecutor's workers overwrite their environment with their name. Those are still in the session.
 Where there is no /proc (macOS) the group is all that we can name.
 """
 
@@ -27,15 +28,35 @@ def end_all(process: subprocess.Popen[Any] | None, mark: str, *, patience: float
         if process is not None and process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, how)
-        for pid in marked(mark):
+        for pid in marked(mark) + _in_session(process):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, how)
         end = time.monotonic() + patience
         while time.monotonic() < end:
             running = process is not None and process.poll() is None
-            if not running and not marked(mark):
+            if not running and not marked(mark) and not _in_session(process):
                 return
             time.sleep(_POLL_SECONDS)
+
+
+def _in_session(process: subprocess.Popen[Any] | None) -> list[int]:
+    """What runs in the session that the process leads (it was started with start_new_session)."""
+    if process is None:
+        return []
+    found = []
+    for pid in _all_processes():
+        with contextlib.suppress(OSError):  # ended meanwhile
+            state = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+            if os.getsid(pid) == process.pid and pid != process.pid and state != "Z":
+                found.append(pid)
+    return found
+
+
+def _all_processes() -> list[int]:
+    """Every process but this one; none where there is no /proc."""
+    proc = Path("/proc")
+    listed = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()) if proc.is_dir() else ()
+    return [pid for pid in listed if pid != os.getpid()]
 
 
 def run_whole(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -71,16 +92,11 @@ def _run_whole(command: list[str], environment: dict[str, str]) -> subprocess.Co
 def marked(mark: str) -> list[int]:
     """Processes of ours, this one excluded, whose environment holds `NAME=value`."""
     wanted, found = mark.encode(), []
-    proc = Path("/proc")
-    if not proc.is_dir():
-        return []
-    for entry in proc.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
+    for pid in _all_processes():
         try:
-            environment = (entry / "environ").read_bytes()
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
             continue  # ended meanwhile, or another user's
         if wanted in environment.split(b"\0"):
-            found.append(int(entry.name))
+            found.append(pid)
     return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +34,7 @@ from tidegate.binlog.segment import Segment
 from tidegate.errors import Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_file import by_day, statistics, write_file
-from tidegate.lake.storage import delta_url, store_of
+from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.position import Position
 from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
@@ -43,11 +43,11 @@ _BACKOFF_SECONDS: Final = 0.05
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
 
 
-def check_writable(lake_path: str, storage_options: Mapping[str, str]) -> None:
+def check_writable(lake: LakeFiles) -> None:
     """Refuse a lake that can't be written, without writing anything. Raises LakeRefused, LakeUnavailable."""
     remedy = "set lake.path to a folder or bucket that this user may write"
-    if store_of(lake_path) == "local":
-        path = Path(delta_url(lake_path, "."))
+    if lake.is_local:
+        path = Path(lake.root)
         while not path.exists() and path != path.parent:
             path = path.parent
         if not path.is_dir():
@@ -56,20 +56,19 @@ def check_writable(lake_path: str, storage_options: Mapping[str, str]) -> None:
             raise LakeRefused("isn't writable", where=str(path), remedy=remedy)
         return
     try:
-        DeltaTable.is_deltatable(delta_url(lake_path, SEGMENTS.path), dict(storage_options))
+        DeltaTable.is_deltatable(lake.uri(SEGMENTS.path), dict(lake.storage_options))
     except (DeltaError, OSError, ValueError) as error:
-        raise LakeUnavailable(f"can't be reached: {error}", where=lake_path, remedy=remedy) from error
+        raise LakeUnavailable(f"can't be reached: {error}", where=lake.root, remedy=remedy) from error
 
 
 class Bronze:
     """bronze/segments as one source's writer sees it."""
 
-    def __init__(
-        self, lake_path: str, source: str, storage_options: Mapping[str, str], *, compression: str = "zstd"
-    ) -> None:
+    def __init__(self, lake: LakeFiles, source: str, *, compression: str = "zstd") -> None:
         self.source = source
-        self.url = delta_url(lake_path, SEGMENTS.path)
-        self._options = dict(storage_options)
+        self.url = lake.uri(SEGMENTS.path)
+        self._local = lake.is_local
+        self._options = dict(lake.storage_options)
         self._compression = compression
         self._app_id = capture_app_id(source)
         self._table: DeltaTable | None = None
@@ -171,7 +170,7 @@ class Bronze:
     def _write(self, day: date, segments: Sequence[Segment]) -> AddAction:
         folder = f"source={self.source}/day={day.isoformat()}"
         path = f"{folder}/{segments[0].seq:012d}-{uuid.uuid4().hex}.parquet"
-        if store_of(self.url) == "local":
+        if self._local:
             target = Path(self.url) / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
@@ -197,7 +196,7 @@ class Bronze:
         """Segments of one file without context and payload."""
         store: Any = None
         place = path
-        if store_of(self.url) == "local":
+        if self._local:
             place = str(Path(self.url) / path)
         else:
             store = fs.PyFileSystem(DeltaStorageHandler(self.url, self._options))

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
+from deltalake.fs import DeltaStorageHandler
 
-from tidegate.errors import ConfigError
+from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 
 @dataclass(slots=True)
@@ -38,8 +39,17 @@ class LakeFiles:
         return "://" not in self.root
 
     def uri(self, path: str) -> str:
-        """Absolute path or URL, for delta-rs and Spark."""
+        """Absolute path or URL, for delta-rs."""
         return f"{self.root}/{path}"
+
+    def spark_uri(self, path: str) -> str:
+        """The same for Spark."""
+        return spark_uri(self.uri(path))
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """Settings with which Spark reaches the store; they may hold keys."""
+        return spark_options(self.root, self.storage_options)
 
     @property
     def filesystem(self) -> pafs.FileSystem:
@@ -51,9 +61,7 @@ class LakeFiles:
         """The path as the file system wants it (without the URL's scheme)."""
         if self.is_local:
             return self.uri(path)
-        parts = urlsplit(self.root)
-        host = parts.netloc.split("@")[0]
-        return "/".join(p for p in (host, parts.path.strip("/"), path) if p)
+        return "/".join(p for p in (urlsplit(self.root).path.strip("/"), path) if p)  # the file system is one bucket
 
     def open(self, path: str) -> pa.NativeFile:
         """A random-access file for reading."""
@@ -72,39 +80,13 @@ class LakeFiles:
 
 
 def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:
-    scheme = urlsplit(root).scheme if "://" in root else ""
-    given = {key.lower(): value for key, value in options.items()}
-
-    def option(*names: str) -> str | None:
-        return next((given[name] for name in names if name in given), None)
-
-    if scheme == "":
+    if store_of(root) == "local":
         return pafs.LocalFileSystem()
-    if scheme in ("s3", "s3a"):
-        endpoint = option("aws_endpoint_url", "endpoint_url")
-        return pafs.S3FileSystem(
-            access_key=option("aws_access_key_id"),
-            secret_key=option("aws_secret_access_key"),
-            session_token=option("aws_session_token"),
-            region=option("aws_region", "region"),
-            endpoint_override=urlsplit(endpoint).netloc if endpoint else None,
-            scheme=(urlsplit(endpoint).scheme if endpoint else None) or "https",
-        )
-    if scheme == "gs":
-        return pafs.GcsFileSystem()
-    if scheme in ("abfs", "abfss"):
-        account = (
-            option("azure_storage_account_name", "account_name") or urlsplit(root).netloc.split("@")[-1].split(".")[0]
-        )
-        return pafs.AzureFileSystem(
-            account_name=account, account_key=option("azure_storage_account_key", "account_key")
-        )
-    raise ConfigError(
-        f"lake path has an unknown scheme {scheme!r}", where=root, remedy="use a local path, s3://, gs:// or abfss://"
-    )
+    # delta-rs' own client, so that one set of options means one thing for its tables and for our files.
+    host = urlsplit(root)
+    return pafs.PyFileSystem(DeltaStorageHandler(f"{host.scheme}://{host.netloc}", dict(options)))
 
 
 def lake_files(path: str, home: Path, storage_options: Mapping[str, str]) -> LakeFiles:
     """LakeFiles of a pipeline's lake.path; a relative path is taken from the project's root."""
-    root = path.rstrip("/") if "://" in path else str((home / path).resolve())
-    return LakeFiles(root=root, storage_options=dict(storage_options))
+    return LakeFiles(root=lake_root(path, home), storage_options=dict(storage_options))

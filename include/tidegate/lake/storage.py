@@ -1,7 +1,7 @@
 """One set of storage options for both readers of a lake: delta-rs and Spark.
 
 In:  a lake's path (local, s3://, abfss://, gs://), its options from the pipeline file and its connection.
-Out: options as delta-rs takes them; the same as Spark (Hadoop) settings. Pure.
+Out: its root and options as delta-rs takes them; the same as Spark (Hadoop) settings. Pure.
 
 delta-rs names: docs of the object_store crate. Hadoop names: hadoop-aws, hadoop-azure, gcs-connector.
 """
@@ -50,21 +50,20 @@ def store_of(path: str) -> str:
     return _SCHEMES[scheme]
 
 
-def delta_url(path: str, table: str) -> str:
-    """Where a table of the lake lies, as delta-rs spells it; local paths become absolute."""
+def lake_root(path: str, home: Path) -> str:
+    """A lake.path as delta-rs and pyarrow take it: an absolute local path, or a URL without a trailing slash.
+
+    home: the project's root, from which a relative path is taken: not from wherever a command was started.
+    """
     if store_of(path) == "local":
-        return str(Path(path.removeprefix("file://")).absolute() / table)
+        return str((home / path.removeprefix("file://")).resolve())
     url = "s3://" + path.removeprefix("s3a://") if path.startswith("s3a://") else path
-    return f"{url.rstrip('/')}/{table}"
+    return url.rstrip("/")
 
 
-def spark_path(path: str, table: str = "") -> str:
-    """The same for Spark, whose S3 file system is s3a."""
-    if store_of(path) == "local":
-        root = str(Path(path.removeprefix("file://")).absolute())
-    else:
-        root = "s3a://" + path.removeprefix("s3://") if path.startswith("s3://") else path
-    return f"{root.rstrip('/')}/{table}" if table else root.rstrip("/")
+def spark_uri(uri: str) -> str:
+    """A path or URL under lake_root as Spark takes it: its S3 file system is s3a."""
+    return "s3a://" + uri.removeprefix("s3://") if uri.startswith("s3://") else uri
 
 
 def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
@@ -72,9 +71,9 @@ def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dic
     return {name.lower(): str(value) for name, value in {**options, **secrets}.items()}
 
 
-def spark_options(path: str, options: Mapping[str, str]) -> dict[str, str]:
+def spark_options(root: str, options: Mapping[str, str]) -> dict[str, str]:
     """delta-rs options as Spark settings (`spark.hadoop.` in front); names that neither side shares are left out."""
-    store, found = store_of(path), {}
+    store, found = store_of(root), {}
     lowered = {name.lower(): str(value) for name, value in options.items()}
     if store == "s3":
         found = {spark: lowered[name] for name, spark in _S3_SPARK.items() if name in lowered}
@@ -90,12 +89,12 @@ def spark_options(path: str, options: Mapping[str, str]) -> dict[str, str]:
         if found:
             found["google.cloud.auth.service.account.enable"] = "true"
     elif store == "azure":
-        found = _azure(path, lowered)
+        found = _azure(root, lowered)
     return {f"spark.hadoop.{name}": value for name, value in found.items()}
 
 
-def _azure(path: str, options: Mapping[str, str]) -> dict[str, str]:
-    host = urlsplit(path).hostname or ""
+def _azure(root: str, options: Mapping[str, str]) -> dict[str, str]:
+    host = urlsplit(root).hostname or ""
     account = options.get("azure_storage_account_name") or options.get("account_name") or host.split(".")[0]
     host = host if "." in host else f"{account}.dfs.core.windows.net"
     found = {}

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import ConfigError
-from tidegate.lake.storage import delta_options, delta_url, spark_options, spark_path
+from tidegate.lake.files import lake_files
+from tidegate.lake.storage import delta_options, lake_root, spark_options, spark_uri
 
 
-def test_a_local_path_is_absolute_for_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert delta_url("lake", "bronze/segments") == f"{tmp_path}/lake/bronze/segments"
-    assert spark_path("lake") == f"{tmp_path}/lake"
-    assert spark_options("lake", {"aws_region": "x"}) == {}
+def test_a_relative_path_is_taken_from_the_projects_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    assert lake_root("lake/", tmp_path) == f"{tmp_path}/lake"
+    assert lake_root("file:///x/lake", tmp_path) == "/x/lake"
+    lake = lake_files("lake", tmp_path, {})
+    assert lake.uri("bronze/segments") == lake.spark_uri("bronze/segments") == f"{tmp_path}/lake/bronze/segments"
+    assert spark_options(lake.root, {"aws_region": "x"}) == {}
 
 
 def test_s3_keys_endpoint_and_plain_http_reach_spark() -> None:
@@ -28,8 +31,12 @@ def test_s3_keys_endpoint_and_plain_http_reach_spark() -> None:
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
         "spark.hadoop.fs.s3a.path.style.access": "true",
     }
-    assert spark_path("s3://b/p", "t") == "s3a://b/p/t"
-    assert delta_url("s3a://b/p/", "t") == "s3://b/p/t"
+    assert lake_root("s3a://b/p/", Path("/")) == "s3://b/p"
+    assert spark_uri("s3://b/p/t") == "s3a://b/p/t"
+    lake = lake_files("s3a://b/p/", Path("/"), options)
+    assert (lake.uri("t"), lake.spark_uri("t"), lake.local("t")) == ("s3://b/p/t", "s3a://b/p/t", "p/t")
+    assert lake.spark_options == spark_options("s3://b/p", options)
+    assert "'s'" not in repr(lake)
 
 
 def test_azure_key_is_set_for_its_account() -> None:
@@ -39,4 +46,4 @@ def test_azure_key_is_set_for_its_account() -> None:
 
 def test_an_unknown_scheme_is_named() -> None:
     with pytest.raises(ConfigError, match="hdfs"):
-        delta_url("hdfs://x/y", "t")
+        lake_root("hdfs://x/y", Path("/"))

@@ -1,0 +1,105 @@
+"""The road with its lake on S3: capture through delta-rs, apply through Spark, each with the connection's keys.
+
+Needs what CI doesn't bring: the jars of `make jars-s3`, and a store. TIDEGATE_TEST_S3 is the endpoint of one that may
+be written to (its keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY); without it moto_server of the PATH is started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from tests.support.servers import ROOT, FreshDatabase
+from tidegate import config
+from tidegate.capture.run import CaptureRun
+from tidegate.demo.jars import S3
+from tidegate.demo.server import Server, free_port
+from tidegate.wire.connection import ConnectionInfo
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Storage options of a store with an empty bucket `lake`."""
+    missing = [jar.file_name for jar in S3 if not (ROOT / ".tidegate" / "jars" / jar.file_name).exists()]
+    if missing:
+        pytest.skip(f"no {', '.join(missing)}: make jars-s3")
+    endpoint, process = os.environ.get("TIDEGATE_TEST_S3"), None
+    if endpoint is None:
+        if shutil.which("moto_server") is None:
+            pytest.skip("no TIDEGATE_TEST_S3 and no moto_server on the PATH: pip install 'moto[server,s3]'")
+        port = free_port()
+        endpoint = f"http://127.0.0.1:{port}"
+        with (tmp_path / "moto.log").open("w") as log:
+            process = subprocess.Popen(["moto_server", "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
+    try:
+        _make_bucket(f"{endpoint}/lake")
+        yield {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ACCESS_KEY_ID": os.environ.get("AWS_ACCESS_KEY_ID", "someone"),
+            "AWS_SECRET_ACCESS_KEY": os.environ.get("AWS_SECRET_ACCESS_KEY", "known-to-the-test-only"),
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+            "aws_conditional_put": "etag",
+        }
+    finally:
+        if process is not None:
+            process.terminate()
+            process.wait(10)
+
+
+def _make_bucket(url: str) -> None:
+    for _ in range(100):
+        try:
+            with urlopen(Request(url, method="PUT"), timeout=5):
+                return
+        except HTTPError as error:
+            if error.code == 409:
+                return
+            raise
+        except URLError:
+            time.sleep(0.2)
+    raise AssertionError(f"{url} doesn't answer")
+
+
+def test_a_lake_on_s3_is_captured_and_applied(
+    mariadb: Server, fresh_database: FreshDatabase, store: dict[str, str], tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    file = tmp_path / "cloud.yaml"
+    file.write_text(
+        f"pipeline: cloud\nlake: {{path: 's3://lake/{uuid.uuid4().hex}', conn_id: the_lake}}\n"
+        "sources: {one: {conn_id: one, flavour: mariadb}}\n"
+        f"tables: {{include: ['{database}.*']}}\ncapture: {{land_seconds: 0.1, heartbeat_seconds: 0.5}}\n"
+    )
+    pipeline = config.load(file)
+    info = ConnectionInfo(host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password)
+    run = CaptureRun(pipeline, "one", info, tmp_path / "state", storage_options=store)
+    run.run(60, idle_seconds=0.5)
+    mariadb.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a VARCHAR(20))")
+    mariadb.query(f"INSERT INTO {database}.t VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    mariadb.query(f"UPDATE {database}.t SET a = 'zwei' WHERE id = 2")
+    mariadb.query(f"DELETE FROM {database}.t WHERE id = 3")
+    run.run(60, idle_seconds=1.0)
+    environment = os.environ | {"AIRFLOW_CONN_THE_LAKE": json.dumps({"conn_type": "generic", "extra": store})}
+    command = [str(Path(sys.executable).parent / "tidegate"), "apply", str(file), "--mode", "batch"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "known-to-the-test-only" not in done.stdout + done.stderr
+    silver = DeltaTable(f"{pipeline.lake.path}/silver/{database}/t", storage_options=store)
+    rows = QueryBuilder().register("t", silver).execute("SELECT id, a FROM t ORDER BY id")
+    assert pa.table(rows).to_pydict() == {"id": [1, 2], "a": ["one", "zwei"]}
