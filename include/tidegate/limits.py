@@ -24,6 +24,9 @@ SEGMENT_BYTES_MAX: Final = 16 * MIB
 # Names in one segment's `tables` column; past it the segment is cut so that the column stays prunable.
 SEGMENT_TABLES_MAX: Final = 4096
 
+# What is compressed in a segment is expanded and decoded in pieces of about this size, or one event when it is larger.
+EXPANDED_PIECE_BYTES: Final = 16 * MIB
+
 # --- landing ------------------------------------------------------------------------------------
 LAND_SECONDS_DEFAULT: Final = 1.0
 LAND_BYTES_DEFAULT: Final = 64 * MIB

@@ -1,40 +1,42 @@
 """A segment's changes, table by table: raw events in, Arrow batches out.
 
 In:  a Segment, the table versions of schema_history, the windows of commit time that are wanted, per table.
-Out: a DecodedSegment. A table that can't be decoded becomes a Problem and its changes are left out; the others go on.
-     What no table can be named for (unknown events, INCIDENT, compressed transactions) raises UnknownEvent, and bytes
-     that aren't whole events raise StreamCorrupt.
+Out: DecodedSegments, one for an ordinary segment, several when something large in it is compressed. A table that can't
+     be decoded becomes a Problem and its changes are left out from there on; the others go on. What no table can be
+     named for (unknown events, INCIDENT) raises UnknownEvent, and bytes that aren't whole events raise StreamCorrupt.
 
 Keys of versions and windows are (database, table), physical names. The version in force for a transaction is the last
-one with version.commit_ts <= its commit_ts. Every byte of the payload stands in the ledger: decoded, ignored by a named
-rule, or quarantined with its table.
+one with version.commit_ts <= its commit_ts. Each event has a fate (fates.py), so every byte of the payload stands in
+the ledger: decoded, ignored by a named rule, or quarantined with its table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.binlog.batch import Batch, RowsError, decode_batch
-from tidegate.binlog.event_index import EventIndex, index_segment
-from tidegate.binlog.events import RULE_OF_TYPE, UNREAD_ROWS_TYPES, EventFlag, EventType, type_name
+from tidegate.binlog.event_index import EventIndex, index_pieces
+from tidegate.binlog.events import UNREAD_ROWS_TYPES, EventFlag, EventType, type_name
+from tidegate.binlog.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED, Fates, Settlement, fates_by_type
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.result import DecodedSegment, Ledger, Problem, TableChanges, Window
 from tidegate.binlog.segment import Segment
-from tidegate.binlog.statements import judge_statements
-from tidegate.binlog.transaction_scan import FRAME, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
+from tidegate.binlog.statements import judge_statements, place
+from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue
 from tidegate.schema.columns import TableVersion, VersionStatus
 
-__all__ = ["DecodedSegment", "Ledger", "Problem", "TableChanges", "Window", "decode_segment"]
+__all__ = ["DecodedSegment", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces", "decode_segment"]
 
 Name = tuple[str, str]
 Versions = Mapping[Name, Sequence[TableVersion]]
@@ -49,6 +51,7 @@ _OPS: Final = {
     EventType.UPDATE_ROWS_V2: L.OP_UPDATE,
     EventType.DELETE_ROWS_V1: L.OP_DELETE,
     EventType.DELETE_ROWS_V2: L.OP_DELETE,
+    EventType.PARTIAL_UPDATE_ROWS: L.OP_PARTIAL_UPDATE,
 }
 _OP_OF_TYPE: Final = np.array([_OPS.get(code, -1) for code in range(256)], np.int64)  # type: ignore[call-overload]
 
@@ -82,34 +85,103 @@ def decode_segment(
 
     held: tables that wait for a person: their rows count as quarantined, bronze keeps them.
     """
-    index = index_segment(segment, verify_checksums=verify_checksums)
-    return decode_index(index, versions, windows, decode_batch, held)
+
+    def pieces(windows: Windows, held: Collection[Name]) -> Iterator[DecodedSegment]:
+        return decode_in_pieces(segment, versions, windows, held=held, verify_checksums=verify_checksums)
+
+    return joined(pieces, windows, held)
 
 
-def decode_index(
-    index: EventIndex, versions: Versions, windows: Windows, decode: BatchDecoder, held: Collection[Name] = ()
+def decode_in_pieces(
+    segment: Segment,
+    versions: Versions,
+    windows: Windows,
+    *,
+    held: Collection[Name] = (),
+    verify_checksums: bool = False,
+) -> Iterator[DecodedSegment]:
+    """decode_segment in bounded memory: a huge compressed transaction comes in several parts, in log order.
+
+    A table with a problem in one part has no changes in later ones; what earlier parts gave of it is to be dropped.
+    The ledgers add up to the segment's.
+    """
+    return decode_indexes(
+        index_pieces(segment, verify_checksums=verify_checksums), versions, windows, decode_batch, held
+    )
+
+
+def decode_indexes(
+    indexes: Iterable[EventIndex],
+    versions: Versions,
+    windows: Windows,
+    decode: BatchDecoder,
+    held: Collection[Name] = (),
+) -> Iterator[DecodedSegment]:
+    """decode_in_pieces behind its first step, with the decoder of rows as an argument: tests bring a slow one too."""
+    settlement = Settlement()
+    for index in indexes:
+        done = _decode_index(index, versions, windows, decode, held, settlement)
+        yield done
+        troubled = {(problem.database, problem.table) for problem in done.problems}
+        if troubled:
+            windows = {name: window for name, window in windows.items() if name not in troubled}
+            held = {*held, *troubled}
+
+
+def joined(
+    decode: Callable[[Windows, Collection[Name]], Iterable[DecodedSegment]], windows: Windows, held: Collection[Name]
 ) -> DecodedSegment:
-    """decode_segment behind its first step, with the decoder of rows as an argument: tests bring a slow one too."""
-    ledger = Ledger(payload_bytes=len(index.data))
-    wanted = account_rows(index, windows, held, ledger)
-    problems = account_others(index, windows, ledger)
+    """All parts of a segment as one. decode is run again without the tables that it found problems of too late."""
+    parts = list(decode(windows, held))
+    if len(parts) == 1:
+        return parts[0]
+    problems = tuple(problem for part in parts for problem in part.problems)
+    troubled = {(problem.database, problem.table) for problem in problems}
+    if any((change.database, change.table) in troubled for part in parts for change in part.changes):
+        kept = {name: window for name, window in windows.items() if name not in troubled}
+        parts = list(decode(kept, {*held, *troubled}))
+    by_version: dict[tuple[str, str, int], list[pa.RecordBatch]] = {}
+    ledger = Ledger(payload_bytes=0)
+    for part in parts:
+        ledger.add(part.ledger)
+        for change in part.changes:
+            by_version.setdefault((change.database, change.table, change.version), []).append(change.batch)
+    changes = tuple(
+        TableChanges(*key, batch)
+        for key in sorted(by_version)
+        for batch in pa.Table.from_batches(by_version[key]).combine_chunks().to_batches()
+    )
+    return DecodedSegment(changes, tuple(sorted(problems, key=lambda p: (p.database, p.table))), ledger)
+
+
+def _decode_index(
+    index: EventIndex,
+    versions: Versions,
+    windows: Windows,
+    decode: BatchDecoder,
+    held: Collection[Name],
+    settlement: Settlement,
+) -> DecodedSegment:
+    fates = fates_by_type(index)
+    wanted = _judge_rows(index, windows, held, fates)
+    problems = _judge_others(index, windows, held, fates)
     changes: list[TableChanges] = []
+    nulled = 0
     for rows in wanted:
-        size = int(index.events[rows.events, K.SIZE].sum())
+        fates[rows.events] = QUARANTINED
         if rows.name in problems:
-            ledger.quarantined_bytes += size
             continue
         try:
             found, null_dates = _decode_table(index, rows, versions.get(rows.name, ()), decode)
         except HeldError as trouble:
             problems[rows.name] = problem_of(index, rows.name, trouble)
-            ledger.quarantined_bytes += size
             continue
+        fates[rows.events] = DECODED
         changes += found
-        ledger.decoded_bytes += size
-        ledger.rows += sum(change.batch.num_rows for change in found)
-        ledger.null_dates += null_dates
-    ledger.check()
+        nulled += null_dates
+    ledger = settlement.settle(index, fates)
+    ledger.rows = sum(change.batch.num_rows for change in changes)
+    ledger.null_dates = nulled
     return DecodedSegment(tuple(changes), tuple(problems[name] for name in sorted(problems)), ledger)
 
 
@@ -122,8 +194,8 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
     return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos)
 
 
-def account_rows(index: EventIndex, windows: Windows, held: Collection[Name], ledger: Ledger) -> list[TableRows]:
-    """Rows events per wanted table, in order of name; the bytes of all others into the ledger."""
+def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> list[TableRows]:
+    """Rows events per wanted table, in order of name; the fates of all others."""
     events = index.events
     numbers = np.flatnonzero(events[:, K.BITS] & ROWS)
     contents = events[numbers, K.CONTENT]
@@ -131,7 +203,7 @@ def account_rows(index: EventIndex, windows: Windows, held: Collection[Name], le
         event = int(numbers[np.flatnonzero(contents < 0)[0]])
         raise StreamCorrupt(
             f"event {type_name(int(events[event, K.TYPE]))} follows no TABLE_MAP of its table",
-            where=f"{index.segment.source} at {index.segment.file}:{index.position(event)}",
+            where=place(index, event),
             remedy="capture the segment again from the source",
         )
     by_name: dict[Name, list[npt.NDArray[np.int64]]] = {}
@@ -141,71 +213,54 @@ def account_rows(index: EventIndex, windows: Windows, held: Collection[Name], le
         mine = numbers[order[starts[content] : starts[content + 1]]]
         window = windows.get(name)
         if window is None:
-            size = int(events[mine, K.SIZE].sum())
-            if name in held:
-                ledger.quarantined_bytes += size
-            else:
-                ledger.ignore("table not asked for", size)
+            fates[mine] = QUARANTINED if name in held else FATE_OF_RULE["table not asked for"]
             continue
         commit_ts = events[mine, K.COMMIT_TS]
         inside = (commit_ts > window.after_ts) & (commit_ts <= window.upto_ts)
-        ledger.ignore("outside the window", int(events[mine[~inside], K.SIZE].sum()))
+        fates[mine[~inside]] = FATE_OF_RULE["outside the window"]
         if inside.any():
             by_name.setdefault(name, []).append(mine[inside])
     return [TableRows(name, np.sort(np.concatenate(by_name[name]))) for name in sorted(by_name)]
 
 
-def account_others(index: EventIndex, windows: Windows, ledger: Ledger) -> dict[Name, Problem]:
-    """Everything but rows events into the ledger; Problems of tables that statements name. Raises UnknownEvent."""
-    events = index.events
-    others = events[(events[:, K.BITS] & ROWS) == 0]
-    sizes = np.bincount(others[:, K.TYPE], weights=others[:, K.SIZE], minlength=256).astype(np.int64)
-    for code in np.flatnonzero(sizes).tolist():
-        rule = RULE_OF_TYPE.get(code)
-        if rule is not None:
-            ledger.ignore(rule, int(sizes[code]))
-        elif code != EventType.QUERY:
-            _unknown(index, windows, code, ledger)
-    queries = np.flatnonzero(events[:, K.TYPE] == EventType.QUERY)
-    bits, query_sizes = events[queries, K.BITS], events[queries, K.SIZE]
+def _judge_others(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> dict[Name, Problem]:
+    """The fates of everything but rows events; Problems of tables that statements change. Raises UnknownEvent."""
+    bits, kinds = index.events[:, K.BITS], index.events[:, K.TYPE]
+    queries = np.flatnonzero((kinds == EventType.QUERY) | (kinds == EventType.EXECUTE_LOAD_QUERY))
+    said = bits[queries]
+    fates[queries] = FATE_OF_RULE["transaction frame"]
     for rule, bit in (("savepoint", SAVEPOINT), ("xa answer", XA_ANSWER)):
-        ledger.ignore(rule, int(query_sizes[(bits & bit) != 0].sum()))
-    frame = ((bits & FRAME) != 0) | ((bits & (STATEMENT | SAVEPOINT | XA_ANSWER | FRAME)) == 0)
-    ledger.ignore("transaction frame", int(query_sizes[frame].sum()))
+        fates[queries[(said & bit) != 0]] = FATE_OF_RULE[rule]
+    statements = queries[(said & STATEMENT) != 0]
+    fates[statements] = UNDECIDED
     problems: dict[Name, Problem] = {}
-    for judged in judge_statements(index, queries[(bits & STATEMENT) != 0].tolist(), windows):
-        size = int(events[judged.event, K.SIZE])
+    for judged in judge_statements(index, statements.tolist(), windows, held):
         for name in judged.tables:
             problems.setdefault(name, problem_of(index, name, HeldError(judged.event, judged.error)))
-        if judged.tables:
-            ledger.quarantined_bytes += size
-        else:
-            ledger.ignore(judged.rule, size)
+        fates[judged.event] = FATE_OF_RULE.get(judged.rule, QUARANTINED)
+    odd = (fates == UNDECIDED) & ((bits & (ROWS | STATEMENT)) == 0)
+    for event in np.flatnonzero(odd).tolist():
+        fates[event] = FATE_OF_RULE[_rule_of_unknown(index, windows, event)]
     return problems
 
 
-def _unknown(index: EventIndex, windows: Windows, code: int, ledger: Ledger) -> None:
-    """Events of a kind without a rule: fail closed, unless flagged ignorable or outside all windows."""
-    for event in np.flatnonzero(index.events[:, K.TYPE] == code).tolist():
-        row = index.events[event]
-        flags = int.from_bytes(index.data[row[K.OFFSET] + 17 : row[K.OFFSET] + 19].tobytes(), "little")
-        if flags & EventFlag.IGNORABLE:
-            ledger.ignore("ignorable", int(row[K.SIZE]))
-        elif any(int(row[K.COMMIT_TS]) in window for window in windows.values()):
-            raise UnknownEvent(
-                f"event {type_name(code)} can't be decoded",
-                where=f"{index.segment.source} at {index.segment.file}:{index.position(event)}",
-                remedy=_REMEDIES.get(code, "report it; bronze keeps its bytes"),
-            )
-        else:
-            ledger.ignore("outside the window", int(row[K.SIZE]))
+def _rule_of_unknown(index: EventIndex, windows: Windows, event: int) -> str:
+    """An event of a kind without a rule: fail closed, unless flagged ignorable or outside all windows."""
+    row = index.events[event]
+    flags = int.from_bytes(index.data[row[K.OFFSET] + 17 : row[K.OFFSET] + 19].tobytes(), "little")
+    if flags & EventFlag.IGNORABLE:
+        return "ignorable"
+    if any(int(row[K.COMMIT_TS]) in window for window in windows.values()):
+        code = int(row[K.TYPE])
+        raise UnknownEvent(
+            f"event {type_name(code)} can't be decoded",
+            where=place(index, event),
+            remedy=_REMEDIES.get(code, "report it; bronze keeps its bytes"),
+        )
+    return "outside the window"
 
 
-_REMEDIES: Final = {
-    int(EventType.TRANSACTION_PAYLOAD): "set binlog_transaction_compression=OFF at the source",
-    int(EventType.MARIADB_QUERY_COMPRESSED): "set log_bin_compress=OFF at the source",
-    int(EventType.INCIDENT): "the source lost events: take new snapshots of its tables",
-}
+_REMEDIES: Final = {int(EventType.INCIDENT): "the source lost events: take new snapshots of its tables"}
 
 
 def _decode_table(
@@ -225,7 +280,7 @@ def _decode_table(
                 raise HeldError(int(mine[error.event]), error.error) from None
             except Terminal as error:
                 raise HeldError(int(mine[0]), error) from None
-            batches.append(batch.rows)
+            batches.append(_placed(batch.rows, index.base))
             null_dates += batch.null_dates
         changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
     return changes, null_dates
@@ -265,14 +320,8 @@ def _by_version(
 
 def _refusal(event: npt.NDArray[np.int64]) -> Terminal:
     code = int(event[K.TYPE])
-    if code == EventType.PARTIAL_UPDATE_ROWS:
-        return UnsupportedValue(
-            "partial JSON updates (PARTIAL_UPDATE_ROWS) lack the whole value",
-            remedy="set binlog_row_value_options='' and binlog_row_image=FULL at the source",
-        )
     if code in UNREAD_ROWS_TYPES:
-        remedy = "set log_bin_compress=OFF at the source" if code > EventType.MARIADB_GTID else "upgrade the source"
-        return UnsupportedValue(f"rows events of type {type_name(code)} can't be decoded", remedy=remedy)
+        return UnsupportedValue(f"rows events of type {type_name(code)} can't be decoded", remedy="upgrade the source")
     return UnsupportedValue(
         "rows of an XA transaction, which may yet be rolled back", remedy="don't use XA on this table, or leave it out"
     )
@@ -294,3 +343,11 @@ def _in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         return batches[0]
     whole = pa.Table.from_batches(batches).combine_chunks().sort_by(tables.ORDINAL)
     return whole.to_batches()[0]
+
+
+def _placed(rows: pa.RecordBatch, base: int) -> pa.RecordBatch:
+    """Ordinals count from the segment's beginning, not from its piece's."""
+    if base == 0:
+        return rows
+    at = rows.schema.get_field_index(tables.ORDINAL)
+    return rows.set_column(at, rows.schema.field(at), pc.add(rows.column(at), base))

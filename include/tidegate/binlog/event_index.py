@@ -1,12 +1,17 @@
 """A segment's events, laid out in an index: the first step of decoding.
 
 In:  a Segment.
-Out: an EventIndex; StreamCorrupt when the bytes are not whole events in whole transactions.
+Out: EventIndexes, one for an ordinary segment, several when something large in it is compressed; StreamCorrupt when the
+     bytes are not whole events in whole transactions.
+
+A segment without compressed events, the common case, is walked where it lies. The walk that meets a compressed one
+stops, and the segment is expanded and walked anew, piece by piece, with one state of transactions and TABLE_MAPs.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,28 +19,37 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.events import CHECKSUM_BYTES, EventFlag, EventType, type_name
+from tidegate.binlog.expand import NESTED, SPAN_KIND, Piece, captured_events, expand
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
-from tidegate.binlog.transaction_scan import CHECKSUM, new_state
+from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
 from tidegate.errors import DecodeError, StreamCorrupt
+from tidegate.limits import EXPANDED_PIECE_BYTES
 
 _FLAGS_AT: Final = 17  # of the flags in an event's header
+_SIZE_AT: Final = 9
 _STORE_BYTES: Final = 1 << 18
+_WHOLE: Final = 1 << 62
 _REMEDY: Final = "capture the segment again from the source"
 _WORDS: Final = {
     K.CUT: "ends inside an event",
     K.MALFORMED_EVENT: "is too short for what its type says",
     K.ABORTED_TRANSACTION: "begins a transaction inside another: the server crashed there, or the stream is corrupt",
     K.FULL: "maps more tables than a segment may hold",
+    K.COMPRESSED: "is compressed inside another",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class EventIndex:
-    """data: the payload as uint8. events: int64[n, INDEX_WORDS], one row per event of the payload (kernel/index.py).
-    bodies: distinct TABLE_MAP bodies, to which events[:, CONTENT] points; those of the context come first.
+    """data: events as uint8, those of the payload or what they expand to. events: int64[n, INDEX_WORDS], one row per
+    event of data (kernel/index.py). bodies: distinct TABLE_MAP bodies, to which events[:, CONTENT] points; those of the
+    context and of earlier pieces come first.
+
+    expanded: whether something was compressed. base: where data begins in all that the payload expands to. complete:
+    whether the captured event that the last of events comes from ends here; it may go on in the next piece.
     """
 
     data: npt.NDArray[np.uint8]
@@ -43,13 +57,23 @@ class EventIndex:
     bodies: tuple[bytes, ...]
     format: FormatDescription
     segment: Segment
+    expanded: bool = False
+    base: int = 0
+    complete: bool = True
 
     def position(self, event: int) -> int:
-        """Start position in the binlog file of an event of the payload."""
-        return self.segment.start_pos + int(self.events[event, K.OFFSET])
+        """Start position in the binlog file of an event; of the compressed event that it came in."""
+        return self.segment.start_pos + int(self.events[event, K.ORIGIN])
 
     def end_position(self, event: int) -> int:
-        return self.position(event) + int(self.events[event, K.SIZE])
+        """End position of the same."""
+        return self.position(event) + int(self.captured_sizes(self.events[event : event + 1, K.ORIGIN])[0])
+
+    def captured_sizes(self, origins: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Sizes of the captured events at these offsets in the payload."""
+        payload = np.frombuffer(self.segment.payload, np.uint8)
+        places = origins[:, np.newaxis] + np.arange(_SIZE_AT, _SIZE_AT + 4)
+        return payload[places].astype(np.int64) @ (np.int64(1) << np.arange(0, 32, 8))  # type: ignore[no-any-return]
 
     def event(self, event: int) -> bytes:
         """The whole event, checksum included."""
@@ -64,58 +88,148 @@ class EventIndex:
             raise StreamCorrupt(f"TABLE_MAP: {error.what}", where=self.segment.where, remedy=_REMEDY) from None
 
 
-def index_segment(segment: Segment, *, verify_checksums: bool = False) -> EventIndex:
-    """Walk context, then payload. Raises StreamCorrupt (with file and position) or UnknownEvent (format)."""
-    context = np.frombuffer(segment.context, np.uint8)
-    data = np.frombuffer(segment.payload, np.uint8)
+def index_pieces(
+    segment: Segment, *, verify_checksums: bool = False, piece_bytes: int = EXPANDED_PIECE_BYTES
+) -> Iterator[EventIndex]:
+    """Walk context, then payload. Raises StreamCorrupt (with file and position) or UnknownEvent (format, compression).
+
+    Each index is of about piece_bytes at most when the segment must be expanded.
+    """
     size = int.from_bytes(segment.context[9:13], "little") if len(segment.context) >= 13 else 0
     described = parse_format_description(segment.context[:size], segment.where)
+    data = np.frombuffer(segment.payload, np.uint8)
+    if verify_checksums:
+        _verify(data, captured_events(data, described.checksum_bytes), segment)
     store_bytes = _STORE_BYTES
     while True:
-        scan = new_state(segment.prev_commit_ts, described.checksum_bytes)
-        maps = np.zeros(K.MAPS_WORDS, np.int64)
-        store = np.empty(store_bytes, np.uint8)
-        _walk(context, scan, maps, store, segment, "context")
-        events = _walk(data, scan, maps, store, segment, "payload")
-        if events is not None:
+        walk = _Walk(segment, described, store_bytes)
+        try:
+            context = np.frombuffer(segment.context, np.uint8)
+            walk.take(context, walk.place_in_context, len(context))
+            events = walk.take(data, walk.place, len(data))
+        except _StoreFullError:
+            store_bytes *= 8
+        except _CompressedError:
             break
-        store_bytes *= 8
-    if verify_checksums and scan[CHECKSUM]:
-        _verify(data, events, segment)
-    return EventIndex(data, events, _bodies(maps, store), described, segment)
+        else:
+            yield EventIndex(data, events, walk.bodies(), described, segment)
+            return
+    walk = _Walk(segment, described, store_bytes)
+    walk.expanded_context()
+    for piece in expand(data, described.checksum_bytes, walk.place, piece_bytes):
+        yield walk.piece(piece)
 
 
-def _walk(
-    data: npt.NDArray[np.uint8],
-    scan: npt.NDArray[np.int64],
-    maps: npt.NDArray[np.int64],
-    store: npt.NDArray[np.uint8],
-    segment: Segment,
-    part: str,
-) -> npt.NDArray[np.int64] | None:
-    """The index of data; None when store was too small."""
-    index = np.empty((int(K.count_events(data.ctypes.data, len(data))), K.INDEX_WORDS), np.int64)
-    maps[K.INDEX_AT], maps[K.INDEX_ROWS] = index.ctypes.data, len(index)
-    maps[K.STORE_AT], maps[K.STORE_BYTES] = store.ctypes.data, len(store)
-    found = int(K.index_events(data.ctypes.data, len(data), scan.ctypes.data, maps.ctypes.data))
-    if found >= 0:
-        return index[:found]
-    at = int(maps[K.REACHED])
-    if found == K.FULL and maps[K.CONTENTS] < K.CONTENTS_MAX and len(store) < max(2 * len(data), 1 << 22):
-        return None
-    kind = type_name(int(data[at + 4])) if at + 4 < len(data) else "nothing"
-    place = f"{segment.file}:{segment.start_pos + at}" if part == "payload" else f"context of seq {segment.seq} + {at}"
-    raise StreamCorrupt(f"event {kind} {_WORDS[found]}", where=f"{segment.source} at {place}", remedy=_REMEDY)
+def index_segment(segment: Segment, *, verify_checksums: bool = False) -> EventIndex:
+    """All of a segment in one index, however large that is when it is expanded; raises what index_pieces raises."""
+    return next(index_pieces(segment, verify_checksums=verify_checksums, piece_bytes=_WHOLE))
 
 
-def _bodies(maps: npt.NDArray[np.int64], store: npt.NDArray[np.uint8]) -> tuple[bytes, ...]:
-    count = int(maps[K.CONTENTS])
-    places = maps[K.BODIES : K.BODIES + 3 * count].reshape(count, 3)
-    return tuple(store[at : at + size].tobytes() for at, size, _ in places.tolist())
+class _StoreFullError(Exception):
+    """The store of TABLE_MAP bodies is too small."""
+
+
+class _CompressedError(Exception):
+    """An event must be expanded before it can be walked."""
+
+
+class _Walk:
+    """The state of one walk over a segment: transactions, TABLE_MAPs in force, their bodies."""
+
+    def __init__(self, segment: Segment, described: FormatDescription, store_bytes: int) -> None:
+        self.segment = segment
+        self.described = described
+        self.scan = new_state(segment.prev_commit_ts, described.checksum_bytes)
+        self.maps = np.zeros(K.MAPS_WORDS, np.int64)
+        self.store = np.empty(store_bytes, np.uint8)
+
+    def place(self, offset: int) -> str:
+        return f"{self.segment.source} at {self.segment.file}:{self.segment.start_pos + offset}"
+
+    def place_in_context(self, offset: int) -> str:
+        return f"{self.segment.source} at context of seq {self.segment.seq} + {offset}"
+
+    def expanded_context(self) -> None:
+        """Walk the segment's context; a compressed XA START may stand in it."""
+        context = np.frombuffer(self.segment.context, np.uint8)
+        for piece in expand(context, self.described.checksum_bytes, self.place_in_context, _WHOLE):
+            self._take_growing(piece, self.place_in_context)
+
+    def piece(self, piece: Piece) -> EventIndex:
+        """Walk the next piece."""
+
+        def place(offset: int) -> str:
+            return self.place(int(piece.origins(np.array([offset]))[0]))
+
+        events = self._take_growing(piece, place)
+        events[:, K.ORIGIN] = piece.origins(events[:, K.OFFSET])
+        self._check_transactions(piece, events)
+        return EventIndex(
+            piece.data,
+            events,
+            self.bodies(),
+            self.described,
+            self.segment,
+            expanded=True,
+            base=piece.base,
+            complete=piece.complete,
+        )
+
+    def take(self, data: npt.NDArray[np.uint8], place: Callable[[int], str], store_max: int) -> npt.NDArray[np.int64]:
+        """The index of the next bytes. When it raises _StoreFullError the state is spoilt."""
+        index = np.empty((int(K.count_events(data.ctypes.data, len(data))), K.INDEX_WORDS), np.int64)
+        maps, store = self.maps, self.store
+        maps[K.INDEX_AT], maps[K.INDEX_ROWS] = index.ctypes.data, len(index)
+        maps[K.STORE_AT], maps[K.STORE_BYTES] = store.ctypes.data, len(store)
+        found = int(K.index_events(data.ctypes.data, len(data), self.scan.ctypes.data, maps.ctypes.data))
+        if found >= 0:
+            return index[:found]
+        at = int(maps[K.REACHED])
+        if found == K.FULL and maps[K.CONTENTS] < K.CONTENTS_MAX and len(store) < max(2 * store_max, 1 << 22):
+            raise _StoreFullError
+        if found == K.COMPRESSED:
+            raise _CompressedError
+        kind = type_name(int(data[at + 4])) if at + 4 < len(data) else "nothing"
+        raise StreamCorrupt(f"event {kind} {_WORDS[found]}", where=place(at), remedy=_REMEDY)
+
+    def bodies(self) -> tuple[bytes, ...]:
+        count = int(self.maps[K.CONTENTS])
+        places = self.maps[K.BODIES : K.BODIES + 3 * count].reshape(count, 3)
+        return tuple(self.store[at : at + size].tobytes() for at, size, _ in places.tolist())
+
+    def _take_growing(self, piece: Piece, place: Callable[[int], str]) -> npt.NDArray[np.int64]:
+        """take, with a larger store when it must be."""
+        scan, maps = self.scan.copy(), self.maps.copy()
+        while True:
+            try:
+                return self.take(piece.data, place, piece.base + len(piece.data))
+            except _StoreFullError:
+                self.scan, self.maps = scan.copy(), maps.copy()
+                grown = np.empty(8 * len(self.store), np.uint8)
+                grown[: len(self.store)] = self.store
+                self.store = grown
+
+    def _check_transactions(self, piece: Piece, events: npt.NDArray[np.int64]) -> None:
+        """A transaction payload holds the rest of one transaction: capture, which doesn't look inside, counts on it."""
+        nested = piece.spans[piece.span_of(events[:, K.OFFSET]), SPAN_KIND] == NESTED
+        bits, behind = events[:, K.BITS], events[:, K.OFFSET] + events[:, K.SIZE]
+        begun = nested & ((bits & BEGINS) != 0)
+        wrong = begun | (nested & (((bits & ENDS) != 0) != np.isin(behind, piece.ends)))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            what = "begins a transaction" if begun[first] else "isn't exactly one transaction's end"
+            raise StreamCorrupt(
+                f"event {type_name(EventType.TRANSACTION_PAYLOAD)} {what}",
+                where=self.place(int(events[first, K.ORIGIN])),
+                remedy=_REMEDY,
+            )
 
 
 def _verify(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], segment: Segment) -> None:
-    for offset, size, kind in events[:, [K.OFFSET, K.SIZE, K.TYPE]].tolist():
+    """Checksums of captured events; what isn't whole is found by the walk."""
+    for offset, size, kind, checksum_bytes in events.tolist():
+        if not checksum_bytes or size < CHECKSUM_BYTES:
+            continue
         end = offset + size - CHECKSUM_BYTES
         checked = data[offset:end]
         if kind == EventType.FORMAT_DESCRIPTION:  # its checksum is of the event before the file was marked as in use

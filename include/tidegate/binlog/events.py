@@ -29,6 +29,8 @@ class EventType(IntEnum):
     STOP = 3
     ROTATE = 4
     INTVAR = 5
+    APPEND_BLOCK = 9
+    DELETE_FILE = 11
     RAND = 13
     USER_VAR = 14
     FORMAT_DESCRIPTION = 15
@@ -128,13 +130,10 @@ def type_name(code: int) -> str:
 WRITE_TYPES: Final = frozenset({EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS_V2})
 UPDATE_TYPES: Final = frozenset({EventType.UPDATE_ROWS_V1, EventType.UPDATE_ROWS_V2})
 DELETE_TYPES: Final = frozenset({EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS_V2})
-ROWS_TYPES: Final = WRITE_TYPES | UPDATE_TYPES | DELETE_TYPES
+ROWS_TYPES: Final = WRITE_TYPES | UPDATE_TYPES | DELETE_TYPES | {EventType.PARTIAL_UPDATE_ROWS}
 # Rows that this version can't read: the table they belong to is held. Their post-header starts with the
 # table id too, so the table can be named.
-UNREAD_ROWS_TYPES: Final = frozenset(
-    {EventType.PARTIAL_UPDATE_ROWS, EventType.WRITE_ROWS_V0, EventType.UPDATE_ROWS_V0, EventType.DELETE_ROWS_V0}
-    | {EventType(code) for code in range(166, 172)}
-)
+UNREAD_ROWS_TYPES: Final = frozenset({EventType.WRITE_ROWS_V0, EventType.UPDATE_ROWS_V0, EventType.DELETE_ROWS_V0})
 
 # rule -> why bytes under it may go undecoded. The ledger counts bytes per rule; nothing is ignored without one.
 IGNORE_RULES: Final[dict[str, str]] = {
@@ -148,7 +147,7 @@ IGNORE_RULES: Final[dict[str, str]] = {
     "checkpoint": "the server's own crash recovery",
     "encryption": "how the file is encrypted at rest; the server sends events decrypted",
     "group replication": "certification data and membership; rows come in their own events",
-    "statement context": "INTVAR, RAND, USER_VAR only precede a statement, and the statement itself is judged",
+    "statement context": "INTVAR, RAND, USER_VAR, LOAD DATA's blocks only precede a statement, which is judged",
     "savepoint": "rows rolled back to a savepoint aren't in the log, or follow as their opposites",
     "ddl": "replayed through schema_history, not through rows",
     "xa answer": "its prewrite already holds its tables",
@@ -175,7 +174,14 @@ _RULE_TYPES: Final[dict[str, tuple[EventType, ...]]] = {
     "checkpoint": (EventType.MARIADB_BINLOG_CHECKPOINT,),
     "encryption": (EventType.MARIADB_START_ENCRYPTION,),
     "group replication": (EventType.TRANSACTION_CONTEXT, EventType.VIEW_CHANGE),
-    "statement context": (EventType.INTVAR, EventType.RAND, EventType.USER_VAR),
+    "statement context": (
+        EventType.INTVAR,
+        EventType.RAND,
+        EventType.USER_VAR,
+        EventType.APPEND_BLOCK,
+        EventType.DELETE_FILE,
+        EventType.BEGIN_LOAD_QUERY,
+    ),
     "ignorable": (EventType.IGNORABLE,),
 }
 RULE_OF_TYPE: Final[dict[int, str]] = {int(code): rule for rule, codes in _RULE_TYPES.items() for code in codes}

@@ -60,15 +60,17 @@ class Query:
     timestamp_us: int
 
 
-def parse_query(event: bytes | memoryview, checksum_bytes: int) -> Query:
-    """Read one whole event. Raises DecodeError when it is cut short."""
+def parse_query(event: bytes | memoryview, checksum_bytes: int, extra_bytes: int = 0) -> Query:
+    """Read one whole event. Raises DecodeError when it is cut short. extra_bytes: of post-header that QUERY hasn't."""
     event = bytes(event)
     header = read_header(event)
     cursor = Cursor(event, HEADER_BYTES, header.size - checksum_bytes)
     cursor.take(8)
     database_bytes = cursor.unsigned(1)
     cursor.take(2)
-    status = _status(cursor.take(cursor.unsigned(2)))
+    status_bytes = cursor.unsigned(2)
+    cursor.take(extra_bytes)
+    status = _status(cursor.take(status_bytes))
     database = cursor.text(database_bytes)
     cursor.take(1)
     charset = charset_of_collation(int.from_bytes(status[_CHARSET][:2], "little")) if _CHARSET in status else "utf8mb4"

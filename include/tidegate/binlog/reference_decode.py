@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from decimal import Context, Decimal
 from typing import Any, Final
 
@@ -19,8 +19,8 @@ import pyarrow as pa
 from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, RowsError
 from tidegate.binlog.charsets import decode_text
 from tidegate.binlog.cursor import Cursor
-from tidegate.binlog.decode import Versions, Windows, decode_index
-from tidegate.binlog.event_index import index_segment
+from tidegate.binlog.decode import Versions, Windows, decode_indexes, joined
+from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.finish import BY_VALUE
 from tidegate.binlog.json_text import decimal_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
@@ -41,7 +41,11 @@ Image = tuple[int, list[bytes | None]]
 
 def decode_segment_reference(segment: Segment, versions: Versions, windows: Windows) -> DecodedSegment:
     """As decode_segment."""
-    return decode_index(index_segment(segment), versions, windows, reference_batch)
+
+    def pieces(windows: Windows, held: Collection[tuple[str, str]]) -> Iterator[DecodedSegment]:
+        return decode_indexes(index_pieces(segment), versions, windows, reference_batch, held)
+
+    return joined(pieces, windows, ())
 
 
 def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:
@@ -66,6 +70,8 @@ def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], 
 def _changes(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> list[tuple[int, Image]]:
     """(op, image) of an event, updates taken apart."""
     start, end, op = event[L.EVENT_START], event[L.EVENT_END], event[L.EVENT_OP]
+    if op == L.OP_PARTIAL_UPDATE:
+        raise UnsupportedValue("rows event lacks columns (binlog_row_image is not FULL)")
     cursor = Cursor(data[:end].tobytes(), start)
     count = cursor.packed()
     if count != len(plan.columns):

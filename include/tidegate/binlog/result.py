@@ -71,6 +71,16 @@ class Ledger:
         if count:
             self.ignored[rule] = self.ignored.get(rule, 0) + count
 
+    def add(self, other: Ledger) -> None:
+        """Take in another part of the same payload."""
+        self.payload_bytes += other.payload_bytes
+        self.decoded_bytes += other.decoded_bytes
+        self.quarantined_bytes += other.quarantined_bytes
+        self.rows += other.rows
+        self.null_dates += other.null_dates
+        for rule, count in other.ignored.items():
+            self.ignore(rule, count)
+
     def check(self) -> None:
         total = self.decoded_bytes + sum(self.ignored.values()) + self.quarantined_bytes
         assert total == self.payload_bytes, f"ledger: {total} of {self.payload_bytes} bytes accounted for: {self}"

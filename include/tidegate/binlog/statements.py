@@ -1,68 +1,115 @@
 """Statements in QUERY events: DDL goes through schema_history, DML has no rows in the log and must not pass unseen.
 
-In:  QUERY events that aren't a transaction's frame.
-Out: for each, the rule that ignores it, or the wanted tables it changes behind the log's back. UnknownEvent when it
-     changes something and no wanted table can be named.
+In:  QUERY events that aren't a transaction's frame, and EXECUTE_LOAD_QUERY (LOAD DATA).
+Out: for each, the rule that ignores it, or the tables it changes behind the log's back. UnknownEvent when it changes
+     something in an open window and no database can be named.
+
+A statement stops the table that it changes when its text says which one that is. Otherwise (a view, a procedure,
+several tables at once) it stops every table asked for of the databases that it could mean: the session's and those of
+qualified names. The text alone can't tell a view from a table, so what isn't known as a table is never taken for one.
+
+Layout of EXECUTE_LOAD_QUERY: mysql-server libs/mysql/binlog/event/statement_events.h: QUERY's post-header, then file
+id 4, begin and end of the file's name 4 + 4, duplicates 1; then as QUERY.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tidegate.binlog.event_index import EventIndex
+from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
 from tidegate.binlog.result import Window
 from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
-_DML: Final = re.compile(
-    r"(?:INSERT|UPDATE|DELETE|REPLACE|LOAD|CALL|DO|WITH|SELECT|MERGE|HANDLER|EXECUTE)\b", re.IGNORECASE
+# What doesn't change rows, or changes them as schema_history knows. Any other verb may change what it likes.
+_HARMLESS: Final = re.compile(
+    r"(?:ALTER|CREATE|DROP|RENAME|TRUNCATE|GRANT|REVOKE|SET|FLUSH|ANALYZE|OPTIMIZE|REPAIR|CHECK|CHECKSUM|INSTALL"
+    r"|UNINSTALL|IMPORT|RESET|START|STOP|CHANGE|PURGE|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA|LOCK|UNLOCK|USE|KILL"
+    r"|CACHE|CLONE|BINLOG|SHUTDOWN|RESTART|PREPARE|DEALLOCATE|SHOW|DESC|DESCRIBE|EXPLAIN|HELP|BACKUP)\b",
+    re.IGNORECASE,
+)
+# MariaDB logs these with what stands behind them: SET STATEMENT ... FOR UPDATE ..., ANALYZE FORMAT=JSON DELETE ...
+_WRAPPED: Final = re.compile(
+    r"(?:SET\s+STATEMENT\b.*?\bFOR|ANALYZE(?:\s+FORMAT\s*=\s*\w+)?)\s+"
+    r"(?:INSERT|UPDATE|DELETE|REPLACE|LOAD|CALL|DO|WITH|SELECT|EXECUTE|\()",
+    re.IGNORECASE | re.DOTALL,
 )
 _NAME: Final = r"(?:`(?:[^`]|``)+`|[0-9A-Za-z_$\x80-\U0010ffff]+)"
 _QUALIFIED: Final = re.compile(rf"({_NAME})\s*\.\s*({_NAME})|({_NAME})")
 _STRING: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
+_WORDS: Final = r"(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|QUICK|CONCURRENT|LOCAL|IGNORE)\s+)*"
+_TARGET: Final = rf"(?:(?P<database>{_NAME})\s*\.\s*)?(?P<table>{_NAME})"
+# Forms that change one table, which they name: anything else is taken to change what it likes.
+_ONE_TABLE: Final = tuple(
+    re.compile(form, re.IGNORECASE | re.DOTALL)
+    for form in (
+        rf"(?:INSERT|REPLACE)\s+{_WORDS}(?:INTO\s+)?{_TARGET}",
+        rf"UPDATE\s+{_WORDS}{_TARGET}\s+(?:(?:AS\s+)?(?!SET\b){_NAME}\s+)?SET\b",
+        rf"DELETE\s+{_WORDS}FROM\s+{_TARGET}\s*(?:$|;|WHERE\b|ORDER\b|LIMIT\b|RETURNING\b)",
+        rf"LOAD\s+(?:DATA|XML)\s+{_WORDS}INFILE\s+''\s*(?:(?:IGNORE|REPLACE)\s+)?INTO\s+TABLE\s+{_TARGET}",
+    )
+)
+_LOAD_BYTES: Final = 13
 # The server's own tables are no one's data; statements on them (GRANT's old form, mysql_tzinfo) may pass.
 _SERVER_DATABASES: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
+
+Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """event: its number. rule: why it may be ignored, when tables is empty. tables: wanted tables that it changes."""
+    """event: its number. rule: why it may be ignored; "" when it changes tables. tables: those of them that have it in
+    their window; none when all of them are held already.
+    """
 
     event: int
     rule: str
-    tables: tuple[tuple[str, str], ...]
+    tables: tuple[Name, ...]
     error: Terminal
 
 
 def is_dml(sql: str) -> bool:
-    """Whether a statement changes rows without row events. Comments, versioned ones too, may stand in front."""
+    """Whether a statement may change rows without row events. Comments, versioned ones too, may stand in front."""
+    beginning = _beginning(sql)
+    if beginning == len(sql):  # a comment, which MariaDB puts in the place of what a replica can't read
+        return False
+    return _HARMLESS.match(sql, beginning) is None or _WRAPPED.match(sql, beginning) is not None
+
+
+def _beginning(sql: str) -> int:
     at = 0
     while found := _COMMENT.match(sql, at):
         at = found.end()
-    return _DML.match(sql, at) is not None
+    return at
 
 
 def query_at(index: EventIndex, event: int) -> Query:
-    """The QUERY event with this number."""
+    """The QUERY or EXECUTE_LOAD_QUERY event with this number. Raises UnknownEvent when it can't be read."""
     checksum = int(index.events[event, K.OFFSET] + index.events[event, K.SIZE] - index.events[event, K.END])
-    return parse_query(index.event(event), checksum)
+    extra_bytes = _LOAD_BYTES if index.events[event, K.TYPE] == EventType.EXECUTE_LOAD_QUERY else 0
+    try:
+        return parse_query(index.event(event), checksum, extra_bytes)
+    except DecodeError as unread:
+        raise UnknownEvent(f"QUERY event: {unread.what}", where=place(index, event), remedy=unread.remedy) from None
+
+
+def place(index: EventIndex, event: int) -> str:
+    """An event's source, file and position, for errors."""
+    return f"{index.segment.source} at {index.segment.file}:{index.position(event)}"
 
 
 def judge_statements(
-    index: EventIndex, numbers: list[int], windows: Mapping[tuple[str, str], Window]
+    index: EventIndex, numbers: list[int], windows: Mapping[Name, Window], held: Collection[Name]
 ) -> Iterator[Judged]:
-    """numbers: of QUERY events with the STATEMENT bit."""
+    """numbers: of events with the STATEMENT bit. held: tables that wait already."""
     for number in numbers:
-        try:
-            query = query_at(index, number)
-        except DecodeError as unread:
-            where = f"{index.segment.source} at {index.segment.file}:{index.position(number)}"
-            raise UnknownEvent(f"QUERY event: {unread.what}", where=where, remedy=unread.remedy) from None
+        query = query_at(index, number)
         commit_ts = int(index.events[number, K.COMMIT_TS])
         error = UnsupportedValue(
             f"statement instead of rows: {query.sql[:80]!r}",
@@ -71,34 +118,36 @@ def judge_statements(
         if not is_dml(query.sql):
             yield Judged(number, "ddl", (), error)
             continue
-        touched = named_tables(query)
-        if touched and all(database in _SERVER_DATABASES for database, _ in touched):
-            yield Judged(number, "table not asked for", (), error)
-            continue
-        open_windows = [name for name, window in windows.items() if commit_ts in window]
-        if not open_windows:
+        touched = changed_tables(query, {*windows, *held})
+        if touched is None:
+            if any(commit_ts in window for window in windows.values()):
+                raise UnknownEvent(error.what, where=place(index, number), remedy=error.remedy)
             yield Judged(number, "outside the window", (), error)
-            continue
-        held = tuple(name for name in open_windows if name in touched)
-        if not held:
-            raise UnknownEvent(
-                error.what,
-                where=f"{index.segment.source} at {index.segment.file}:{index.position(number)}",
-                remedy=error.remedy,
-            )
-        yield Judged(number, "", held, error)
-
-
-def named_tables(query: Query) -> frozenset[tuple[str, str]]:
-    """Every (database, table) that an identifier in the statement could mean; too many is safe, too few is not."""
-    found = set()
-    for match in _QUALIFIED.finditer(_STRING.sub("''", query.sql)):
-        database, table, alone = match.groups()
-        if alone is not None:
-            found.add((query.database, _unquoted(alone)))
+        elif not touched:
+            yield Judged(number, "table not asked for", (), error)
         else:
-            found.add((_unquoted(database), _unquoted(table)))
-    return frozenset(found)
+            open_now = tuple(sorted(name for name in touched if name in windows and commit_ts in windows[name]))
+            waits = any(name not in windows for name in touched)
+            yield Judged(number, "" if open_now or waits else "outside the window", open_now, error)
+
+
+def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
+    """Those of the known tables that a DML statement may change; None when not even a database can be named."""
+    sql = _STRING.sub("''", query.sql)
+    beginning = _beginning(sql)
+    for form in _ONE_TABLE:
+        found = form.match(sql, beginning)
+        if found:
+            target = (_unquoted(found["database"] or query.database), _unquoted(found["table"]))
+            if target[0] in _SERVER_DATABASES:
+                return set()
+            if target in known:
+                return {target}
+    databases = {query.database} | {_unquoted(match[1]) for match in _QUALIFIED.finditer(sql) if match[1]}
+    databases.discard("")
+    if not databases:
+        return None
+    return {name for name in known if name[0] in databases - _SERVER_DATABASES}
 
 
 def _unquoted(name: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import struct
 import zlib
 
+import pyarrow as pa
+
 from tidegate.binlog.events import EventType, MariadbGtidFlag
 
 SECONDS = 1_795_000_000
@@ -44,6 +46,50 @@ def query(sql: str, database: str = "shop", *, seconds: int = SECONDS, checksum:
     )
 
 
+def bare(whole: bytes) -> bytes:
+    """An event without its checksum, as it stands in a compressed transaction."""
+    return whole[:9] + struct.pack("<I", len(whole) - 4) + whole[13:-4]
+
+
+def fields(**values: int) -> bytes:
+    """The fields of a TRANSACTION_PAYLOAD, in this order, and their end."""
+    codes = {"size": 1, "compression": 2, "unpacked": 3}
+    return b"".join(bytes([codes[name]]) + packed(len(packed(v))) + packed(v) for name, v in values.items()) + b"\0"
+
+
+def payload(*inner: bytes, compression: int = 0, flags: int = 0) -> bytes:
+    """A TRANSACTION_PAYLOAD of events that have checksums here."""
+    plain = b"".join(bare(one) for one in inner)
+    body = plain if compression == 255 else pa.Codec("zstd").compress(plain, asbytes=True)
+    head = fields(compression=compression, unpacked=len(plain), size=len(body))
+    return event(EventType.TRANSACTION_PAYLOAD, head + body, flags=flags)
+
+
+def deflated(text: bytes) -> bytes:
+    """As MariaDB packs a statement or rows."""
+    size = len(text).to_bytes(max((len(text).bit_length() + 7) // 8, 1), "big")
+    return bytes([0x80 | len(size)]) + size + zlib.compress(text)
+
+
+def compressed_query(sql: str, database: str = "shop") -> bytes:
+    whole = query(sql, database)
+    front = whole[19 : -4 - len(sql.encode())]
+    return event(EventType.MARIADB_QUERY_COMPRESSED, front + deflated(sql.encode()))
+
+
+def compressed_rows(kind: int, table_id: int, columns: int, images: bytes, *, end: bool = True) -> bytes:
+    whole = rows(kind, table_id, columns, images, end=end)
+    front = whole[19 : len(whole) - 4 - len(images)]
+    code = kind + (143 if kind < EventType.WRITE_ROWS_V2 else 139)
+    return event(code, front + deflated(images))
+
+
+def load_data(sql: str, database: str = "shop") -> bytes:
+    status = b"\x01" + bytes(8)
+    head = struct.pack("<IIBHH", 1, 0, len(database), 0, len(status)) + struct.pack("<IIIB", 1, 10, 20, 0)
+    return event(EventType.EXECUTE_LOAD_QUERY, head + status + database.encode() + b"\0" + sql.encode())
+
+
 def xid(number: int = 1, *, checksum: bool = True) -> bytes:
     return event(EventType.XID, struct.pack("<Q", number), checksum=checksum)
 
@@ -73,7 +119,9 @@ def image(*values: bytes | None) -> bytes:
 def packed(number: int) -> bytes:
     if number < 251:
         return bytes([number])
-    return b"\xfc" + struct.pack("<H", number) if number < 1 << 16 else b"\xfd" + struct.pack("<I", number)[:3]
+    if number < 1 << 16:
+        return b"\xfc" + struct.pack("<H", number)
+    return b"\xfd" + struct.pack("<I", number)[:3] if number < 1 << 24 else b"\xfe" + struct.pack("<Q", number)
 
 
 def short_text(text: str) -> bytes:

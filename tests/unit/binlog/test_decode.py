@@ -178,12 +178,10 @@ def test_a_statement_that_changes_rows_holds_the_table_it_names() -> None:
 def refused() -> dict[str, tuple[type[Terminal], bytes]]:
     unknown = e.event(77, b"x")
     return {
-        "statement on a table that isn't ours": (UnknownEvent, transaction(1, e.query("insert into v values (1)"))),
+        "statement without a database": (UnknownEvent, transaction(1, e.query("insert into v values (1)", ""))),
         "unknown event": (UnknownEvent, transaction(1, unknown)),
-        "compressed transaction": (
-            UnknownEvent,
-            e.mysql_gtid(1, 10**15) + e.event(40, b"x"),
-        ),
+        "compressed transaction of garbage": (StreamCorrupt, e.mysql_gtid(1, 10**15) + e.event(40, b"x")),
+        "a compression nobody knows": (UnknownEvent, e.mysql_gtid(1, 10**15) + e.payload(e.xid(), compression=7)),
         "incident": (UnknownEvent, transaction(1) + e.event(EventType.INCIDENT, b"\x01\x00\x00")),
         "rows without a table map": (StreamCorrupt, transaction(1, e.rows(WRITE, 5, 2, row(1, "a")))),
         "table map of an earlier statement": (

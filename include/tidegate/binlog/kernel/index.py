@@ -15,6 +15,7 @@ import numba
 import numpy as np
 from numba import types
 
+from tidegate.binlog.kernel.compressed import is_compressed
 from tidegate.binlog.kernel.memory import (
     FAST,
     I,
@@ -50,7 +51,8 @@ COMMIT_TS: Final = 4
 CONTENT: Final = 5  # rows events: number of the TABLE_MAP body, or -1
 START: Final = 6  # rows events: offset behind the post-header
 END: Final = 7  # offset behind the event without its checksum
-INDEX_WORDS: Final = 8
+ORIGIN: Final = 8  # offset in the captured payload: of the event itself, or of the compressed one that it came in
+INDEX_WORDS: Final = 9
 XA_BIT: Final = 1 << 20  # inside an XA branch, which isn't committed when its events come
 
 # --- maps: int64[MAPS_WORDS] ---------------------------------------------------------------------------
@@ -74,6 +76,7 @@ CUT: Final = -1  # the bytes aren't whole events
 MALFORMED_EVENT: Final = -2
 ABORTED_TRANSACTION: Final = -3
 FULL: Final = -4  # no room in index, store or maps
+COMPRESSED: Final = -5  # an event that must be expanded first
 
 
 @numba.njit(I(I, I), **FAST)
@@ -211,6 +214,9 @@ def index_events(data: int, total: int, scan: int, maps: int) -> int:
             return CUT
         if n == word(maps, INDEX_ROWS):
             return FULL
+        kind = load8(event + 4)
+        if is_compressed(kind):
+            return COMPRESSED
         bits = scan_at(event, size, size, scan)
         if bits & MALFORMED or size < 19 + word(scan, SCAN_CHECKSUM):
             return MALFORMED_EVENT
@@ -219,11 +225,12 @@ def index_events(data: int, total: int, scan: int, maps: int) -> int:
         row = word(maps, INDEX_AT) + 8 * INDEX_WORDS * n
         set_word(row, OFFSET, at)
         set_word(row, SIZE, size)
-        set_word(row, TYPE, load8(event + 4))
+        set_word(row, TYPE, kind)
         set_word(row, BITS, bits | (XA_BIT if word(scan, XA) else 0))
         set_word(row, COMMIT_TS, word(scan, CURRENT))
         set_word(row, CONTENT, -1)
         set_word(row, START, 0)
+        set_word(row, ORIGIN, at)
         end = at + size - word(scan, SCAN_CHECKSUM)
         set_word(row, END, end)
         code = _enter(bits, event, data + end, row, maps)

@@ -17,6 +17,7 @@ EVENT_WORDS: Final = 4
 OP_WRITE: Final = 0
 OP_UPDATE: Final = 1
 OP_DELETE: Final = 2
+OP_PARTIAL_UPDATE: Final = 3  # an update whose JSON columns hold differences
 
 # --- columns: int64[columns * COLUMN_WORDS] ----------------------------------------------------------
 KIND: Final = 0  # CELL_*

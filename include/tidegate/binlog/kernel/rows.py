@@ -177,6 +177,8 @@ def _images_start(at: int, end: int, count: int, bitmaps: int) -> int:
 
 @numba.njit(I(I, I, I), **FAST)
 def _start(event: int, op: int, count: int) -> int:
+    if op == L.OP_PARTIAL_UPDATE:  # its JSON columns are differences, not values
+        return L.ERROR_IMAGE
     return _images_start(word(event, L.EVENT_START), word(event, L.EVENT_END), count, 2 if op == L.OP_UPDATE else 1)
 
 
