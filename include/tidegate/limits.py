@@ -26,6 +26,8 @@ SEGMENT_TABLES_MAX: Final = 4096
 
 # What is compressed in a segment is expanded and decoded in pieces of about this size, or one event when it is larger.
 EXPANDED_PIECE_BYTES: Final = 16 * MIB
+# What the compressed values of one column and segment (MariaDB) may grow to: far from where 32-bit offsets end.
+INFLATED_BYTES_MAX: Final = 1024 * MIB
 
 # --- landing ------------------------------------------------------------------------------------
 LAND_SECONDS_DEFAULT: Final = 1.0

@@ -18,6 +18,8 @@ TYPES = [
     "TEXT(90000)", "MEDIUMTEXT CHARACTER SET latin1", "LONGTEXT", "BLOB", "BLOB(70000)", "LONG VARBINARY",
     "ENUM('a','b''c')", "SET('x','y') CHARACTER SET latin1", "JSON", "POINT", "GEOMETRY",
     "VARCHAR(5) CHARACTER SET binary", "TEXT CHARACTER SET binary",
+    "VARCHAR(30) /*M! COMPRESSED */ CHARACTER SET latin1",
+    "TEXT /*M! COMPRESSED=zlib */", "VARBINARY(30) /*M! COMPRESSED */",
 ]  # fmt: skip
 # ucs2 is left out: information_schema shows members of ENUM and SET as '?' there.
 CHARSETS = ["latin1", "utf8mb4", "utf8", "ascii", "utf8mb4 COLLATE utf8mb4_bin", "latin2"]

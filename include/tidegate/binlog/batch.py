@@ -10,6 +10,7 @@ pass is run again with exactly enough.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate import tables
+from tidegate.binlog.dates import date_text, refused_date
 from tidegate.binlog.finish import finish_column, part
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.rows import count_images, decode_rows
@@ -140,7 +142,13 @@ def _error(state: npt.NDArray[np.int64], plan: Plan) -> Terminal:
         )
     if code == L.ERROR_BATCH:
         return UnsupportedValue(f"{place} has more than 2 GiB in one segment", remedy="lower segment_bytes")
+    if code == L.ERROR_DATE:
+        words = plan.words.reshape(-1, L.COLUMN_WORDS)[at]
+        raw = ctypes.string_at(int(state[L.ERROR_AT]), int(words[L.WIDTH]))  # its length was checked by the kernel
+        text = date_text(plan.columns[at].cell, int(words[L.P1]), raw)
+        return refused_date(plan.columns[at].name, text, key=bool(words[L.KEY]))
     what = {
+        L.ERROR_VALUE: f"{place} holds bytes that no server writes for its type",
         L.ERROR_CUT: f"the event ends inside {place}",
         L.ERROR_COLUMNS: "rows event and TABLE_MAP differ in their column count",
         L.ERROR_MEMBER: f"{place} has a value that none of its members stands for",

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.binlog.charsets import ASCII_BASED, UTF8, decode_text
+from tidegate.binlog.column_compression import inflated
 from tidegate.binlog.json_text import json_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
@@ -43,6 +44,8 @@ def finish_column(column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, a
     if column.cell not in VARIABLE:
         return _fixed(column, part(arena, at, rows * OUT_BYTES[column.cell]), valid, rows, nulls)
     offsets, data = part(arena, at, 4 * (rows + 1)), part(arena, int(words[L.BYTES]), int(words[L.USED]))
+    if column.inflated_max:
+        offsets, data = inflated(offsets, data, column.inflated_max)
     kind = column.type.kind
     if kind is Kind.VECTOR:
         return _vectors(offsets, data, valid, rows, nulls)

@@ -19,9 +19,9 @@ import pyarrow as pa
 from tidegate.binlog.charsets import WIDEST, codec_of, decode_text, same_charset
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
-from tidegate.errors import SchemaMismatch, UnsupportedValue
+from tidegate.errors import SchemaMismatch
 from tidegate.schema.columns import Column, TableVersion
-from tidegate.schema.types import CanonicalType, Kind, canonical
+from tidegate.schema.types import CanonicalType, Kind, ZeroDates, canonical
 
 _BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _INTEGER: Final = {
@@ -38,23 +38,32 @@ OUT_BYTES: Final = {
     **dict.fromkeys((L.CELL_UINT16, L.CELL_INT24, L.CELL_UINT24, L.CELL_COPY32, L.CELL_DATE, L.CELL_ENUM), 4),
     **dict.fromkeys((L.CELL_UINT32, L.CELL_COPY64, L.CELL_SET), 8),
     **dict.fromkeys((L.CELL_DATETIME, L.CELL_TIMESTAMP, L.CELL_OLD_DATETIME, L.CELL_OLD_TIMESTAMP), 8),
+    L.CELL_HIRES_DATETIME: 8,
     **dict.fromkeys((L.CELL_UINT64, L.CELL_DECIMAL, L.CELL_DECIMAL_SMALL), 16),
 }
 # Kinds whose values are offsets into bytes, and the most bytes the kernel makes of one value (0: as many as there are).
-VARIABLE: Final = {L.CELL_BYTES: 0, L.CELL_BITS: 0, L.CELL_TIME: 24, L.CELL_OLD_TIME: 24, L.CELL_DECIMAL_TEXT: 96}
+VARIABLE: Final = {
+    **dict.fromkeys((L.CELL_BYTES, L.CELL_BITS), 0),
+    **dict.fromkeys((L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_HIRES_TIME), 24),
+    L.CELL_DECIMAL_TEXT: 96,
+}
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _UUID_BYTES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """name, type: of the output column. charset: in which its bytes are. members: of enum and set, as text."""
+    """name, type: of the output column. charset: in which its bytes are. members: of enum and set, as text.
+
+    inflated_max: the most bytes that a value of a compressed column has once it is opened; 0: it isn't compressed.
+    """
 
     name: str
     type: CanonicalType
     cell: int
     charset: str
     members: tuple[str, ...] = ()
+    inflated_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +85,15 @@ class Plan:
 
 
 @lru_cache(maxsize=4096)
-def make_plan(body: bytes, version: TableVersion) -> Plan:
-    """Check a TABLE_MAP body against a table version, and plan. SchemaMismatch, UnsupportedValue, DecodeError."""
+def make_plan(body: bytes, version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL) -> Plan:
+    """Check a TABLE_MAP body against a table version, and plan. SchemaMismatch, UnsupportedValue, DecodeError.
+
+    zero_dates: what a zero or impossible date becomes. In a key it is always an error: two of them would be one NULL.
+    """
     table_map = parse_table_map(body)
     _check_columns(table_map, version)
     words = np.zeros((len(version.columns), L.COLUMN_WORDS), np.int64)
+    refused = zero_dates is ZeroDates.ERROR
     plans = []
     usual = (len(version.columns) + 7) // 8
     for i, (wire, column) in enumerate(zip(table_map.columns, version.columns, strict=True)):
@@ -91,10 +104,19 @@ def make_plan(body: bytes, version: TableVersion) -> Plan:
         words[i, L.P1 : L.P1 + len(parameters)] = parameters
         words[i, L.KEY] = column.id in version.key
         usual += width if not wire.nullable else width // 2
-        plans.append(ColumnPlan(column.name, kind, cell, _charset(column, kind), kind.text.members))
+        words[i, L.DATES] = refused or column.id in version.key
+        plans.append(
+            ColumnPlan(column.name, kind, cell, _charset(column, kind), kind.text.members, _inflated_max(wire))
+        )
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
     words.setflags(write=False)
     return Plan(tuple(plans), words.reshape(-1), keyed, max(usual, 1), table_map)
+
+
+def _inflated_max(wire: WireColumn) -> int:
+    if wire.type == Wire.VARCHAR_COMPRESSED:
+        return wire.length - 1
+    return (1 << 8 * wire.length) - 1 if wire.type == Wire.BLOB_COMPRESSED else 0
 
 
 def _charset(column: Column, kind: CanonicalType) -> str:
@@ -194,12 +216,22 @@ def _temporal(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[in
     code, cell, width = old[kind.text.base]
     if wire.type != code:
         return None
-    if decimals:
-        raise UnsupportedValue(
-            f"{kind.text.base}({decimals}) is in MariaDB's format of before 10.1",
-            remedy="ALTER TABLE ... FORCE with mysql56_temporal_format=ON",
-        )
-    return cell, width, ()
+    return _hires(kind.text.base, decimals) if decimals else (cell, width, ())
+
+
+def _hires(base: str, decimals: int) -> tuple[int, int, tuple[int, ...]]:
+    """MariaDB's temporal types with a fraction in its format of before 10.1 (mysql56_temporal_format=OFF).
+
+    The event doesn't say how many digits the fraction has; the table's definition does, and it can't have changed
+    without a DDL. Widths: MariaDB sql/sql_type.cc (m_hires_bytes, m_sec_part_bytes).
+    """
+    units, micros = 10**decimals, 10 ** (6 - decimals)
+    if base == "timestamp":
+        fraction = (decimals + 1) // 2
+        return L.CELL_TIMESTAMP, 4 + fraction, (fraction, micros, -1)
+    if base == "datetime":
+        return L.CELL_HIRES_DATETIME, (0, 6, 6, 7, 7, 7, 8)[decimals], (units, micros, -1)
+    return L.CELL_HIRES_TIME, (0, 4, 4, 5, 5, 5, 6)[decimals], (units, micros, decimals)
 
 
 def _decimal(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
@@ -240,13 +272,16 @@ def _bytes(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[int, 
         fits = wire.type == Wire.STRING and wire.length == length
         return (L.CELL_BYTES, 1 if length < 256 else 2, (pad,)) if fits else None
     if base in ("varchar", "varbinary"):
-        fits = wire.type in (Wire.VARCHAR, Wire.VAR_STRING) and wire.length == length
+        expected = (Wire.VARCHAR_COMPRESSED,) if kind.text.compressed else (Wire.VARCHAR, Wire.VAR_STRING)
+        length += kind.text.compressed  # its header's byte
+        fits = wire.type in expected and wire.length == length
         return (L.CELL_BYTES, 1 if length < 256 else 2, ()) if fits else None
     if base == "json":
         return (L.CELL_BYTES, wire.length, ()) if wire.type == Wire.JSON and 1 <= wire.length <= 4 else None
     if base == "vector":
         return (L.CELL_BYTES, wire.length, ()) if wire.type == Wire.VECTOR and 1 <= wire.length <= 4 else None
-    if kind.kind is Kind.GEOMETRY:  # SRID u32, then WKB
-        return (L.CELL_BYTES, wire.length, (0, 4)) if wire.type == Wire.GEOMETRY and 1 <= wire.length <= 4 else None
+    if kind.kind is Kind.GEOMETRY:
+        return (L.CELL_BYTES, wire.length, (0, 1)) if wire.type == Wire.GEOMETRY and 1 <= wire.length <= 4 else None
     prefix = _BLOB_PREFIX.get(base.removesuffix("text").removesuffix("blob"))
-    return (L.CELL_BYTES, prefix, ()) if prefix and (wire.type, wire.length) == (Wire.BLOB, prefix) else None
+    expected_blob = Wire.BLOB_COMPRESSED if kind.text.compressed else Wire.BLOB
+    return (L.CELL_BYTES, prefix, ()) if prefix and (wire.type, wire.length) == (expected_blob, prefix) else None

@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, RowsError
 from tidegate.binlog.charsets import decode_text
+from tidegate.binlog.column_compression import inflate
 from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.dates import date_text, refused_date
 from tidegate.binlog.decode import Versions, Windows, decode_indexes, joined
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.finish import BY_VALUE
@@ -35,6 +37,12 @@ from tidegate.tables import OP_DELETE, OP_UPSERT
 _INTEGER_BYTES: Final = {Wire.TINY: 1, Wire.SHORT: 2, Wire.INT24: 3, Wire.LONG: 4, Wire.LONGLONG: 8}
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone
 _EXACT: Final = Context(prec=80)
+# Bytes of MariaDB's temporal types with 0 to 6 digits of a fraction, in its format of before 10.1.
+_HIRES: Final = {
+    Wire.TIMESTAMP: (4, 5, 5, 6, 6, 7, 7),
+    Wire.DATETIME: (8, 6, 6, 7, 7, 7, 8),
+    Wire.TIME: (3, 4, 4, 5, 5, 5, 6),
+}
 # One image: its offset in the payload, and per column the raw bytes (None for NULL).
 Image = tuple[int, list[bytes | None]]
 
@@ -98,11 +106,13 @@ def _image(cursor: Cursor, plan: Plan) -> Image:
     at = cursor.at
     wires = plan.table_map.columns
     nulls = int.from_bytes(cursor.take((len(wires) + 7) // 8), "little")
-    return at, [None if nulls >> i & 1 else _raw(cursor, wire) for i, wire in enumerate(wires)]
+    return at, [None if nulls >> i & 1 else _raw(cursor, wire, plan.columns[i]) for i, wire in enumerate(wires)]
 
 
-def _raw(cursor: Cursor, wire: WireColumn) -> bytes:
+def _raw(cursor: Cursor, wire: WireColumn, column: ColumnPlan) -> bytes:
     """A value's bytes, without length prefix."""
+    if wire.type in _HIRES and column.type.text.numbers > (0,):
+        return cursor.take(_HIRES[wire.type][column.type.text.numbers[0]])
     if wire.type in _INTEGER_BYTES:
         return cursor.take(_INTEGER_BYTES[wire.type])
     fixed = {
@@ -127,7 +137,7 @@ def _raw(cursor: Cursor, wire: WireColumn) -> bytes:
         sizes = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
         whole, scale = wire.length - wire.decimals, wire.decimals
         return cursor.take(sizes[whole % 9] + whole // 9 * 4 + scale // 9 * 4 + sizes[scale % 9])
-    if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING):
+    if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING, Wire.VARCHAR_COMPRESSED):
         return cursor.take(cursor.unsigned(1 if wire.length < 256 else 2))
     return cursor.take(cursor.unsigned(wire.length))  # BLOB, JSON, GEOMETRY, VECTOR
 
@@ -136,7 +146,14 @@ def _value(raw: bytes | None, i: int, plan: Plan) -> Any:
     if raw is None:
         return None
     column, wire = plan.columns[i], plan.table_map.columns[i]
-    return _READERS[column.type.kind](raw, column, wire)
+    if column.inflated_max:
+        raw = inflate(raw, column.inflated_max)
+    value = _READERS[column.type.kind](raw, column, wire)
+    words = plan.words.reshape(len(plan.columns), -1)[i]
+    if value is None and words[L.DATES]:
+        text = date_text(column.cell, int(words[L.P1]), raw)
+        raise refused_date(column.name, text, key=bool(words[L.KEY]))
+    return value
 
 
 def _integer(raw: bytes, column: ColumnPlan, _wire: WireColumn) -> int:
@@ -147,7 +164,19 @@ def _decimal(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> Decimal:
     return Decimal(decimal_text(wire.length, wire.decimals, raw), _EXACT)
 
 
+def _refuse() -> DecodeError:
+    return DecodeError("bytes that no server writes for this type")
+
+
+def _clock(hours: int, minutes: int, seconds: int, micros: int) -> dt.time:
+    if hours > 23 or minutes > 59 or seconds > 59 or micros > 999_999:
+        raise _refuse()
+    return dt.time(hours, minutes, seconds, micros)
+
+
 def _day(year: int, month: int, day: int) -> dt.date | None:
+    if not 0 <= year <= 9999:
+        raise _refuse()
     try:
         return dt.date(year, month, day)
     except ValueError:
@@ -163,8 +192,17 @@ def _micros(raw: bytes, wire: WireColumn) -> int:
     return int.from_bytes(raw, "big") * {0: 0, 1: 10_000, 2: 100, 3: 1}[(wire.decimals + 1) // 2]
 
 
-def _datetime(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> dt.datetime | None:
-    if wire.type == Wire.DATETIME:
+def _datetime(raw: bytes, column: ColumnPlan, wire: WireColumn) -> dt.datetime | None:
+    if wire.type == Wire.DATETIME and column.type.text.numbers > (0,):
+        number, part = divmod(int.from_bytes(raw, "big", signed=len(raw) == 8), 10 ** column.type.text.numbers[0])
+        if number < 0:
+            raise _refuse()
+        micros = part * 10 ** (6 - column.type.text.numbers[0])
+        rest, clock = number // 86400, (number // 3600 % 24, number // 60 % 60, number % 60)
+        date = _day(rest // 416, rest // 32 % 13, rest % 32)
+    elif wire.type == Wire.DATETIME:
+        if raw[7] & 0x80:
+            raise _refuse()
         text = f"{int.from_bytes(raw, 'little'):014d}"
         date = _day(int(text[:-10]), int(text[-10:-8]), int(text[-8:-6]))
         clock, micros = (int(text[-6:-4]), int(text[-4:-2]), int(text[-2:])), 0
@@ -173,31 +211,54 @@ def _datetime(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> dt.datetime 
         months = packed >> 22
         date = _day(months // 13, months % 13, packed >> 17 & 31)
         clock, micros = (packed >> 12 & 31, packed >> 6 & 63, packed & 63), _micros(raw[5:], wire)
-    return None if date is None else dt.datetime.combine(date, dt.time(*clock, micros))
+    return None if date is None else dt.datetime.combine(date, _clock(*clock, micros))
 
 
-def _timestamp(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> dt.datetime | None:
+def _timestamp(raw: bytes, column: ColumnPlan, wire: WireColumn) -> dt.datetime | None:
     old = wire.type == Wire.TIMESTAMP
-    seconds = int.from_bytes(raw[:4], "little" if old else "big")
-    micros = 0 if old else _micros(raw[4:], wire)
+    decimals = (*column.type.text.numbers, 0)[0]
+    seconds = int.from_bytes(raw[:4], "little" if old and not decimals else "big")
+    micros = int.from_bytes(raw[4:], "big") * 10 ** (6 - decimals) if old else _micros(raw[4:], wire)
+    if micros > 999_999:
+        raise _refuse()
     if seconds == 0 and micros == 0:
         return None
     return (_EPOCH + dt.timedelta(seconds=seconds, microseconds=micros)).replace(tzinfo=dt.UTC)
 
 
-def _time(raw: bytes, _column: ColumnPlan, wire: WireColumn) -> str:
+def _time(raw: bytes, column: ColumnPlan, wire: WireColumn) -> str:
+    decimals = (*column.type.text.numbers, 0)[0]
+    if wire.type == Wire.TIME and decimals:
+        number = int.from_bytes(raw, "big") - 3_020_400 * 10**decimals
+        seconds, part = divmod(abs(number), 10**decimals)
+        parts = (seconds // 3600, seconds // 60 % 60, seconds % 60, part * 10 ** (6 - decimals))
+        return _time_text("-" if number < 0 else "", parts, decimals)
     if wire.type == Wire.TIME:
         number = int.from_bytes(raw, "little", signed=True)
         sign, number = ("-", -number) if number < 0 else ("", number)
-        return f"{sign}{number // 10000:02d}:{number // 100 % 100:02d}:{number % 100:02d}"
+        return _time_text(sign, (number // 10000, number // 100 % 100, number % 100, 0), 0)
     packed = int.from_bytes(raw, "big") - (1 << (8 * len(raw) - 1))
     sign, packed = ("-", -packed) if packed < 0 else ("", packed)
     width = len(raw) - 3
     clock, fraction = packed >> 8 * width, packed & ((1 << 8 * width) - 1)
-    text = f"{sign}{clock >> 12 & 1023:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}"
-    if not wire.decimals:
-        return text
-    return f"{text}.{_micros(fraction.to_bytes(width, 'big'), wire):06d}"[: len(text) + 1 + wire.decimals]
+    parts = (clock >> 12, clock >> 6 & 63, clock & 63, _micros(fraction.to_bytes(width, "big"), wire))
+    return _time_text(sign, parts, wire.decimals)
+
+
+def _time_text(sign: str, parts: tuple[int, int, int, int], decimals: int) -> str:
+    hours, minutes, seconds, micros = parts
+    if hours > 838 or minutes > 59 or seconds > 59 or micros > 999_999:
+        raise _refuse()
+    text = f"{sign}{hours:02d}:{minutes:02d}:{seconds:02d}"
+    return f"{text}.{micros:06d}"[: len(text) + 1 + decimals] if decimals else text
+
+
+def _geometry(raw: bytes, _column: ColumnPlan, _wire: WireColumn) -> bytes:
+    if raw and (len(raw) < 9 or raw[4] != 1):
+        raise _refuse()
+    if raw[:4] == bytes(4):
+        return raw[4:]
+    return raw[4:8] + bytes([raw[8] | 0x20]) + raw[:4] + raw[9:] if raw else b""
 
 
 def _enum(raw: bytes, column: ColumnPlan, _wire: WireColumn) -> str:
@@ -245,6 +306,6 @@ _READERS: Final[dict[Kind, Callable[[bytes, ColumnPlan, WireColumn], Any]]] = {
     Kind.JSON: _converted,
     Kind.UUID: _converted,
     Kind.INET: _converted,
-    Kind.GEOMETRY: lambda raw, _column, _wire: raw[4:],
+    Kind.GEOMETRY: _geometry,
     Kind.VECTOR: lambda raw, _column, _wire: list(struct.unpack(f"<{len(raw) // 4}f", raw)),
 }

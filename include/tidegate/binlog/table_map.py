@@ -81,7 +81,9 @@ _METADATA_BYTES: Final = {
 _NUMERIC: Final = frozenset(
     {Wire.TINY, Wire.SHORT, Wire.INT24, Wire.LONG, Wire.LONGLONG, Wire.NEWDECIMAL, Wire.FLOAT, Wire.DOUBLE, Wire.YEAR}
 )
-_CHARACTER: Final = frozenset({Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB})
+_CHARACTER: Final = frozenset(
+    {Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
+)
 
 
 class _Field(IntEnum):

@@ -18,7 +18,7 @@ class TypeSpec:
     """A data type as written: synonyms resolved to base names, nothing filled in.
 
     numbers: what stands in parentheses. members: of enum and set. charset and collation: "" when not written.
-    bin: the attribute BINARY. fixed: the type brings its own charset (NCHAR, MariaDB's JSON).
+    bin: the attribute BINARY. compressed: MariaDB's attribute COMPRESSED.
     """
 
     base: str
@@ -29,6 +29,7 @@ class TypeSpec:
     charset: str = ""
     collation: str = ""
     bin: bool = False
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

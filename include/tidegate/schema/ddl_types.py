@@ -20,7 +20,7 @@ from tidegate.schema.charsets import (
 )
 from tidegate.schema.ddl_statements import TypeSpec
 from tidegate.schema.ddl_tokens import ORACLE, REAL_AS_FLOAT, STRICT, Cursor, Kind, Server
-from tidegate.schema.types import members_text
+from tidegate.schema.types import COMPRESSED, members_text
 
 _SYNONYMS: Final = {
     "BOOL": "tinyint", "BOOLEAN": "tinyint", "CHARACTER": "char", "CLOB": "longtext", "DEC": "decimal",
@@ -202,6 +202,11 @@ def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
     if word == "BINARY":
         cursor.next()
         return replace(spec, bin=True)
+    if word == "COMPRESSED" and cursor.server.mariadb:
+        cursor.next()
+        if cursor.take_mark("="):
+            cursor.next()
+        return replace(spec, compressed=True)
     return None
 
 
@@ -218,6 +223,11 @@ def charset_name(cursor: Cursor) -> str:
 
 def shown_type(spec: TypeSpec, table: tuple[str, str], server: Server, sql_mode: int) -> tuple[str, str, str]:
     """(column_type, charset, collation) as the server shows them; table: its default charset and collation."""
+    kind, charset, collation = _shown(spec, table, server, sql_mode)
+    return kind + COMPRESSED if spec.compressed else kind, charset, collation
+
+
+def _shown(spec: TypeSpec, table: tuple[str, str], server: Server, sql_mode: int) -> tuple[str, str, str]:
     if spec.base not in _CHARACTERS:
         return _numeric_or_plain(spec, server), "", ""
     charset, collation = column_charset(spec, table, server)

@@ -40,7 +40,7 @@ from tidegate.schema.ddl_statements import (
 )
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.ddl_types import GEOMETRIES, converted_text, shown_type
-from tidegate.schema.types import parse_type
+from tidegate.schema.types import COMPRESSED, parse_type
 
 # Of these a key may hold a prefix; for any other type the server takes only its full length.
 _PREFIXED = frozenset({"char", "varchar", "binary", "varbinary"})
@@ -286,9 +286,10 @@ def _converted(column: Column, convert: tuple[str, str] | None) -> Column:
     charset, collation = convert
     if charset == "binary":
         raise DDLError("CONVERT TO CHARACTER SET binary makes binary columns of text", remedy="snapshot the table")
-    kind = column.type
+    kind, mark, rest = column.type.partition(COMPRESSED)
     if kind in _TEXT_SIZES:
         kind = converted_text(kind, column.charset, charset)
+    kind += mark + rest
     return replace(column, type=kind, charset=charset, collation=collation)
 
 

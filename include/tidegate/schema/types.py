@@ -48,14 +48,25 @@ class Kind(StrEnum):
     INET = "inet"
 
 
+class ZeroDates(StrEnum):
+    """What becomes of zero and impossible dates: '0000-00-00', '2024-00-00', '2024-02-31'."""
+
+    NULL = "null"  # and counted in the ledger
+    ERROR = "error"  # which stops the table
+
+
 @dataclass(frozen=True, slots=True)
 class TypeText:
-    """A column_type text taken apart: base name, numbers in parentheses, unsigned, members of enum and set."""
+    """A column_type text taken apart: base name, numbers in parentheses, unsigned, members of enum and set.
+
+    compressed: values are stored and logged compressed (MariaDB's COMPRESSED attribute).
+    """
 
     base: str
     numbers: tuple[int, ...] = ()
     unsigned: bool = False
     members: tuple[str, ...] = ()
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +126,8 @@ _GEOMETRIES: Final = frozenset(
 
 # MariaDB marks columns in the temporal format of before 5.6 with such a comment; the type itself is the same.
 _OLD_FORMAT: Final = re.compile(r"\s*/\* mariadb-5\.3 \*/")
+# MariaDB's attribute COMPRESSED, as it shows it; 10.3.1 was the first version that had it.
+COMPRESSED: Final = " /*M!100301 COMPRESSED*/"
 _SHAPE: Final = re.compile(r"(?s)\s*([a-z0-9]+)\s*(?:\((.*)\))?\s*((?:(?:unsigned|signed|zerofill)\s*)*)")
 _MEMBER: Final = re.compile(r"(?s)\s*'((?:[^'\\]|''|\\.)*)'\s*(,|$)")
 # What the servers' append_unescaped() writes (sql/sql_show.cc), and what a DDL's author may have written.
@@ -128,7 +141,8 @@ def parse_type(text: str) -> TypeText:
 
     Raises UnsupportedValue when the text hasn't the shape of a type.
     """
-    found = _SHAPE.fullmatch(_OLD_FORMAT.sub("", text))
+    bare = text.removesuffix(COMPRESSED)
+    found = _SHAPE.fullmatch(_OLD_FORMAT.sub("", bare))
     if found is None:
         raise UnsupportedValue(
             f"column type {text!r} is not understood", remedy="leave the column's table out, or report it"
@@ -141,7 +155,8 @@ def parse_type(text: str) -> TypeText:
         raise UnsupportedValue(
             f"column type {text!r} is not understood", remedy="leave the column's table out, or report it"
         )
-    return TypeText(base, tuple(int(piece) for piece in pieces), "unsigned" in words or "zerofill" in words)
+    numbers, unsigned = tuple(int(piece) for piece in pieces), "unsigned" in words or "zerofill" in words
+    return TypeText(base, numbers, unsigned, compressed=bare != text)
 
 
 def _members(inside: str, text: str) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Cell:
     from_silver: Convert | None = None
 
 
-def cell(name: str, data_type: str, column_type: str, *, mariadb: bool) -> Cell:
+def cell(name: str, data_type: str, column_type: str) -> Cell:
     """How to compare a column of this type. Raises VerifyError for a type that isn't known."""
     kind = data_type.lower()
     here, there = "`" + name.replace("`", "``") + "`", '"' + name.replace('"', '""') + '"'
@@ -71,8 +71,8 @@ def cell(name: str, data_type: str, column_type: str, *, mariadb: bool) -> Cell:
     if kind in _BINARIES:
         return Cell(name, here, there, _bytes)
     if kind in _GEOMETRIES:
-        wkb = f"ST_AsBinary({here})" if mariadb else f"ST_AsBinary({here}, 'axis-order=long-lat')"
-        return Cell(name, wkb, there, _bytes)
+        # The column's own bytes: ST_AsBinary would lose the SRID, and swap the axes of a geographic one.
+        return Cell(name, f"HEX({here})", there, _geometry)
     if kind == "vector":
         return Cell(name, f"HEX({here})", there, bytes.fromhex, _packed)
     raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
@@ -93,6 +93,17 @@ def _text(value: Any) -> str:
 
 def _bytes(value: Any) -> bytes:
     return value.encode("utf-8") if isinstance(value, str) else bytes(value)
+
+
+def _geometry(value: Any) -> bytes:
+    """SRID (four bytes) and WKB -> WKB, or PostGIS's EWKB where there is an SRID."""
+    whole = bytes.fromhex(_text(value))
+    wkb = whole[4:]
+    srid = int.from_bytes(whole[:4], "little")
+    if not srid:
+        return wkb
+    order, kind = struct.unpack_from("<BI", wkb)
+    return struct.pack("<BII", order, kind | 0x20000000, srid) + wkb[5:]
 
 
 def _from_big_endian(value: bytes) -> int:

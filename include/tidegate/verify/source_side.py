@@ -98,7 +98,7 @@ class SourceSide:
             " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
             (database, table),
         )
-        cells = tuple(cell(str(n), str(d), _text(t), mariadb=self.mariadb) for n, d, t in columns)
+        cells = tuple(cell(str(n), str(d), _text(t)) for n, d, t in columns)
         return SourceTable(database, table, cells, self._key(database, table, [c.name for c in cells]))
 
     def _key(self, database: str, table: str, names: list[str]) -> tuple[int, ...]:

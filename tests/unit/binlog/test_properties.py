@@ -97,8 +97,11 @@ def tables(draw: st.DrawFn, name: str) -> tuple[Table, list[list[Cell | None]]]:
     ]
     types, pools = (types * count)[:count], (pools * count)[:count]
     key = draw(st.lists(st.integers(0, min(count, 12) - 1), unique=True, max_size=3))
-    for column in key:  # a key column is never NULL
-        pools[column] = [cell for cell in pools[column] if cell is not None]
+    # A key column is never NULL, nor a date that would become NULL.
+    good = {column: [cell for cell in pools[column] if cell is not None and cell[1] is not None] for column in key}
+    key = [column for column in key if good[column]]
+    for column in key:
+        pools[column] = good[column]
     return Table(name, tuple(found.wire for found in types), tuple(key)), pools
 
 

@@ -5,7 +5,9 @@ In:  the address of a value whose whole length is known to lie inside its event,
 Out: the value in the arena at that row; or NULL for a date that no calendar has; or an error code.
 
 Formats: MySQL source docs "Replication: Rows_event"; temporal types mysql-server mysys/my_time.cc
-(my_datetime_packed_from_binary, my_time_packed_from_binary, my_timestamp_from_binary); decimals: decimals.py.
+(my_datetime_packed_from_binary, my_time_packed_from_binary, my_timestamp_from_binary); MariaDB's of before 10.1:
+MariaDB sql/field.cc (Field_datetime_hires, Field_time_hires, pack_time); geometries: SRID u32, WKB (sql/spatial.h);
+decimals: decimals.py.
 """
 
 from __future__ import annotations
@@ -48,7 +50,13 @@ from tidegate.binlog.kernel.memory import (
 
 _MONTH_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 _NO_DAY: Final = -(1 << 40)
+_NO_MOMENT: Final = -(1 << 62)
+_YEAR_MAX: Final = 9999
+_YEAR_MONTH_END: Final = (_YEAR_MAX + 1) * 13
 _EARLIEST: Final = -1_000_000  # days; year 1 is day -719162
+_TIME_ZERO: Final = 838 * 3600 + 59 * 60 + 60  # seconds that are added to a TIME of before 10.1
+_WKB_BYTES_MIN: Final = 5  # byte order and type
+_EWKB_SRID: Final = 0x20  # of the type's highest byte: an SRID follows
 
 
 @numba.njit(I(I, I, I), **FAST)
@@ -67,19 +75,41 @@ def days_of(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
+@numba.njit(I(I, I, I, I), **FAST)
+def _geometry(at: int, count: int, column: int, row: int) -> int:
+    """SRID and WKB as WKB, or as EWKB when the SRID isn't 0: both say all that the value says."""
+    used = word(column, L.USED)
+    if used + count > word(column, L.BYTES_MAX):
+        return L.ERROR_BATCH
+    to = word(column, L.BYTES) + used
+    if count:  # nothing at all is what a NOT NULL column without a value holds
+        if count < 4 + _WKB_BYTES_MIN or load8(at + 4) != 1:
+            return L.ERROR_VALUE
+        count -= 4
+        if load32(at):
+            copy_bytes(to, at + 4, _WKB_BYTES_MIN)
+            store8(to + 4, load8(to + 4) | _EWKB_SRID)
+            copy_bytes(to + _WKB_BYTES_MIN, at, 4)
+            copy_bytes(to + _WKB_BYTES_MIN + 4, at + 4 + _WKB_BYTES_MIN, count - _WKB_BYTES_MIN)
+            count += 4
+        else:
+            copy_bytes(to, at + 4, count)
+    set_word(column, L.USED, used + count)
+    store32(word(column, L.VALUES) + 4 * row + 4, used + count)
+    return VALUE
+
+
 @numba.njit(I(I, I, I, I), forceinline=True, **FAST)
 def write_bytes(at: int, count: int, column: int, row: int) -> int:
     """Count bytes at `at`, behind the length prefix."""
-    skip = word(column, L.P2)
-    count -= skip
-    if count < 0:
-        return L.ERROR_CUT
     used = word(column, L.USED)
+    if word(column, L.P2):
+        return _geometry(at, count, column, row)
     padded = max(count, word(column, L.P1))
     if used + padded > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
     to = word(column, L.BYTES) + used
-    copy_bytes(to, at + skip, count)
+    copy_bytes(to, at, count)
     for i in range(count, padded):
         store8(to + i, 0)
     set_word(column, L.USED, used + padded)
@@ -117,6 +147,20 @@ def _fraction(at: int, column: int) -> int:
     return big_endian(at, word(column, L.P1)) * word(column, L.P2)
 
 
+@numba.njit(I(I), forceinline=True, **FAST)
+def _no_date(column: int) -> int:
+    """What a date that no calendar has becomes."""
+    return L.ERROR_DATE if word(column, L.DATES) else NULL
+
+
+@numba.njit(I(I, I, I, I, I), forceinline=True, **FAST)
+def _moment(days: int, hours: int, minutes: int, seconds: int, micros: int) -> int:
+    """Microseconds since 1970, or _NO_MOMENT for a clock that no server writes."""
+    if hours > 23 or minutes > 59 or seconds > 59 or micros > 999999:
+        return _NO_MOMENT
+    return (days * 86400 + hours * 3600 + minutes * 60 + seconds) * 1000000 + micros
+
+
 @numba.njit(WRITE, forceinline=True, **FAST)
 def _datetime(at: int, column: int, row: int) -> int:
     # 1 sign bit (set), 17 bits year * 13 + month, 5 day, 5 hour, 6 minute, 6 second; big-endian
@@ -126,13 +170,47 @@ def _datetime(at: int, column: int, row: int) -> int:
         days = word(column, L.P4)
     else:
         year_month = date >> 5
+        if date < 0 or year_month >= _YEAR_MONTH_END:
+            return L.ERROR_VALUE
         days = days_of(year_month // 13, year_month % 13, date & 31)
         set_word(column, L.P3, date)
         set_word(column, L.P4, days)
     if days < _EARLIEST:
-        return NULL
-    seconds = days * 86400 + ((packed >> 12) & 31) * 3600 + ((packed >> 6) & 63) * 60 + (packed & 63)
-    store64(word(column, L.VALUES) + 8 * row, seconds * 1000000 + _fraction(at + 5, column))
+        return _no_date(column)
+    clock = packed & 0x1FFFF
+    moment = _moment(days, clock >> 12, (clock >> 6) & 63, clock & 63, _fraction(at + 5, column))
+    if moment == _NO_MOMENT:
+        return L.ERROR_VALUE
+    store64(word(column, L.VALUES) + 8 * row, moment)
+    return VALUE
+
+
+@numba.njit(WRITE, **FAST)
+def _old_datetime(at: int, column: int, row: int) -> int:
+    """A number of before 5.6, YYYYMMDDhhmmss; or MariaDB's with a fraction: mixed radix, in units of the fraction."""
+    micros = np.int64(0)
+    if word(column, L.KIND) == L.CELL_OLD_DATETIME:
+        number = load64(at)
+        date, clock = number // 1000000, number % 1000000
+        year, month, day = date // 10000, date // 100 % 100, date % 100
+        hours, minutes, seconds = clock // 10000, clock // 100 % 100, clock % 100
+    else:
+        width = word(column, L.WIDTH)
+        number = big_endian(at, width)
+        whole = number // word(column, L.P1)
+        micros = number % word(column, L.P1) * word(column, L.P2)
+        hours, minutes, seconds = whole // 3600 % 24, whole // 60 % 60, whole % 60
+        date = whole // 86400
+        year, month, day = date // 32 // 13, date // 32 % 13, date % 32
+    if number < 0 or year > _YEAR_MAX:
+        return L.ERROR_VALUE
+    days = days_of(year, month, day)
+    if days < _EARLIEST:
+        return _no_date(column)
+    moment = _moment(days, hours, minutes, seconds, micros)
+    if moment == _NO_MOMENT:
+        return L.ERROR_VALUE
+    store64(word(column, L.VALUES) + 8 * row, moment)
     return VALUE
 
 
@@ -142,25 +220,19 @@ def _temporal(at: int, column: int, row: int) -> int:
     values = word(column, L.VALUES)
     if kind == L.CELL_DATE:
         packed = little_endian(at, 3)
+        if packed >> 9 > _YEAR_MAX:
+            return L.ERROR_VALUE
         days = days_of(packed >> 9, (packed >> 5) & 15, packed & 31)
         if days < _EARLIEST:
-            return NULL
+            return _no_date(column)
         store32(values + 4 * row, days)
         return VALUE
-    if kind == L.CELL_OLD_DATETIME:
-        number = load64(at)
-        date = number // 1000000
-        days = days_of(date // 10000, date // 100 % 100, date % 100)
-        if number < 0 or days < _EARLIEST:
-            return NULL
-        clock = number % 1000000
-        seconds = days * 86400 + clock // 10000 * 3600 + clock // 100 % 100 * 60 + clock % 100
-        store64(values + 8 * row, seconds * 1000000)
-        return VALUE
-    new = kind == L.CELL_TIMESTAMP
-    moment = big32(at) * 1000000 + _fraction(at + 4, column) if new else load32(at) * 1000000
+    micros = _fraction(at + 4, column) if kind == L.CELL_TIMESTAMP else np.int64(0)
+    moment = (big32(at) if kind == L.CELL_TIMESTAMP else load32(at)) * 1000000 + micros
+    if micros > 999999:
+        return L.ERROR_VALUE
     if moment == 0:  # 0000-00-00 00:00:00; 1970-01-01 00:00:00 can't be stored
-        return NULL
+        return _no_date(column)
     store64(values + 8 * row, moment)
     return VALUE
 
@@ -169,13 +241,22 @@ def _temporal(at: int, column: int, row: int) -> int:
 def _time(at: int, column: int, row: int) -> int:
     if word(column, L.USED) + 24 > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
+    kind = word(column, L.KIND)
     to = word(column, L.BYTES) + word(column, L.USED)
     micros = np.int64(0)
-    if word(column, L.KIND) == L.CELL_OLD_TIME:
+    if kind == L.CELL_OLD_TIME:
         number = (little_endian(at, 3) << 40) >> 40
         negative = number < 0
         number = abs(number)
         hours, minutes, seconds = number // 10000, number // 100 % 100, number % 100
+    elif kind == L.CELL_HIRES_TIME:
+        units = word(column, L.P1)
+        packed = big_endian(at, word(column, L.WIDTH)) - _TIME_ZERO * units
+        negative = packed < 0
+        packed = abs(packed)
+        micros = packed % units * word(column, L.P2)
+        whole = packed // units
+        hours, minutes, seconds = whole // 3600, whole // 60 % 60, whole % 60
     else:
         # 1 sign bit, 1 unused, 10 bits hour, 6 minute, 6 second, fraction; a negative value is the whole's complement
         width = word(column, L.P1)
@@ -184,7 +265,9 @@ def _time(at: int, column: int, row: int) -> int:
         packed = abs(packed)
         micros = (packed & ((np.int64(1) << (8 * width)) - 1)) * word(column, L.P2)
         clock = packed >> (8 * width)
-        hours, minutes, seconds = (clock >> 12) & 1023, (clock >> 6) & 63, clock & 63
+        hours, minutes, seconds = clock >> 12, (clock >> 6) & 63, clock & 63
+    if hours > 838 or minutes > 59 or seconds > 59 or micros > 999999:
+        return L.ERROR_VALUE
     if negative:
         store8(to, 45)
         to += 1
@@ -227,8 +310,10 @@ def _rare(at: int, column: int, row: int) -> int:
     kind = word(column, L.KIND)
     if kind == L.CELL_DECIMAL:
         return decimal(at, column, row)
-    if kind in (L.CELL_TIME, L.CELL_OLD_TIME):
+    if kind in (L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_HIRES_TIME):
         return _time(at, column, row)
+    if kind in (L.CELL_OLD_DATETIME, L.CELL_HIRES_DATETIME):
+        return _old_datetime(at, column, row)
     if kind <= L.CELL_OLD_TIMESTAMP:
         return _temporal(at, column, row)
     if kind == L.CELL_DECIMAL_TEXT:
@@ -261,7 +346,7 @@ def write_null(column: int, row: int) -> int:
     kind = word(column, L.KIND)
     values = word(column, L.VALUES)
     set_word(column, L.NULLS, word(column, L.NULLS) + 1)
-    if kind in (L.CELL_BYTES, L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_DECIMAL_TEXT, L.CELL_BITS):
+    if kind in (L.CELL_BYTES, L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_HIRES_TIME, L.CELL_DECIMAL_TEXT, L.CELL_BITS):
         store32(values + 4 * row + 4, word(column, L.USED))
     elif kind in (L.CELL_UINT64, L.CELL_DECIMAL, L.CELL_DECIMAL_SMALL):
         store64(values + 16 * row, 0)

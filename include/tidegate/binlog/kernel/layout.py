@@ -36,7 +36,8 @@ KEY: Final = 12  # 1 for a key column
 BEFORE: Final = 13  # update: address at which the key column's bytes lie in the before image, -1 for NULL
 BEFORE_BYTES: Final = 14
 NULL_DATES: Final = 15  # zero or impossible dates that became NULL
-COLUMN_WORDS: Final = 16
+DATES: Final = 16  # 1: a date that no calendar has is ERROR_DATE, not NULL
+COLUMN_WORDS: Final = 17
 
 # --- state of one batch: int64[STATE_WORDS] ----------------------------------------------------------
 COLUMNS: Final = 0
@@ -54,7 +55,7 @@ DATA: Final = 11  # address of the payload: ordinals count from it
 STATE_WORDS: Final = 12
 
 # --- kinds of cells: how bytes become a value ----------------------------------------------------------
-CELL_BYTES: Final = 1  # length prefix of WIDTH bytes, then bytes. P1: pad with 0x00 to this length; P2: skip so many
+CELL_BYTES: Final = 1  # length prefix of WIDTH bytes, then bytes. P1: pad with 0x00 to so many; P2: 1 for a geometry
 CELL_INT8: Final = 2  # wire 1, out 1
 CELL_UINT8: Final = 3  # wire 1, out 2
 CELL_INT16: Final = 4
@@ -83,6 +84,8 @@ CELL_ENUM: Final = 24  # wire 1 or 2, out 4: number of the member. P1: how many 
 CELL_SET: Final = 25  # wire 1 to 8, out 8: bits. P1: mask of the bits that have a member
 
 CELL_DECIMAL_SMALL: Final = 26  # CELL_DECIMAL with at most 8 bytes and 18 digits
+CELL_HIRES_DATETIME: Final = 27  # wire 6 to 8, out 8. P1: units of the fraction in a second; P2: microseconds in one
+CELL_HIRES_TIME: Final = 28  # wire 4 to 6, out text. P1, P2 as above; P3: digits of the fraction
 
 # --- errors ----------------------------------------------------------------------------------------------
 ERROR_NONE: Final = 0
@@ -92,3 +95,5 @@ ERROR_IMAGE: Final = -4  # columns are missing from the image
 ERROR_ROOM: Final = -5  # more rows than estimated: count and come again
 ERROR_MEMBER: Final = -6  # an enum or set value without a member
 ERROR_BATCH: Final = -7  # more than 2 GiB in one column
+ERROR_DATE: Final = -10  # a zero or impossible date where that is an error
+ERROR_VALUE: Final = -11  # bytes that no server writes for a value of this type

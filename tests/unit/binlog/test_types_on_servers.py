@@ -1,0 +1,149 @@
+"""Types that only some servers have, and all types at their bounds: the log says what SELECT says."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.servers import FreshDatabase
+from tests.unit.binlog.on_servers import Kind, assert_same, log_of, written
+from tests.unit.binlog.support import changed_rows
+from tidegate.demo.server import Server
+from tidegate.verify.cells import cell
+
+pytestmark = pytest.mark.server
+
+MICROS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {})"
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.fixture
+def old_format(mariadb: Server) -> Iterator[Server]:
+    """MariaDB with the temporal format of before 10.1 for new tables."""
+    mariadb.query("SET GLOBAL mysql56_temporal_format = OFF")
+    yield mariadb
+    mariadb.query("SET GLOBAL mysql56_temporal_format = ON")
+
+
+def micros(moment: dt.datetime | None) -> int | None:
+    if moment is None:
+        return None
+    return (moment.replace(tzinfo=dt.UTC) - EPOCH) // dt.timedelta(microseconds=1)
+
+
+CLOCKS = ("00:00:00.000000", "23:59:59.999999", "12:34:56.123456", "01:02:03.000001", "00:00:00.100000")
+
+
+def test_mariadbs_temporal_format_of_before_10_1(old_format: Server, fresh_database: FreshDatabase) -> None:
+    kinds = [Kind(f"TIME({n})", "CAST({} AS CHAR)") for n in range(7)]
+    kinds += [Kind(f"DATETIME({n})", MICROS) for n in range(7)]
+    kinds += [Kind(f"TIMESTAMP({n}) NULL", MICROS) for n in range(7)]
+    times = ["'-838:59:59.999999'", "'838:59:59.999999'", "'-00:00:00.000001'", "'-00:00:01'", "'-12:34:56.654321'"]
+    times += [f"'{clock}'" for clock in CLOCKS]
+    days = ["0001-01-01", "9999-12-31", "2024-02-29", "1969-12-31", "1000-01-01"]
+    moments = [f"'{day} {clock}'" for day in days for clock in CLOCKS]
+    stamps = [f"'{day} {clock}'" for day in ("1970-01-02", "2038-01-18", "2024-02-29") for clock in CLOCKS]
+    stamps.append("'2038-01-19 03:14:07.999999'")
+    rows = [
+        [times[n % len(times)]] * 7 + [moments[n % len(moments)]] * 7 + [stamps[n % len(stamps)]] * 7 for n in range(32)
+    ]
+    rows.append(["NULL"] * 21)
+    found, truth = written(old_format, fresh_database(old_format), kinds, rows)
+    for number in range(len(rows)):
+        ours = (*found[number][:7], *map(micros, found[number][7:]))
+        assert ours == truth[number], rows[number][0]
+
+
+def test_zero_dates_of_the_old_format_are_null(old_format: Server, fresh_database: FreshDatabase) -> None:
+    kinds = [Kind(f"{base}({n}) NULL") for base in ("DATETIME", "TIMESTAMP") for n in range(7)]
+    found, _ = written(old_format, fresh_database(old_format), kinds, [["'0000-00-00'"] * 14])
+    assert found[0] == (None,) * 14
+
+
+COMPRESSED = [
+    Kind("VARCHAR(10) COMPRESSED"),
+    Kind("VARCHAR(300) CHARACTER SET latin1 COMPRESSED"),
+    Kind("VARCHAR(254) CHARACTER SET latin1 COMPRESSED"),
+    Kind("VARCHAR(255) CHARACTER SET latin1 COMPRESSED"),
+    Kind("VARBINARY(300) COMPRESSED"),
+    Kind("TINYTEXT COMPRESSED"),
+    Kind("TEXT COMPRESSED"),
+    Kind("MEDIUMBLOB COMPRESSED"),
+    Kind("LONGTEXT CHARACTER SET utf16 COMPRESSED"),
+]
+
+
+@pytest.mark.parametrize("setting", ["zlib_wrap = 0", "zlib_wrap = 1", "zlib_level = 0", "threshold = 0"])
+def test_mariadbs_compressed_columns(mariadb: Server, fresh_database: FreshDatabase, setting: str) -> None:
+    mariadb.query(f"SET GLOBAL column_compression_{setting}")
+    sizes = [10, 300, 254, 255, 300, 255, 60000, 100000, 3000]
+    texts = ["'é'", "'€'", "'ß'", "'x'", "x'00ff'", "'中'", "'a中'", "x'00'", "'𝄞'"]
+    rows = [
+        ["''"] * 9,
+        ["NULL"] * 9,
+        texts,
+        [f"REPEAT('a', {n})" for n in sizes],
+        [f"LEFT(MD5({n}), 10)" for n in sizes],
+    ]
+    try:
+        assert_same(mariadb, fresh_database(mariadb), COMPRESSED, rows)
+    finally:
+        mariadb.query(f"SET GLOBAL column_compression_{setting.split(maxsplit=1)[0]} = DEFAULT")
+
+
+SHAPES = [
+    "POINT(1 2)",
+    "LINESTRING(0 0,1.5 1e300,2 2)",
+    "POLYGON((0 0,4 0,4 4,0 0),(1 1,2 1,2 2,1 1))",
+    "MULTIPOINT(1 2,3 4)",
+    "MULTILINESTRING((0 0,1 1),(2 2,3 3))",
+    "MULTIPOLYGON(((0 0,4 0,4 4,0 0)))",
+    "GEOMETRYCOLLECTION(POINT(1 2),LINESTRING(0 0,1 1))",
+    "GEOMETRYCOLLECTION EMPTY",
+]
+SUBTYPES = ["POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"]
+
+
+def test_a_geometry_is_wkb_and_with_an_srid_ewkb(any_server: Server, fresh_database: FreshDatabase) -> None:
+    rows = [[f"ST_GeomFromText('{shape}', {srid})"] for shape in SHAPES for srid in (0, 4326, 3857)]
+    rows = [row for row in rows if "1e300" not in row[0] or row[0].endswith(", 0)")]
+    rows.append(["NULL"])
+    found, truth = written(any_server, fresh_database(any_server), [Kind("GEOMETRY")], rows)
+    for number, row in enumerate(rows):
+        (ours,), (theirs,) = found[number], truth[number]
+        if number == len(rows) - 1:
+            assert (ours, theirs) == (None, None)
+            continue
+        srid, wkb = theirs[:4], theirs[4:]  # SELECT gives the column's own bytes
+        if srid == bytes(4):
+            assert ours == wkb, row
+        else:
+            assert ours == wkb[:4] + b"\x20" + srid + wkb[5:], row
+    point = found[1][0]
+    assert (point[:9].hex(), len(point)) == ("0101000020e6100000", 25)
+
+
+def test_verify_shows_a_geometry_as_the_log_does(any_server: Server, fresh_database: FreshDatabase) -> None:
+    rows = [[f"ST_GeomFromText('{shape}', {srid})"] for shape in SHAPES if "1e" not in shape for srid in (0, 4326)]
+    compared = cell("c0", "geometry", "geometry")
+    kinds = [Kind("GEOMETRY", compared.source_sql.replace("`c0`", "{}"))]
+    found, truth = written(any_server, fresh_database(any_server), kinds, rows)
+    assert compared.from_source is not None
+    assert found == {number: (compared.from_source(value),) for number, (value,) in truth.items()}
+
+
+def test_every_subtype_of_geometry(any_server: Server, fresh_database: FreshDatabase) -> None:
+    kinds = [Kind(f"{subtype} NOT NULL", "SUBSTR({}, 5)") for subtype in SUBTYPES]
+    assert_same(
+        any_server, fresh_database(any_server), kinds, [[f"ST_GeomFromText('{shape}')" for shape in SHAPES[:7]]]
+    )
+
+
+def test_a_geometry_that_a_column_got_by_default_is_empty(mariadb: Server, fresh_database: FreshDatabase) -> None:
+    database = fresh_database(mariadb)
+    mariadb.query("CREATE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id", database=database)
+    mariadb.query("ALTER TABLE t ADD g GEOMETRY NOT NULL", database=database)
+    decoded = log_of(mariadb, database, ["UPDATE t SET id = 2"])
+    assert [row["g"] for row in changed_rows(decoded)] == [b"", b""]
