@@ -21,6 +21,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.verify.report import Outcome
 from tidegate.verify.verification import Options, verify
 from tidegate.wire.connection import ConnectionInfo
+from tidegate.wire.source import current_position
 
 
 class Road:
@@ -47,8 +48,14 @@ class Road:
         return ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
 
     def capture(self, *, seconds: float = 60, idle: float = 1.0) -> None:
-        """Capture until nothing new came for `idle` seconds."""
-        CaptureRun(self.pipeline, "one", self.info, self.folder / "state").run(seconds, idle_seconds=idle)
+        """Capture until nothing new came for `idle` seconds; a busy machine may need several runs to get there."""
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            goal = current_position(cursor)
+        for _ in range(5):
+            run = CaptureRun(self.pipeline, "one", self.info, self.folder / "state")
+            found = run.run(seconds, idle_seconds=idle)
+            if goal is None or found.position >= goal:
+                break
 
     def apply(self, spark: SparkSession) -> Application:
         """A fresh application, as after a restart; until nothing is left to do."""

@@ -70,17 +70,16 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     flavour = Flavour.MARIADB if "mariadb" in version.lower() else Flavour.MYSQL
     cursor.execute("SHOW GRANTS")
     grants = tuple(str(row[0]) for row in cursor.fetchall())
+    mariadb = flavour is Flavour.MARIADB
     position: Position | None = None
+    executed = variables.get("gtid_binlog_pos" if mariadb else "gtid_executed", "")
     logs: tuple[tuple[str, int], ...] = ()
     if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
-        position = current_position(cursor)
+        position, executed = _end_of_binlog(cursor, executed, mariadb=mariadb)
         cursor.execute("SHOW BINARY LOGS")
         logs = tuple((str(row[0]), int(row[1])) for row in cursor.fetchall())
-    if flavour is Flavour.MARIADB:
-        executed, purged = variables.get("gtid_binlog_pos", ""), ""
-    else:
-        executed = "".join(variables.get("gtid_executed", "").split())
-        purged = "".join(variables.get("gtid_purged", "").split())
+    executed = "".join(executed.split())
+    purged = "" if mariadb else "".join(variables.get("gtid_purged", "").split())
     return SourceFacts(
         where=info.where,
         flavour=flavour,
@@ -98,14 +97,35 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
 
 def current_position(cursor: Any) -> Position | None:
     """The end of the newest binlog file, by whichever statement this server has; None when binlog is off."""
+    row = _binlog_status(cursor)
+    return Position.of(str(row[0]), int(row[1])) if row else None
+
+
+def _binlog_status(cursor: Any) -> tuple[Any, ...] | None:
     try:
         cursor.execute("SHOW BINARY LOG STATUS")
     except pymysql.err.MySQLError as error:
         if error.args[0] not in _SYNTAX_OR_NAME:
             raise
         cursor.execute("SHOW MASTER STATUS")
-    row = cursor.fetchone()
-    return Position.of(str(row[0]), int(row[1])) if row else None
+    found: tuple[Any, ...] | None = cursor.fetchone()
+    return found
+
+
+def _end_of_binlog(cursor: Any, executed: str, *, mariadb: bool) -> tuple[Position | None, str]:
+    """The binlog's end and the GTIDs before it, of one instant: a busy server commits between two questions.
+
+    executed: what the server's variable said a moment ago, for one that can't tell better.
+    """
+    row = _binlog_status(cursor)
+    if row is None:
+        return None, executed
+    position = Position.of(str(row[0]), int(row[1]))
+    if not mariadb:
+        return position, str(row[4])
+    cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (position.file, position.offset))
+    found = cursor.fetchone()[0]
+    return position, executed if found is None else str(found)
 
 
 def read_clock_ms(cursor: Any) -> int:
