@@ -150,5 +150,14 @@ def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
     return {name for name in known if name[0] in databases - _SERVER_DATABASES}
 
 
+def named_tables(query: Query) -> set[Name]:
+    """Every (database, table) that an identifier in the statement could mean; more than there are."""
+    found = set()
+    for match in _QUALIFIED.finditer(_STRING.sub("''", query.sql)):
+        database, table, alone = match.groups()
+        found.add((_unquoted(database) if database else query.database, _unquoted(table or alone)))
+    return found
+
+
 def _unquoted(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name

@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),
+    "decode": ("tidegate.cli.decode", "decode", "Binlog files as NDJSON, one line per row change."),
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),
 }
 

@@ -1,0 +1,81 @@
+"""One walk over raw events of a file: sizes, checksums, transactions.
+
+In:  bytes of a binlog file from an event's start on, the state of transaction_scan.
+Out: one row per whole event in `found`; why the walk stopped. Nothing is read outside data[:total].
+
+A FORMAT_DESCRIPTION stops the walk before it, and so does START_ENCRYPTION: the caller looks at it, then lets it pass.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+from numba import types
+
+from tidegate.binlog.crc32 import crc32
+from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32, word
+from tidegate.binlog.transaction_scan import ABORTED, CHECKSUM, CURRENT, MALFORMED, READ_ONLY, STATE, scan_at
+
+# --- found: int64[n, FOUND_WORDS] ---------------------------------------------------------------------
+OFFSET: Final = 0
+SIZE: Final = 1
+TYPE: Final = 2
+BITS: Final = 3  # transaction_scan's
+COMMIT_TS: Final = 4
+FOUND_WORDS: Final = 5
+
+# --- why the walk stopped; place: int64[2], the offset reached and how many rows of found are filled ---
+END: Final = 0  # what is left is not a whole event
+FULL: Final = 1  # no room in found
+LOOK: Final = 2  # an event that the caller must see first
+BAD_LENGTH: Final = 3
+BAD_CHECKSUM: Final = 4
+BAD_EVENT: Final = 5  # too short for what its type says
+BAD_BEGIN: Final = 6  # a transaction begins inside another
+
+_HEADER: Final = 19
+
+
+@numba.njit(I(READ_ONLY, I, I, STATE, types.int64[:, ::1], STATE), **FAST)
+def walk_file(data: Any, total: int, seen: int, scan: Any, found: Any, place: Any) -> int:
+    """Walk data[place[0]:total]; seen: offset of the event that the caller has looked at, or -1."""
+    base, state = address(data), address(scan)
+    at, n = place[0], place[1]
+    stopped = END
+    while at + _HEADER <= total:
+        event = base + at
+        size: Any = load32(event + 9)
+        kind = load8(event + 4)
+        if size < _HEADER:
+            stopped = BAD_LENGTH
+            break
+        if at + size > total:
+            break
+        if n == found.shape[0]:
+            stopped = FULL
+            break
+        if kind in (15, 164) and at != seen:
+            stopped = LOOK
+            break
+        checksum = word(state, CHECKSUM)
+        if size < _HEADER + checksum:
+            stopped = BAD_LENGTH
+            break
+        if kind != 15 and checksum and crc32(data, at, size - 4) != load32(event + size - 4):
+            stopped = BAD_CHECKSUM
+            break
+        bits = scan_at(event, size, size, state)
+        if bits & (MALFORMED | ABORTED):
+            stopped = BAD_EVENT if bits & MALFORMED else BAD_BEGIN
+            break
+        found[n, OFFSET] = at
+        found[n, SIZE] = size
+        found[n, TYPE] = kind
+        found[n, BITS] = bits
+        found[n, COMMIT_TS] = word(state, CURRENT)
+        at += size
+        n += 1
+    place[0] = at
+    place[1] = n
+    return stopped

@@ -1,0 +1,61 @@
+"""XA branches: prepared by one transaction of the log, answered by another, perhaps in a later file.
+
+In:  XA_PREPARE events and XA COMMIT / XA ROLLBACK statements.
+Out: the branch's name in the servers' own notation, X'6731',X'6231',7, which both spell alike.
+
+Layout (mysql-server libs/mysql/binlog/event/control_events.h, XA_prepare_event; MariaDB sql/log_event.h): one_phase u8,
+format u32, length of gtrid u32, length of bqual u32, gtrid, bqual.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.events import HEADER_BYTES, read_header
+
+_ANSWER: Final = re.compile(
+    r"\s*XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(\d+)\s*(ONE\s+PHASE\s*)?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """name: of the branch. one_phase: XA COMMIT ... ONE PHASE, which prepares and commits at once."""
+
+    name: str
+    one_phase: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a prepared branch lies, from its first event to the end of its XA_PREPARE."""
+
+    name: str
+    path: Path
+    start: int
+    end: int
+    description: bytes
+
+
+def read_prepare(event: bytes, checksum_bytes: int) -> Prepare:
+    """Of a whole XA_PREPARE event. Raises DecodeError."""
+    cursor = Cursor(event, HEADER_BYTES, read_header(event).size - checksum_bytes)
+    one_phase = cursor.unsigned(1) != 0
+    form, gtrid_bytes, bqual_bytes = cursor.unsigned(4), cursor.unsigned(4), cursor.unsigned(4)
+    return Prepare(_name(cursor.take(gtrid_bytes).hex(), cursor.take(bqual_bytes).hex(), form), one_phase)
+
+
+def read_answer(sql: str) -> tuple[str, bool] | None:
+    """(name of the branch, whether it is committed) of an XA COMMIT or XA ROLLBACK; None for anything else."""
+    found = _ANSWER.fullmatch(sql)
+    if found is None:
+        return None
+    return _name(found[2].lower(), found[3].lower(), int(found[4])), found[1].upper() == "COMMIT"
+
+
+def _name(gtrid: str, bqual: str, form: int) -> str:
+    return f"X'{gtrid}',X'{bqual}',{form}"

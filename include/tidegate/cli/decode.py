@@ -1,0 +1,80 @@
+"""`tidegate decode FILE...`: binlog files as NDJSON, one line per row change, without a server or Spark.
+
+In:  binlog or relay log files, in their order.
+Out: lines on stdout, or with --stats one JSON object per file; faults and notes on stderr; exit code 1 when anything
+     was left out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate.cli.main import EXIT_ERROR
+from tidegate.errors import Terminal, UsageError
+
+
+class ZeroDates(StrEnum):
+    NULL = "null"
+    TEXT = "text"
+    ERROR = "error"
+
+
+def decode(
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, in their order", metavar="FILE...")],
+    table: Annotated[list[str] | None, typer.Option(help="Only this table, as database.table; may be repeated")] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="What is in each file, instead of its rows")] = False,
+    zero_dates: Annotated[ZeroDates, typer.Option(help="Zero and impossible dates")] = ZeroDates.NULL,
+) -> None:
+    """Binlog files as NDJSON on standard output."""
+    from tidegate.binlog.log_changes import LogChanges
+    from tidegate.binlog.log_file import LogFile
+    from tidegate.binlog.log_plans import LogPlans
+    from tidegate.binlog.log_rows import Options
+    from tidegate.binlog.log_stats import FileStats
+
+    faults: list[Terminal] = []
+
+    def report(fault: Terminal) -> None:
+        faults.append(fault)
+        _say(str(fault))
+
+    wanted = frozenset(table or ())
+    _check_names(wanted)
+    plans = LogPlans(lambda note: _say(f"note: {note}"), raw_dates=zero_dates is ZeroDates.TEXT)
+    options = Options(
+        wanted=lambda database, name: not wanted or f"{database}.{name}" in wanted,
+        lines=not stats,
+        report=report,
+        refuse_zero_dates=zero_dates is ZeroDates.ERROR,
+    )
+    changes = LogChanges(plans, options)
+    out, commit_ts, counted = sys.stdout.buffer, 0, []
+    for file in files:
+        with LogFile(file, commit_ts) as log:
+            counted.append(FileStats(log.name, log.size))
+            for block in changes.decode(log, counted[-1]):
+                out.write(block)
+            commit_ts = log.commit_ts
+    for name in changes.finish():
+        _say(f"note: XA branch {name} was prepared and never answered in these files; its rows are left out")
+    for one in counted if stats else ():
+        one.close()
+        out.write(json.dumps(one.as_dict(), ensure_ascii=False).encode() + b"\n")
+    out.flush()
+    raise typer.Exit(EXIT_ERROR if faults else 0)
+
+
+def _say(line: str) -> None:
+    print(f"tidegate: {line}", file=sys.stderr)
+
+
+def _check_names(names: frozenset[str]) -> None:
+    for name in names:
+        if "." not in name.strip("."):
+            raise UsageError(f"--table {name!r}", remedy="give it as database.table")

@@ -1,0 +1,61 @@
+"""`tidegate decode` without a process: files in, rows and everything it says out.
+
+In:  paths of binlog files. Out: a Decoded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tidegate.binlog.log_changes import LogChanges
+from tidegate.binlog.log_file import LogFile
+from tidegate.binlog.log_plans import LogPlans
+from tidegate.binlog.log_rows import Options
+from tidegate.binlog.log_stats import FileStats
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT.parent / "shared" / "corpus" / "mysql9"
+GOLDEN = sorted((ROOT / "tests" / "golden").glob("*/events.binlog"))
+
+
+@dataclass
+class Decoded:
+    """rows: lines as dictionaries. faults, notes: lines for stderr. unanswered: names of XA branches."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    stats: list[dict[str, Any]] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list)
+    text: bytes = b""
+
+
+def decoded(
+    paths: Sequence[Path], *, lines: bool = True, raw_dates: bool = False, refuse: bool = False, only: str = ""
+) -> Decoded:
+    """Decode files in order."""
+    found = Decoded()
+    plans = LogPlans(found.notes.append, raw_dates=raw_dates)
+    options = Options(
+        wanted=lambda database, table: not only or f"{database}.{table}" == only,
+        lines=lines,
+        report=lambda fault: found.faults.append(str(fault)),
+        refuse_zero_dates=refuse,
+    )
+    changes, commit_ts, counted = LogChanges(plans, options), 0, []
+    for path in paths:
+        with LogFile(path, commit_ts) as log:
+            counted.append(FileStats(log.name, log.size))
+            for block in changes.decode(log, counted[-1]):
+                found.text += bytes(block)
+            commit_ts = log.commit_ts
+    found.unanswered = changes.finish()
+    for stats in counted:
+        stats.close()
+        found.stats.append(stats.as_dict())
+    found.rows = [json.loads(line) for line in found.text.splitlines()]
+    return found
