@@ -9,6 +9,7 @@ table_states and silver's own transaction versions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +26,7 @@ from tidegate.merge.window import SegmentRef
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
+from tidegate.tables import splits
 
 ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
 # table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
@@ -114,6 +116,7 @@ class Application:
     cut_ts: int = 0
     large_tables: set[str] = field(default_factory=set)  # once large, not measured again
     _applied: dict[str, int] = field(default_factory=dict)
+    _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
     _states_version: int = -1
     _history_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
@@ -153,7 +156,7 @@ class Application:
     def _hold_in(self, history: SchemaHistory) -> None:
         """Tell a fresh history which tables wait because a statement could not be followed."""
         for database, table in history.tables():
-            state = self.states.get(".".join(self.logical(database, table)[:2]))
+            state = self.states.get(self.logical_name(database, table))
             if state is not None and state.state == HELD and state.error == DDL_NOT_READ:
                 history.held[(database, table)] = DdlNotRead(state.reason, tables=(f"{database}.{table}",))
 
@@ -180,7 +183,7 @@ class Application:
         """
         state = self.states.get(name)
         if name not in self._applied:
-            database, table = name.split(".", 1)
+            database, table = self.pair(name)
             uri = self.lake.uri(tables.silver_path(database, table))
             app_id = tables.app_id(self.pipeline.pipeline, name)
             self._applied[name] = applied_ts(uri, self.lake.storage_options, app_id)
@@ -216,4 +219,27 @@ class Application:
         self._states_version = control.version(self.lake, tables.TABLE_STATES)
 
     def logical(self, database: str, table: str) -> tuple[str, str, bool]:
-        return self.pipeline.tables.logical(database, table)
+        """(database, table, routed) of the logical table that a physical one flows into."""
+        found = self.pipeline.tables.logical(database, table)
+        self._pairs[f"{found[0]}.{found[1]}"] = found[:2]
+        return found
+
+    def logical_name(self, database: str, table: str) -> str:
+        """`database.table` of the logical table that a physical one flows into: the key of states and windows."""
+        return ".".join(self.logical(database, table)[:2])
+
+    def pair(self, name: str) -> tuple[str, str]:
+        """Database and table of a logical table's name, which may hold more than one dot."""
+        if name not in self._pairs:
+            for history in self.histories.values():
+                for database, table in history.tables():
+                    self.logical(database, table)
+        return self._pairs.get(name) or splits(name)[0]
+
+    def names_in(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:
+        """Every kept table, physical, that a segment may touch by what its row in bronze says."""
+        for text in ref.tables:
+            every = text == tables.EVERY_TABLE
+            for name in self.histories[ref.source].tables() if every else splits(text):
+                if self.pipeline.tables.keeps(*name):
+                    yield name

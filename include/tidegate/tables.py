@@ -206,6 +206,16 @@ ORDINAL: Final = "_tg_ordinal"  # int64: order of changes inside one segment (a 
 SEQ: Final = "_tg_seq"  # int64: segment
 
 
+# In a segment's `tables`: names that nobody can give. A planner looks at the segment for every table.
+EVERY_TABLE: Final = "*"
+
+
+def splits(text: str) -> list[tuple[str, str]]:
+    """Every way to read `database.table`; only names that hold a dot themselves have more than one."""
+    parts = text.split(".")
+    return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]
+
+
 def app_id(pipeline: str, table: str) -> str:
     """Delta application id under which silver records applied_ts as its transaction version."""
     return f"tidegate/{pipeline}/{table}"

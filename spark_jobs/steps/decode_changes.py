@@ -76,18 +76,20 @@ def decode_refs(refs: Iterable[SegmentRef], plan: DecodePlan) -> Iterator[tuple[
     plan.lake.make_folder(plan.folder)
     stage = _Stage(plan)
     for ref in refs:
-        segment = read_segment(plan.lake, ref)
-        done = decode.decode_segment(
-            segment,
+        ledger = decode.Ledger(payload_bytes=0)
+        parts = decode.decode_in_pieces(
+            read_segment(plan.lake, ref),
             plan.versions.get(ref.source, {}),
             plan.windows.get(ref.source, {}),
             held=plan.held.get(ref.source, ()),
         )
-        for changes in done.changes:
-            yield from stage.add(ref.source, changes)
-        for problem in done.problems:
-            yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
-        yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(done.ledger)})
+        for done in parts:
+            for changes in done.changes:
+                yield from stage.add(ref.source, changes)
+            for problem in done.problems:
+                yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
+            ledger.add(done.ledger)
+        yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
         failpoint("apply_in_decode")
     yield from stage.flush()
 
@@ -146,9 +148,8 @@ def _plan(app: Application, window: Window) -> DecodePlan:
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
     held: dict[str, set[Name]] = {}
     for ref in window.refs:
-        for text in ref.tables:
-            database, _, table = text.partition(".")
-            logical = ".".join(app.logical(database, table)[:2])
+        for database, table in app.names_in(ref):
+            logical = app.logical_name(database, table)
             state = app.states.get(logical)
             if logical in window.held or (state is not None and state.state == HELD):
                 held.setdefault(ref.source, set()).add((database, table))
@@ -173,7 +174,7 @@ def _collect(app: Application, window: Window, kind: str, body: dict[str, Any]) 
     if kind == "ledger":
         window.ledger.append(body)
         return
-    logical = ".".join(app.logical(body["database"], body["table"])[:2])
+    logical = app.logical_name(body["database"], body["table"])
     if kind == "problem":
         window.hold(logical, body["error"], body["message"])
     elif logical in window.tables:

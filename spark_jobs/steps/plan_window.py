@@ -34,17 +34,9 @@ def next_window(app: Application) -> Window | None:
 def plan_window(app: Application, window: Window) -> None:
     """Fill window.tables; hold tables whose rows before capture are unknown."""
     for ref in window.refs:
-        for text in ref.tables:
-            for database, table in splits(text):
-                if app.pipeline.tables.keeps(database, table):
-                    _add(app, window, (ref.source, database, table))
+        for database, table in app.names_in(ref):
+            _add(app, window, (ref.source, database, table))
     _hold_tables_that_need_a_snapshot(app, window)
-
-
-def splits(text: str) -> list[tuple[str, str]]:
-    """Every way to read `database.table`; only names that hold a dot themselves have more than one."""
-    parts = text.split(".")
-    return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]
 
 
 def _add(app: Application, window: Window, physical: tuple[str, str, str]) -> None:
@@ -67,7 +59,7 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
         for database, table in history.tables():
             if not app.pipeline.tables.keeps(database, table):
                 continue
-            name = ".".join(app.logical(database, table)[:2])
+            name = app.logical_name(database, table)
             state = app.states.get(name)
             if not (every_table or name in window.tables) or (state is not None and state.state == HELD):
                 continue

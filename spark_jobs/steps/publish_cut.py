@@ -65,7 +65,7 @@ def _is_dropped(app: Application, entry: TableWindow, cut_ts: int) -> bool:
 def _row(app: Application, window: Window, name: str, found: dict[str, TableState]) -> dict[str, object]:
     state = found.get(name) or app.states.get(name)
     held = state is not None and state.state == HELD
-    database, table = name.split(".", 1)
+    database, table = app.pair(name)
     version = window.delta_versions.get(name)
     if version is None:
         version = delta_version(app.lake.uri(tables.silver_path(database, table)), app.lake.storage_options)

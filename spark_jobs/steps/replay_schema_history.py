@@ -27,7 +27,7 @@ from tidegate.lake import control
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.tables import NEEDS_SNAPSHOT, SegmentFlag
+from tidegate.tables import NEEDS_SNAPSHOT, SegmentFlag, splits
 
 
 def replay_schema_history(app: Application, window: Window) -> None:
@@ -56,10 +56,9 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
         if not error.tables:
             # Nobody can say which tables it touches: going on would be a guess about all of them.
             raise
-        for text in error.tables:
-            database, _, table = text.partition(".")
+        for database, table in (pair for text in error.tables for pair in splits(text)):
             if app.pipeline.tables.keeps(database, table):
-                name = ".".join(app.logical(database, table)[:2])
+                name = app.logical_name(database, table)
                 state = app.states.get(name)
                 if state is None or state.state != HELD:
                     window.hold(name, DDL_NOT_READ, str(error), app.applied(name))

@@ -86,15 +86,6 @@ def test_settings_that_lose_rows_are_refused(
     assert good in message
 
 
-def test_compression_is_refused_until_it_is_supported(any_server: Server, tmp_path: Path) -> None:
-    variable = "log_bin_compress" if any_server.flavour == "mariadb" else "binlog_transaction_compression"
-    any_server.query(f"SET GLOBAL {variable} = ON")
-    try:
-        assert variable in refusal(capture_run(any_server, tmp_path / "lake"), tmp_path, SourceRefused)
-    finally:
-        any_server.query(f"SET GLOBAL {variable} = OFF")
-
-
 @pytest.mark.parametrize(
     ("grants", "missing"),
     [

@@ -56,6 +56,7 @@ _ONE_TABLE: Final = tuple(
     )
 )
 _LOAD_BYTES: Final = 13
+_ODD_QUOTES: Final = 0x04 | 0x100000  # sql_mode: ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 # The server's own tables are no one's data; statements on them (GRANT's old form, mysql_tzinfo) may pass.
 _SERVER_DATABASES: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 
@@ -133,21 +134,32 @@ def judge_statements(
 
 def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
     """Those of the known tables that a DML statement may change; None when not even a database can be named."""
-    sql = _STRING.sub("''", query.sql)
+    if query.sql_mode & _ODD_QUOTES:  # what is a string and what a name isn't told apart: everything may be a name
+        sql = query.sql.replace('"', "`")
+    else:
+        sql = _STRING.sub("''", query.sql)
+        target = _one_table(sql, query.database)
+        if target is not None and target in known:
+            return {target}
+        if target is not None and target[0] in _SERVER_DATABASES:
+            return set()
+    databases = {query.database} | {_unquoted(found[1]) for found in _QUALIFIED.finditer(sql) if found[1]}
+    databases.discard("")
+    if not databases:
+        return None
+    # Some servers fold names, and their log has what was typed.
+    folded = {database.casefold() for database in databases - _SERVER_DATABASES}
+    return {name for name in known if name[0].casefold() in folded}
+
+
+def _one_table(sql: str, database: str) -> Name | None:
+    """The one name that a statement changes by its form; of a table, or of a view."""
     beginning = _beginning(sql)
     for form in _ONE_TABLE:
         found = form.match(sql, beginning)
         if found:
-            target = (_unquoted(found["database"] or query.database), _unquoted(found["table"]))
-            if target[0] in _SERVER_DATABASES:
-                return set()
-            if target in known:
-                return {target}
-    databases = {query.database} | {_unquoted(match[1]) for match in _QUALIFIED.finditer(sql) if match[1]}
-    databases.discard("")
-    if not databases:
-        return None
-    return {name for name in known if name[0] in databases - _SERVER_DATABASES}
+            return _unquoted(found["database"] or database), _unquoted(found["table"])
+    return None
 
 
 def named_tables(query: Query) -> set[Name]:

@@ -14,6 +14,9 @@ numbers. What must hold for that:
   have FRAME (GTID, BEGIN, XA START), then the TABLE_MAPs since the last STATEMENT_END (older ones are dead:
   every statement maps its tables anew), all in their order.
 - To lift the floor (a heartbeat's clock), raise state[PREVIOUS] between two segments only.
+- Decode scans what compressed events expand to (expand.py), capture the events as they are. Both come to the same:
+  a TRANSACTION_PAYLOAD holds all of its transaction behind the GTID, which expanding makes sure of, and before a
+  QUERY_COMPRESSED capture sets state[SAID] = 1 + what its expanded text says, which counts for that event alone.
 
 A transaction begins at a GTID event; without one, at the first QUERY, TABLE_MAP or rows event after the
 last end. It ends at XID, XA PREPARE, a QUERY COMMIT or ROLLBACK, a QUERY outside BEGIN, a compressed
@@ -46,7 +49,8 @@ TXN_ENDED: Final = 5  # transactions that ended since new_state
 MIN_BEGUN: Final = 6  # smallest and largest commit_ts begun since new_state; 0 when none
 MAX_BEGUN: Final = 7
 XA: Final = 8  # 1 while the open transaction is an XA branch
-STATE_WORDS: Final = 9
+SAID: Final = 9  # what the next QUERY_COMPRESSED says: Q_* + 1; 0 when nobody looked
+STATE_WORDS: Final = 10
 
 IDLE: Final = 0
 OPENED: Final = 1  # a MySQL GTID event was seen: what comes next tells a statement from a transaction
@@ -59,7 +63,7 @@ ENDS: Final = 2
 FRAME: Final = 4  # belongs into the context of a segment that starts inside this transaction
 TABLE_MAP: Final = 8
 STATEMENT_END: Final = 16  # rows event with STMT_END_F: TABLE_MAPs before it are dead
-STATEMENT: Final = 32  # QUERY with a statement of its own: DDL, mostly
+STATEMENT: Final = 32  # QUERY with a statement of its own: DDL, mostly; EXECUTE_LOAD_QUERY
 PREWRITE: Final = 64  # XA PREPARE
 ABORTED: Final = 128  # a transaction began while another was open: the server crashed in it, or the stream is corrupt
 MALFORMED: Final = 256  # too short for what it says it is; nothing was changed
@@ -280,8 +284,10 @@ def _body(kind: int, said: int, statement_end: bool, state: int) -> int:
         set_word(state, PHASE, BODY)
     if kind == 19:
         return TABLE_MAP
-    if kind in (17, 18):
+    if kind == 17:
         return 0
+    if kind == 18:  # LOAD DATA in statement format
+        return STATEMENT | (_end(state) if word(state, PHASE) == STANDALONE else 0)
     if not statement_end:
         return ROWS
     if word(state, PHASE) == STANDALONE:
@@ -318,6 +324,9 @@ def scan_at(event: int, available: int, length: int, state: int) -> int:
         said = classify_at(event, end)
         if said == Q_MALFORMED:
             return MALFORMED
+    elif kind == 165 and word(state, SAID) != 0:
+        said = word(state, SAID) - 1
+        set_word(state, SAID, 0)
     bits = 0
     if word(state, PHASE) == IDLE:
         if kind == 16 or said == Q_COMMIT:

@@ -32,6 +32,7 @@ from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVe
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.schema.history import BASELINE, DEFAULTS
 from tidegate.schema.table_shape import key_of
+from tidegate.tables import splits
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts, current_position
 from tidegate.wire.sql import quote_name
@@ -211,7 +212,7 @@ def _touches(info: str, keeps: Keeps, server_version: str) -> bool:
         names = tables_named(sql, database, server_version=server_version)
     except DDLError:
         return True
-    return any(keeps(*name.split(".", 1)) for name in names)
+    return any(keeps(*pair) for name in names for pair in splits(name))
 
 
 def _charset_of(collation: str) -> str:

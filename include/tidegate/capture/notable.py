@@ -1,7 +1,11 @@
 """Read the few events that capture must understand beyond their header.
 
 In:  one whole event (a QUERY of many MB: its first MiB).
-Out: the file a ROTATE leads to, the tables a statement names, the GTID of a tagged transaction.
+Out: the file a ROTATE leads to, the tables a statement or a compressed transaction names, the GTID of a tagged
+     transaction.
+
+What can't be read here stops nothing: its segment is one that planners look at for every table, and decoding it says
+what is wrong with it.
 """
 
 from __future__ import annotations
@@ -11,19 +15,25 @@ import re
 import uuid
 import zlib
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from tidegate.binlog import transaction_scan as scan
+from tidegate.binlog.expand import expand_event, inner_events
+from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.query import parse_query
-from tidegate.errors import DDLError, DecodeError, StreamCorrupt
+from tidegate.binlog.statements import is_dml
+from tidegate.errors import DDLError, DecodeError, StreamCorrupt, Terminal
+from tidegate.limits import SEGMENT_TABLES_MAX
+from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 _HEADER: Final = 19
-EVERY_TABLE: Final = "*"  # a name nobody can give: planners look at the segment for every table
 _WHOLE_DATABASE: Final = re.compile(r"\b(DROP|ALTER)\b.{0,200}\b(DATABASE|SCHEMA)\b", re.IGNORECASE | re.DOTALL)
 
 DdlTables = Callable[[str, str, int], list[str]]
+Event = npt.NDArray[np.uint8]
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +58,60 @@ def query_names(event: bytes, checksum: int, ddl_tables: DdlTables) -> tuple[int
         return said, []
     try:
         query = parse_query(event, checksum)
+        if is_dml(query.sql):  # which tables it changes is for decode to judge, which knows those asked for
+            return said, [EVERY_TABLE]
         names = ddl_tables(query.sql, query.database, query.sql_mode)
     except (DDLError, DecodeError) as error:
         log.warning("a statement names no table that we can read: %s", error)
         return said, [EVERY_TABLE]
     # Its tables are known to schema_history alone.
     return said, names or ([EVERY_TABLE] if _WHOLE_DATABASE.search(query.sql) else [])
+
+
+def compressed_query_names(event: Event, checksum: int, ddl_tables: DdlTables) -> tuple[int, list[str]]:
+    """query_names of a QUERY_COMPRESSED event; what it says is a statement when it can't be read."""
+    try:
+        plain = expand_event(event, checksum)
+    except Terminal as error:
+        log.warning("a compressed statement can't be read: %s", error)
+        return scan.Q_STATEMENT, [EVERY_TABLE]
+    return query_names(plain.tobytes(), checksum, ddl_tables)
+
+
+def payload_names(event: Event, checksum: int, ddl_tables: DdlTables) -> tuple[SegmentFlag, set[str]]:
+    """(flags of its segment, names of the tables in it) of a TRANSACTION_PAYLOAD event."""
+    flags, names = SegmentFlag(0), set[str]()
+    try:
+        for part in inner_events(event, checksum):
+            flags |= _note_part(part, checksum, ddl_tables, names)
+    except Terminal as error:
+        log.warning("a compressed transaction can't be read: %s", error)
+        names.add(EVERY_TABLE)
+    return flags, {EVERY_TABLE} if len(names) > SEGMENT_TABLES_MAX else names
+
+
+def _note_part(part: Event, checksum: int, ddl_tables: DdlTables, names: set[str]) -> SegmentFlag:
+    state = np.zeros(C.NOTE_WORDS, np.int64)
+    noted = int(C.note_inner(part.ctypes.data, len(part), checksum, state.ctypes.data))
+    flags = SegmentFlag.HAS_PREWRITE if noted & C.NOTE_PREWRITE else SegmentFlag(0)
+    if noted & C.NOTE_ODD:
+        names.add(EVERY_TABLE)
+    names.update(name_at(part, at) for at in state[C.NAMES : C.NAMES + int(state[C.TABLES])].tolist())
+    for at in state[C.QUERIES : C.QUERIES + int(state[C.STATEMENTS])].tolist():
+        size = int.from_bytes(part[at + 9 : at + 13].tobytes(), "little")
+        said, named = query_names(part[at : at + size].tobytes(), checksum, ddl_tables)
+        flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
+        names.update(named)
+    return flags
+
+
+def name_at(data: Any, at: int) -> str:
+    """database.table from a TABLE_MAP's names: length, database, NUL, length, table."""
+    size = int(data[at])
+    database = bytes(data[at + 1 : at + 1 + size]).decode("utf-8", "surrogateescape")
+    at += size + 2
+    table = bytes(data[at + 1 : at + 1 + int(data[at])]).decode("utf-8", "surrogateescape")
+    return f"{database}.{table}"
 
 
 def tagged_gtid(event: bytes) -> tuple[str, int]:

@@ -25,13 +25,21 @@ from tidegate.binlog.segment import Segment
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.crc32c import crc32c
 from tidegate.capture.gtid_tracker import GtidTracker
-from tidegate.capture.notable import EVERY_TABLE, DdlTables, query_names, rotate_target, tagged_gtid
+from tidegate.capture.notable import (
+    DdlTables,
+    compressed_query_names,
+    name_at,
+    payload_names,
+    query_names,
+    rotate_target,
+    tagged_gtid,
+)
 from tidegate.commit_ts import compose
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.position import Position
-from tidegate.tables import SegmentFlag, SegmentKind
+from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 from tidegate.wire.dump_stream import DumpStream
 from tidegate.wire.packet_walk import PAYLOAD_SLACK_BYTES, Stop, Workspace, take_event, walk
 
@@ -164,11 +172,13 @@ class Cutter:
         if stop is Stop.CUT:
             return False, self._cut_all()
         if stop in (Stop.FULL, Stop.FLUSH):
+            self._state["take"] = 0  # what was marked of a notable event is to be said of its own segment
             if self._state["length"] == 0:  # one event larger than a segment: a segment of its own
                 self._begin(int(self._state["event_length"]))
                 return False, []
             return False, self._cut_all()
-        event = bytes(data[at : at + min(int(self._state["event_length"]), 1 << 20)])
+        whole = data[at : at + int(self._state["event_length"])]
+        event = bytes(whole[: 1 << 20])
         if stop is Stop.BAD_LENGTH:
             raise StreamCorrupt(f"an event has a wrong length: {event[:32].hex()}", where=self.where, remedy=_REMEDY)
         header = read_header(event)
@@ -176,9 +186,11 @@ class Cutter:
             raise StreamCorrupt(f"wrong checksum in {type_name(header.type)}", where=self.where, remedy=_REMEDY)
         if stop is Stop.BAD_POSITION:
             return self._elsewhere(header)
-        return self._notable(header, event)
+        return self._notable(header, event, whole)
 
-    def _notable(self, header: EventHeader, event: bytes) -> tuple[bool, list[Segment]]:
+    def _notable(
+        self, header: EventHeader, event: bytes, whole: np.ndarray[Any, np.dtype[np.uint8]]
+    ) -> tuple[bool, list[Segment]]:
         kind = header.type
         if kind in _HEARTBEATS:
             self._note_heartbeat(header.next_pos)
@@ -197,17 +209,27 @@ class Cutter:
             return self._elsewhere(header)
         # Cut first, so that what is said of the event is said of its own segment.
         segments = self._cut_all() if self._state["length"] + header.size > self._state["hard"] else []
-        self._mark(kind, event)
+        if header.size > self._state["hard"]:
+            self._begin(header.size)  # a segment of its own
+        self._mark(kind, event, whole)
         self._state["take"] = 1
         return False, segments
 
-    def _mark(self, kind: int, event: bytes) -> None:
+    def _mark(self, kind: int, event: bytes, whole: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         """Note in flags and tables what a planner must know of an event that is about to be taken."""
-        if kind == EventType.QUERY:
-            checksum = int(self._space.transaction[scan.CHECKSUM])
-            said, names = query_names(event, checksum, self.settings.ddl_tables)
+        checksum, ddl_tables = int(self._space.transaction[scan.CHECKSUM]), self.settings.ddl_tables
+        if kind in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
+            if kind == EventType.QUERY:
+                said, names = query_names(event, checksum, ddl_tables)
+            else:
+                said, names = compressed_query_names(whole, checksum, ddl_tables)
+                self._space.transaction[scan.SAID] = said + 1
             self._flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
             self._ddl_tables.update(names)
+        elif kind == EventType.TRANSACTION_PAYLOAD:
+            flags, inside = payload_names(whole, checksum, ddl_tables)
+            self._flags |= flags
+            self._ddl_tables.update(inside)
         elif kind == EventType.XA_PREPARE:
             self._flags |= SegmentFlag.HAS_PREWRITE
         elif kind == EventType.GTID_TAGGED:
@@ -343,7 +365,7 @@ class Cutter:
 
     def _tables(self) -> set[str]:
         payload = self._space.payload
-        return {_name_at(payload, int(at)) for at in self._space.tables[: int(self._state["tables"])]}
+        return {name_at(payload, int(at)) for at in self._space.tables[: int(self._state["tables"])]}
 
     def _carry(self) -> None:
         """Keep the open transaction's FRAME events and live TABLE_MAPs for the next segment's context."""
@@ -367,14 +389,5 @@ def _event_at(payload: np.ndarray[Any, np.dtype[np.uint8]], at: int) -> bytes:
     return payload[at : at + size].tobytes()
 
 
-def _name_at(data: Any, at: int) -> str:
-    """database.table from a TABLE_MAP's names: length, database, NUL, length, table."""
-    size = int(data[at])
-    database = bytes(data[at + 1 : at + 1 + size]).decode("utf-8", "surrogateescape")
-    at += size + 2
-    table = bytes(data[at + 1 : at + 1 + int(data[at])]).decode("utf-8", "surrogateescape")
-    return f"{database}.{table}"
-
-
 def _map_name(event: bytes, at: int) -> str:
-    return _name_at(event, at + 19 + 8)
+    return name_at(event, at + 19 + 8)

@@ -38,6 +38,7 @@ from tidegate.schema.ddl_statements import (
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.table_shape import Context, Shape, alter, copy, create, resolve_charset
 from tidegate.schema.work import Work
+from tidegate.tables import splits
 
 BASELINE: Final = "baseline"
 DEFAULTS: Final = "defaults"
@@ -107,7 +108,7 @@ class SchemaHistory:
         try:
             parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
         except DdlNotRead as error:
-            names = [_split(name) for name in error.tables]
+            names = [pair for name in error.tables for pair in splits(name)]
             if names and not any(self._keeps(*name) for name in names):
                 return []
             raise self._hold(names, error.what, statement, error.remedy) from error
@@ -288,8 +289,3 @@ def _starts_anew(statement: Statement) -> bool:
             return True
         case _:
             return False
-
-
-def _split(name: str) -> TableName:
-    database, _, table = name.partition(".")
-    return database, table

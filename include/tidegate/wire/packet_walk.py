@@ -83,9 +83,11 @@ MYSQL_GTID, MARIADB_GTID, TAGGED_GTID = 1, 2, 3
 
 _QUERY: Final = 2
 # Events that need no decision: STOP, INTVAR, RAND, USER_VAR, XID, TABLE_MAP, rows, ROWS_QUERY, GTID, ANONYMOUS_GTID,
-# and MariaDB's annotations, checkpoints and GTID. Everything else, the unknown above all, goes to Python.
+# and MariaDB's annotations, checkpoints, GTID and compressed rows, which follow a plain TABLE_MAP. Everything else, the
+# unknown above all, goes to Python.
 _PLAIN: Final = np.zeros(256, np.bool_)
 _PLAIN[[3, 5, 13, 14, 16, 19, 23, 24, 25, 29, 30, 31, 32, 33, 34, 39, 160, 161, 162]] = True
+_PLAIN[166:172] = True
 
 _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 _WORDS = types.Array(types.int64, 1, "C")

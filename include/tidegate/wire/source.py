@@ -167,18 +167,6 @@ def _objections(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> list[tu
         "SET GLOBAL binlog_row_image = FULL, and end sessions older than that",
         missing="FULL",
     )
-    need(
-        "binlog_transaction_compression",
-        "OFF",
-        "SET GLOBAL binlog_transaction_compression = OFF: compressed transactions aren't supported yet",
-        missing="OFF",
-    )
-    need(
-        "log_bin_compress",
-        "OFF",
-        "SET GLOBAL log_bin_compress = OFF: compressed events aren't supported yet",
-        missing="OFF",
-    )
     if not mariadb and dump is DumpMode.GTID:
         need("gtid_mode", "ON", "turn it on, or set dump: position in the pipeline file", missing="OFF")
     monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"

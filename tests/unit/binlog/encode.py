@@ -38,8 +38,10 @@ def mysql_gtid(number: int, microseconds: int, *, checksum: bool = True) -> byte
     return event(EventType.GTID, body, checksum=checksum)
 
 
-def query(sql: str, database: str = "shop", *, seconds: int = SECONDS, checksum: bool = True) -> bytes:
-    status = b"\x01" + bytes(8) + b"\x04\x2d\x00\x2d\x00\x2d\x00"
+def query(
+    sql: str, database: str = "shop", *, seconds: int = SECONDS, checksum: bool = True, sql_mode: int = 0
+) -> bytes:
+    status = b"\x01" + sql_mode.to_bytes(8, "little") + b"\x04\x2d\x00\x2d\x00\x2d\x00"
     head = struct.pack("<IIBHH", 1, 0, len(database), 0, len(status))
     return event(
         EventType.QUERY, head + status + database.encode() + b"\0" + sql.encode(), seconds=seconds, checksum=checksum

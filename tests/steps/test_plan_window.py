@@ -1,0 +1,75 @@
+"""Which tables a window takes: every one that a segment may touch, above all when it can't say which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.application import HELD, Application, TableState, Window
+from spark_jobs.steps.decode_changes import _plan
+from spark_jobs.steps.plan_window import plan_window
+from tidegate import config
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.window import SegmentRef
+from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.schema.history import SchemaHistory
+from tidegate.tables import SegmentFlag
+
+
+def create(app: Application, commit_ts: int, table: str) -> None:
+    statement = DdlStatement(
+        sql=f"CREATE TABLE {table} (id INT PRIMARY KEY)", database="d", sql_mode=0, commit_ts=commit_ts,
+        file="b.000001", pos=commit_ts, timestamp_us=0, charset="utf8mb4", server_version="9.7.0",
+    )  # fmt: skip
+    app.histories["s"].replay(statement)
+
+
+def ref(*names: str) -> SegmentRef:
+    return SegmentRef("s", 1, "b.000001", 4, 99, 5, 5, 5, names, SegmentFlag(0), "p", 0, 0)
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
+    text = (
+        f"pipeline: shop\nlake: {{path: {tmp_path}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+        "tables: {include: ['d.*', '*.*'], exclude: ['d.secret']}\n"
+    )
+    lake = LakeFiles(str(tmp_path))
+    spark: Any = None
+    made = Application(spark, config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
+    made.histories = {"s": SchemaHistory("s")}
+    for number, table in enumerate(("orders", "items", "secret"), 1):
+        create(made, number, table)
+    monkeypatch.setattr(Application, "applied", lambda _self, _name: 0)
+    return made
+
+
+def planned(app: Application, *names: str) -> Window:
+    window = Window(0, 9, [ref(*names)])
+    plan_window(app, window)
+    return window
+
+
+def test_a_named_table_is_taken_and_no_other(app: Application) -> None:
+    assert set(planned(app, "d.orders").tables) == {"d.orders"}
+
+
+def test_a_segment_that_cannot_name_its_tables_takes_every_table_of_its_source(app: Application) -> None:
+    assert set(planned(app, "*").tables) == {"d.orders", "d.items"}
+
+
+def test_a_held_table_stays_out_and_its_rows_are_quarantined(app: Application) -> None:
+    app.states["d.items"] = TableState(HELD)
+    window = planned(app, "*")
+    assert set(window.tables) == {"d.orders"}
+    assert _plan(app, window).held == {"s": {("d", "items")}}
+
+
+def test_a_name_that_holds_a_dot_is_read_in_every_way(app: Application) -> None:
+    assert set(planned(app, "a.b.c").tables) == {"a.b.c"}
+    assert planned(app, "a.b.c").tables["a.b.c"].physical == {("s", "a", "b.c"), ("s", "a.b", "c")}
+    create(app, 9, "`x.y`.z")
+    assert app.pair("x.y.z") == ("x.y", "z")

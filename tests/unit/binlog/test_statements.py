@@ -1,0 +1,140 @@
+"""Statements that change rows behind the log's back: they stop what they may change, and nothing passes unseen."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.binlog import encode as e
+from tests.unit.binlog.support import ALL_TIME, decode_both, segment, version
+from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.result import DecodedSegment, Window
+from tidegate.errors import UnknownEvent
+from tidegate.schema.columns import Column
+
+ORDERS, ITEMS, PEOPLE = ("shop", "orders"), ("shop", "items"), ("crm", "people")
+ALL = {ORDERS, ITEMS, PEOPLE}
+SHOP = {ORDERS, ITEMS}
+VERSIONS = {name: [version(*name, [Column(1, "id", "int")], ["id"])] for name in ALL}
+
+
+def decoded(
+    sql: str, database: str = "shop", *, windows: dict[tuple[str, str], Window] | None = None
+) -> DecodedSegment:
+    events = [e.mariadb_gtid(1), e.query(sql, database), e.xid()]
+    given = segment(e.format_description(), b"".join(events))
+    return decode_both(given, VERSIONS, dict.fromkeys(ALL, ALL_TIME) if windows is None else windows)
+
+
+STOPPED = {
+    "INSERT INTO orders VALUES (1)": {ORDERS},
+    "insert ignore into `orders` set id = 1": {ORDERS},
+    "REPLACE orders SELECT * FROM items": {ORDERS},
+    "INSERT INTO crm.people SELECT * FROM orders": {PEOPLE},
+    "UPDATE orders SET id = 2": {ORDERS},
+    "UPDATE LOW_PRIORITY shop . orders AS o SET id = 2": {ORDERS},
+    "DELETE FROM orders WHERE name = 'items'": {ORDERS},
+    "DELETE FROM orders": {ORDERS},
+    "LOAD DATA LOCAL INFILE 'crm.x' IGNORE INTO TABLE orders": {ORDERS},
+    "/* c */ UPDATE orders SET id = 2": {ORDERS},
+    # which table is changed, the text doesn't say
+    "INSERT INTO a_view SELECT * FROM orders": SHOP,
+    "INSERT INTO crm.a_view VALUES (1)": ALL,
+    "UPDATE orders, items SET orders.id = items.id": SHOP,
+    "UPDATE orders JOIN crm.people p ON p.id = orders.id SET p.id = 1": ALL,
+    "DELETE orders FROM orders JOIN items": SHOP,
+    "DELETE FROM orders USING orders JOIN items": SHOP,
+    "INSERT /* c */ INTO orders VALUES (1)": SHOP,
+    "WITH c AS (SELECT 1) UPDATE orders SET id = 1": SHOP,
+    "CALL p()": SHOP,
+    "CALL crm.p()": ALL,
+    "SELECT f()": SHOP,
+    "SET STATEMENT max_statement_time = 1 FOR UPDATE orders SET id = 1": SHOP,
+    "FROBNICATE `everything`": SHOP,
+}
+
+
+@pytest.mark.parametrize("sql", STOPPED)
+def test_a_statement_stops_the_table_it_changes_or_all_that_it_may_change(sql: str) -> None:
+    found = decoded(sql)
+    assert {(p.database, p.table) for p in found.problems} == STOPPED[sql]
+    assert {p.error for p in found.problems} == {"UnsupportedValue"}
+    assert found.ledger.quarantined_bytes == len(e.query(sql))
+    assert all("binlog_format=ROW" in p.message and p.pos > 4 for p in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sql_mode"),
+    [
+        ('INSERT INTO "crm"."people" VALUES (1)', 0x04),
+        ("INSERT INTO a_view VALUES ('\\'), ((SELECT 1 FROM crm.people)), ('')", 0x100000),
+    ],
+    ids=["ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"],
+)
+def test_names_are_seen_whatever_the_session_takes_for_a_string(sql: str, sql_mode: int) -> None:
+    events = [e.mariadb_gtid(1), e.query(sql, "elsewhere", sql_mode=sql_mode), e.xid()]
+    given = segment(e.format_description(), b"".join(events))
+    found = decode_both(given, VERSIONS, dict.fromkeys(ALL, ALL_TIME))
+    assert [p.table for p in found.problems] == ["people"]
+
+
+def test_a_database_is_seen_in_whatever_case_it_was_typed() -> None:
+    assert [p.table for p in decoded("CALL CRM.p()", "elsewhere").problems] == ["people"]
+
+
+IGNORED = [
+    ("INSERT INTO mysql.user VALUES (1)", "shop", "table not asked for"),
+    ("UPDATE user SET a = 1", "mysql", "table not asked for"),
+    ("INSERT INTO elsewhere.t VALUES (1)", "elsewhere", "table not asked for"),
+    ("CALL p()", "elsewhere", "table not asked for"),
+    ("CREATE TABLE orders (id INT)", "shop", "ddl"),
+    ("GRANT ALL ON *.* TO x", "shop", "ddl"),
+    ("# Dummy event replacing event type 160", "shop", "ddl"),
+]
+
+
+@pytest.mark.parametrize(("sql", "database", "rule"), IGNORED)
+def test_what_changes_no_table_asked_for_is_ignored_by_a_named_rule(sql: str, database: str, rule: str) -> None:
+    found = decoded(sql, database)
+    assert found.problems == ()
+    assert found.ledger.ignored[rule] == len(e.query(sql, database))
+
+
+def test_a_statement_stops_only_tables_whose_window_it_falls_into() -> None:
+    found = decoded("CALL p()", windows={ORDERS: ALL_TIME, ITEMS: Window(0, 1)})
+    assert [p.table for p in found.problems] == ["orders"]
+    late = decoded("UPDATE items SET id = 1", windows={ORDERS: ALL_TIME, ITEMS: Window(0, 1)})
+    assert late.problems == ()
+    assert "outside the window" in late.ledger.ignored
+
+
+def test_a_statement_on_a_table_that_waits_already_is_quarantined_with_it() -> None:
+    sql = e.query("UPDATE items SET id = 1")
+    given = segment(e.format_description(), b"".join([e.mariadb_gtid(1), sql, e.xid()]))
+    found = decode_segment(given, VERSIONS, {ORDERS: ALL_TIME}, held=[ITEMS])
+    assert found.problems == ()
+    assert found.ledger.quarantined_bytes == len(sql)
+
+
+def test_a_statement_for_which_no_database_can_be_named_stops_the_source_unless_no_window_is_open() -> None:
+    with pytest.raises(UnknownEvent, match=r"binlog\.000042:"):
+        decoded("INSERT INTO t VALUES (1)", "")
+    found = decoded("INSERT INTO t VALUES (1)", "", windows={ORDERS: Window(0, 1)})
+    assert "outside the window" in found.ledger.ignored
+
+
+def test_load_data_in_statement_format_stops_the_table_its_text_names() -> None:
+    blocks = [e.event(17, bytes(4) + b"1\n"), e.event(9, bytes(4) + b"2\n"), e.event(5, b"\x02" + bytes(8))]
+    load = e.load_data("LOAD DATA INFILE 'x' REPLACE INTO TABLE `orders` FIELDS TERMINATED BY ','")
+    given = segment(e.format_description(), b"".join([e.mariadb_gtid(1), *blocks, load, e.query("COMMIT")]))
+    found = decode_both(given, VERSIONS, dict.fromkeys(ALL, ALL_TIME))
+    assert [p.table for p in found.problems] == ["orders"]
+    assert found.ledger.quarantined_bytes == len(load)
+    assert found.ledger.ignored["statement context"] == sum(map(len, blocks))
+
+
+def test_a_compressed_statement_stops_its_table_too() -> None:
+    sql = e.compressed_query("UPDATE orders SET id = 2 WHERE id = 1")
+    given = segment(e.format_description(), b"".join([e.mariadb_gtid(1), sql, e.xid()]))
+    found = decode_both(given, VERSIONS, dict.fromkeys(ALL, ALL_TIME))
+    assert [p.table for p in found.problems] == ["orders"]
+    assert found.ledger.quarantined_bytes == len(sql)
