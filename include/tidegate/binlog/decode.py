@@ -33,6 +33,7 @@ from tidegate.binlog.result import DecodedSegment, Ledger, Problem, TableChanges
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.statements import judge_statements, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
+from tidegate.binlog.versioned import current_rows
 from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue
 from tidegate.schema.columns import TableVersion, VersionStatus
 
@@ -275,15 +276,24 @@ def _decode_table(
             mine = events[contents == content]
             try:
                 plan = make_plan(index.bodies[content], version)
-                batch = decode(index.data, _kernel_events(index, mine), plan, index.segment.seq)
+                numbered = _kernel_events(index, mine)
+                batch = decode(index.data, numbered, plan, index.segment.seq)
             except RowsError as error:
                 raise HeldError(int(mine[error.event]), error.error) from None
             except Terminal as error:
                 raise HeldError(int(mine[0]), error) from None
-            batches.append(_placed(batch.rows, index.base))
+            batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             null_dates += batch.null_dates
         changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
     return changes, null_dates
+
+
+def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> pa.RecordBatch:
+    """What a plain SELECT shows: no history of a system-versioned table, no hidden columns."""
+    if plan.row_end >= 0:
+        moves = plan.keyed == 0 or bool(plan.words.reshape(-1, L.COLUMN_WORDS)[plan.row_end, L.KEY])
+        rows = current_rows(rows, events, plan.row_end, moves=moves)
+    return rows.select(range(rows.num_columns - plan.hidden)) if plan.hidden else rows
 
 
 def _by_version(

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidegate.binlog.charsets import WIDEST, codec_of, decode_text, same_charset
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
+from tidegate.binlog.versioned import hidden_columns, row_end_of
 from tidegate.errors import SchemaMismatch
 from tidegate.schema.columns import Column, TableVersion
 from tidegate.schema.types import CanonicalType, Kind, ZeroDates, canonical
@@ -70,7 +71,8 @@ class ColumnPlan:
 class Plan:
     """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without addresses in an arena, which
     a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
-    row_bytes_usual: a guess, for sizing.
+    row_bytes_usual: a guess, for sizing. hidden: so many of the last columns are no user's. row_end: number of the
+    column that ends a row of a system-versioned table, or -1 (versioned.py).
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -78,6 +80,8 @@ class Plan:
     keyed: int
     row_bytes_usual: int
     table_map: TableMap
+    hidden: int = 0
+    row_end: int = -1
 
     @property
     def schema(self) -> pa.Schema:
@@ -91,12 +95,14 @@ def make_plan(body: bytes, version: TableVersion, zero_dates: ZeroDates = ZeroDa
     zero_dates: what a zero or impossible date becomes. In a key it is always an error: two of them would be one NULL.
     """
     table_map = parse_table_map(body)
-    _check_columns(table_map, version)
-    words = np.zeros((len(version.columns), L.COLUMN_WORDS), np.int64)
+    hidden = hidden_columns(table_map, version)
+    columns = version.columns + hidden
+    _check_columns(table_map, columns, version)
+    words = np.zeros((len(columns), L.COLUMN_WORDS), np.int64)
     refused = zero_dates is ZeroDates.ERROR
     plans = []
-    usual = (len(version.columns) + 7) // 8
-    for i, (wire, column) in enumerate(zip(table_map.columns, version.columns, strict=True)):
+    usual = (len(columns) + 7) // 8
+    for i, (wire, column) in enumerate(zip(table_map.columns, columns, strict=True)):
         kind = canonical(column)
         _check_metadata(wire, column, kind)
         cell, width, parameters = _cell(wire, column, kind)
@@ -110,7 +116,8 @@ def make_plan(body: bytes, version: TableVersion, zero_dates: ZeroDates = ZeroDa
         )
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
     words.setflags(write=False)
-    return Plan(tuple(plans), words.reshape(-1), keyed, max(usual, 1), table_map)
+    flat, row_end = words.reshape(-1), row_end_of(columns)
+    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), row_end)
 
 
 def _inflated_max(wire: WireColumn) -> int:
@@ -128,17 +135,19 @@ def _charset(column: Column, kind: CanonicalType) -> str:
     return column.charset
 
 
-def _check_columns(table_map: TableMap, version: TableVersion) -> None:
-    here, there = len(table_map.columns), len(version.columns)
+def _check_columns(table_map: TableMap, columns: tuple[Column, ...], version: TableVersion) -> None:
+    here, there = len(table_map.columns), len(columns)
     named = table_map.columns and table_map.columns[0].name is not None
     names = [wire.name for wire in table_map.columns]
     if here != there:
         more = f" (event: {', '.join(map(str, names))})" if named else ""
+        if not named and here > there:
+            more = "; MariaDB's hidden columns (system versioning, a unique key over TEXT) would need metadata FULL"
         raise SchemaMismatch(
             f"event has {here} columns, schema_history version {version.version} has {there}{more}",
             remedy="a DDL was missed: take a new baseline of the table",
         )
-    for i, (name, column) in enumerate(zip(names, version.columns, strict=True), 1):
+    for i, (name, column) in enumerate(zip(names, columns, strict=True), 1):
         if named and name != column.name:
             raise _differs(f"column {i} is named {name}", f"{column.name}")
 

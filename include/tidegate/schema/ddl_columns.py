@@ -130,7 +130,7 @@ def _generated(cursor: Cursor, draft: _Draft) -> None:
     if not cursor.take("AS"):
         raise cursor.lost("AS of a generated column")
     if cursor.take("ROW"):
-        cursor.next()
+        draft.generation_expression = f"ROW {cursor.next().upper}"
         draft.nullable = False
         return
     start, end = cursor.skip_group()

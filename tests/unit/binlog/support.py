@@ -66,16 +66,22 @@ def current_binlog(server: Server) -> Path:
 def version_on(server: Server, database: str, table: str) -> TableVersion:
     """The table as information_schema describes it now."""
     rows = server.query(
-        "SELECT column_name, column_type, is_nullable, COALESCE(character_set_name, ''), COALESCE(collation_name, '')"
+        "SELECT column_name, column_type, is_nullable, COALESCE(character_set_name, ''), COALESCE(collation_name, ''),"
+        " COALESCE(generation_expression, '')"
         f" FROM information_schema.columns WHERE table_schema = '{database}' AND table_name = '{table}'"
         " ORDER BY ordinal_position"
     )
-    columns = [Column(i, row[0], row[1], row[2] == "YES", row[3], row[4]) for i, row in enumerate(rows, 1)]
+    columns = [
+        Column(i, row[0], row[1], row[2] == "YES", row[3], row[4], generation_expression=row[5])
+        for i, row in enumerate(rows, 1)
+    ]
     keys = server.query(
         "SELECT column_name FROM information_schema.key_column_usage WHERE constraint_name = 'PRIMARY'"
         f" AND table_schema = '{database}' AND table_name = '{table}' ORDER BY ordinal_position"
     )
-    return version(database, table, columns, [row[0] for row in keys])
+    # MariaDB names a hidden row_end among the columns of a system-versioned table's key.
+    shown = {column.name for column in columns}
+    return version(database, table, columns, [row[0] for row in keys if row[0] in shown])
 
 
 def version(

@@ -9,8 +9,10 @@ import pytest
 
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.on_servers import Kind, assert_same, log_of, written
-from tests.unit.binlog.support import changed_rows
+from tests.unit.binlog.support import changed_rows, version_on
+from tidegate.binlog.result import DecodedSegment
 from tidegate.demo.server import Server
+from tidegate.tables import OP, OP_DELETE
 from tidegate.verify.cells import cell
 
 pytestmark = pytest.mark.server
@@ -147,3 +149,83 @@ def test_a_geometry_that_a_column_got_by_default_is_empty(mariadb: Server, fresh
     mariadb.query("ALTER TABLE t ADD g GEOMETRY NOT NULL", database=database)
     decoded = log_of(mariadb, database, ["UPDATE t SET id = 2"])
     assert [row["g"] for row in changed_rows(decoded)] == [b"", b""]
+
+
+def netted(decoded: DecodedSegment, key: tuple[str, ...]) -> list[tuple[object, ...]]:
+    """Rows that remain when changes are applied by key; without one, as a multiset."""
+    state: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
+    for row in changed_rows(decoded):
+        values = tuple(value for name, value in row.items() if not name.startswith("_tg_"))
+        place = tuple(row[name] for name in key) if key else values
+        if row[OP] == OP_DELETE:
+            state[place].pop()
+        elif key:
+            state[place] = [values]
+        else:
+            state.setdefault(place, []).append(values)
+    return sorted(values for rows in state.values() for values in rows)
+
+
+PERIOD = ", s TIMESTAMP(6) GENERATED ALWAYS AS ROW START, e TIMESTAMP(6) GENERATED ALWAYS AS ROW END"
+PERIOD += ", PERIOD FOR SYSTEM_TIME (s, e)"
+VERSIONED = [
+    ("id INT PRIMARY KEY, a INT", ""),
+    ("id INT, a INT", ""),
+    ("id INT PRIMARY KEY, a INT, b TEXT UNIQUE", ""),
+    ("id INT PRIMARY KEY, a INT" + PERIOD, ""),
+    ("id INT, a INT" + PERIOD, ""),
+    ("id INT PRIMARY KEY, a INT WITHOUT SYSTEM VERSIONING", ""),
+    ("id INT PRIMARY KEY, a INT", " PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION p1 CURRENT)"),
+]
+
+
+@pytest.mark.parametrize(("columns", "more"), VERSIONED)
+def test_a_system_versioned_table_is_its_current_rows(
+    mariadb: Server, fresh_database: FreshDatabase, columns: str, more: str
+) -> None:
+    database = fresh_database(mariadb)
+    statements = [
+        f"CREATE TABLE t ({columns}) WITH SYSTEM VERSIONING{more}",
+        "INSERT INTO t (id, a) VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5)",
+        "UPDATE t SET a = 10 WHERE id < 3",
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE t SET id = 20 WHERE id = 2",
+        "INSERT INTO t (id, a) VALUES (1, 7)",
+        "DELETE FROM t WHERE id IN (1, 4)",
+        "REPLACE INTO t (id, a) VALUES (5, 50), (6, 60)",
+        "SET system_versioning_insert_history = 1",
+        "DELETE HISTORY FROM t",
+        "INSERT INTO t (id, a) VALUES (9, 9)",
+    ]
+    if "ROW END" in columns:
+        statements.append("INSERT INTO t (id, a, s, e) VALUES (3, 8, '2020-01-01', '2021-01-01')")
+    decoded = log_of(mariadb, database, statements)
+    assert decoded.problems == ()
+    truth = mariadb.query("SELECT * FROM t ORDER BY id, a", database=database)
+    (change,) = decoded.changes
+    assert len(change.batch.schema.names) == 4 + len(truth[0])
+    key = version_on(mariadb, database, "t").key_names
+    found = [
+        tuple(v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in r) for r in netted(decoded, key)
+    ]
+    assert found == sorted(truth)
+
+
+def test_the_hash_of_a_long_unique_key_is_hidden(mariadb: Server, fresh_database: FreshDatabase) -> None:
+    database = fresh_database(mariadb)
+    create = (
+        "CREATE TABLE t (id INT PRIMARY KEY, a TEXT UNIQUE, b BLOB, c CHAR(9), UNIQUE (b, c), UNIQUE (c) USING HASH)"
+    )
+    decoded = log_of(mariadb, database, [create, "INSERT INTO t VALUES (1, 'x', 'y', 'z')", "UPDATE t SET a = 'w'"])
+    assert decoded.problems == ()
+    assert netted(decoded, ("id",)) == [(1, "w", b"y", "z")]
+
+
+def test_columns_that_are_hidden_without_a_name_are_told(mariadb: Server, fresh_database: FreshDatabase) -> None:
+    create = "CREATE TABLE t (id INT PRIMARY KEY) WITH SYSTEM VERSIONING"
+    mariadb.query("SET GLOBAL binlog_row_metadata = NO_LOG")
+    try:
+        decoded = log_of(mariadb, fresh_database(mariadb), [create, "INSERT INTO t VALUES (1)"])
+    finally:
+        mariadb.query("SET GLOBAL binlog_row_metadata = FULL")
+    assert "MariaDB's hidden columns" in decoded.problems[0].message

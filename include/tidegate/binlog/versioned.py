@@ -1,0 +1,83 @@
+"""Tables whose log holds more than SELECT shows: hidden columns, and the history of system-versioned tables (MariaDB).
+
+In:  a TABLE_MAP and a table version; later a batch of decoded changes.
+Out: the hidden columns as Columns, so that a plan can read past them; then the batch without them and without history.
+
+MariaDB logs columns that no SELECT and no information_schema shows, behind all others: the two of an implicit system
+period, and a hash for each unique key that is too long for an index. A row of a system-versioned table is current
+while its row end is the largest moment; DELETE is logged as an UPDATE that sets the row end, UPDATE as an UPDATE and a
+WRITE of the row as it was. Silver has what a plain SELECT shows: current rows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate import tables
+from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.table_map import TableMap, Wire
+from tidegate.errors import UnsupportedValue
+from tidegate.schema.columns import Column, TableVersion
+
+ROW_END: Final = "ROW END"  # generation_expression of that column
+_ROW_START: Final = "ROW START"
+_HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
+# The largest TIMESTAMP(6): of 32 bits with a sign, and since MariaDB 11.5 without.
+_NEVER: Final = tuple(seconds * 1_000_000 + 999_999 for seconds in ((1 << 31) - 1, (1 << 32) - 1))
+
+
+def hidden_columns(table_map: TableMap, version: TableVersion) -> tuple[Column, ...]:
+    """Columns of the event behind those of the version, if the server would hide just such columns; else ()."""
+    made = []
+    for wire in table_map.columns[len(version.columns) :]:
+        if wire.name is not None and _HASH.fullmatch(wire.name) and wire.type == Wire.LONGLONG:
+            made.append(Column(0, wire.name, "bigint(20) unsigned"))
+        elif wire.name in ("row_start", "row_end") and wire.type == Wire.TIMESTAMP2:
+            expression = ROW_END if wire.name == "row_end" else _ROW_START
+            made.append(Column(0, wire.name, "timestamp(6)", nullable=False, generation_expression=expression))
+        else:
+            return ()
+    return tuple(made)
+
+
+def row_end_of(columns: tuple[Column, ...]) -> int:
+    """Number of the column that says until when a row was current; -1 when the table has no history."""
+    for number, column in enumerate(columns):
+        if column.generation_expression.upper() != ROW_END:
+            continue
+        if not column.type.startswith("timestamp"):
+            raise UnsupportedValue(
+                f"the table's history is by transaction (column {column.name} is {column.type})",
+                remedy="give it TIMESTAMP(6) row start and end columns, or leave the table out",
+            )
+        return number
+    return -1
+
+
+def current_rows(rows: pa.RecordBatch, events: npt.NDArray[np.int64], row_end: int, *, moves: bool) -> pa.RecordBatch:
+    """Changes of a system-versioned table as changes of its current rows.
+
+    rows: the system columns, then the table's. events: those that rows came from, as the kernel had them. moves: an
+    update that sets the row end already stands as two rows, the delete of the current one first: the row end is part of
+    the key, or there is no key.
+    """
+    ends = rows.column(rows.schema.get_field_index(tables.ORDINAL) + 1 + row_end).cast(pa.int64())
+    current = pc.is_in(ends, value_set=pa.array(_NEVER, pa.int64())).to_numpy(zero_copy_only=False)
+    order = np.argsort(events[:, L.EVENT_START], kind="stable")
+    ordinals = rows.column(rows.schema.get_field_index(tables.ORDINAL)).to_numpy()
+    which = np.searchsorted(events[order, L.EVENT_START], ordinals, side="right") - 1
+    updated = events[order, L.EVENT_OP][which] == L.OP_UPDATE
+    ops = rows.column(rows.schema.get_field_index(tables.OP)).to_numpy()
+    # The after image of a closing update: its key is the current row's, which goes.
+    closing = ~current & updated & (ops == tables.OP_UPSERT) & (not moves)
+    ops = np.where(closing, np.int8(tables.OP_DELETE), ops)
+    settled = rows.set_column(
+        rows.schema.get_field_index(tables.OP), rows.schema.field(tables.OP), pa.array(ops, pa.int8())
+    )
+    return settled.filter(pa.array(current | closing))
