@@ -6,25 +6,55 @@ Out: a RecordBatch with the four system columns (tables.OP, COMMIT_TS, SEQ, ORDI
 All buffers are slices of one arena from Arrow's own allocator: what isn't written is never touched, so generous room
 costs address space, not memory. Room for rows is a guess; when it doesn't suffice, the images are counted and the
 pass is run again with exactly enough.
+
+Nearly all events have every column. The fast kernel (rows.py) stops at the first that hasn't, and then the batch is
+decoded again by the one that can (partial_rows.py): so whole images pay nothing for the others.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.binlog.dates import date_text, refused_date
 from tidegate.binlog.finish import finish_column, part
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel.partial_rows import (
+    IMAGE_AFTER,
+    IMAGE_BEFORE,
+    IMAGE_DELETE,
+    IMAGE_INSERT,
+    count_partial_images,
+    decode_partial_rows,
+)
 from tidegate.binlog.kernel.rows import count_images, decode_rows
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, Plan
+from tidegate.binlog.table_map import Wire
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
+from tidegate.schema.added_columns import existing_row_value
+
+__all__ = [
+    "IMAGE_AFTER",
+    "IMAGE_BEFORE",
+    "IMAGE_DELETE",
+    "IMAGE_INSERT",
+    "SYSTEM_FIELDS",
+    "Batch",
+    "Images",
+    "RowsError",
+    "decode_batch",
+    "decode_images",
+]
+
+Words = npt.NDArray[np.int64]
 
 _ALIGN: Final = 64
 _OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
@@ -65,29 +95,99 @@ class _Arena:
         return at
 
 
-def decode_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Row images as they were logged: rows' tables.OP is an IMAGE_*, its ORDINAL the image's offset in the data.
+
+    present: bool[columns, rows], whether an image has the column; None when every one has all. null_dates: as Batch's.
+    """
+
+    rows: pa.RecordBatch
+    present: npt.NDArray[np.bool_] | None
+    null_dates: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A pass over events, and the pass that counts their images. copies: how often a value may be written.
+
+    partial: whether it takes images that lack columns, in which mode.
+    """
+
+    decode: Callable[..., int]
+    count: Callable[..., int]
+    copies: int
+    partial: bool = False
+    mode: int = L.MODE_NET
+
+
+_WHOLE: Final = _Kernel(decode_rows, count_images, 1)
+_NET: Final = _Kernel(decode_partial_rows, count_partial_images, 2, partial=True)
+_LOGGED: Final = _Kernel(decode_partial_rows, count_partial_images, 2, partial=True, mode=L.MODE_IMAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What a kernel left behind. found: rows, or an ERROR_*. present: uint8[columns, rows] of a partial pass."""
+
+    found: int
+    words: Words
+    state: Words
+    buffer: pa.Buffer
+    present: npt.NDArray[np.uint8] | None
+
+
+def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Batch:
     """events: int64[n, EVENT_WORDS], all of one TABLE_MAP and table version, with offsets in data. Raises RowsError."""
+    done = _run(_WHOLE, data, events, plan)
+    if done.found == L.ERROR_IMAGE:
+        done = _run(_NET, data, events, plan)
+    rows = _rows(done, plan, seq)
+    if done.present is not None:
+        rows = _with_defaults(rows, done.present, plan, events)
+    return Batch(rows, int(done.words[:, L.NULL_DATES].sum()))
+
+
+def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Images:
+    """decode_batch's arguments; every row image by itself. After images have whole JSON documents. Raises RowsError."""
+    done = _run(_LOGGED, data, events, plan)
+    rows = _rows(done, plan, seq)
+    present = None if done.present is None or done.present.all() else done.present.astype(np.bool_)
+    return Images(rows, present, int(done.words[:, L.NULL_DATES].sum()))
+
+
+def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan) -> _Pass:
     image_bytes = int((events[:, L.EVENT_END] - events[:, L.EVENT_START]).sum())
     addressed = events.copy()
     addressed[:, [L.EVENT_START, L.EVENT_END]] += data.ctypes.data
+    marks = np.zeros((2, len(plan.columns), L.MARK_WORDS), np.int64)
+    marks[:, :, L.MARK_JSON] = [wire.type == Wire.JSON for wire in plan.table_map.columns]
     rows_max = image_bytes // plan.row_bytes_usual + 64
     for _ in range(2):
         words = plan.words.copy()
         state = np.zeros(L.STATE_WORDS, np.int64)
-        state[L.DATA] = data.ctypes.data
-        buffer = _lay_out(words, state, plan, rows_max, image_bytes)
+        state[L.DATA], state[L.MARKS], state[L.MODE] = data.ctypes.data, marks.ctypes.data, kernel.mode
+        state[L.DOCUMENTS] = marks[0, :, L.MARK_JSON].sum()
+        present = np.empty((len(plan.columns), rows_max if kernel.partial else 0), np.uint8)
+        state[L.PRESENT] = present.ctypes.data
+        buffer = _lay_out(words, state, plan, rows_max, kernel.copies * image_bytes)
         arguments = (addressed.ctypes.data, len(addressed), words.ctypes.data, state.ctypes.data)
-        found = int(decode_rows(*arguments))
+        found = int(kernel.decode(*arguments))
         if found != L.ERROR_ROOM:
             break
-        rows_max = int(count_images(*arguments)) + 2
+        rows_max = int(kernel.count(*arguments)) + 2
+    known = present[:, : max(found, 0)] if kernel.partial else None
+    return _Pass(found, words.reshape(-1, L.COLUMN_WORDS), state, buffer, known)
+
+
+def _rows(done: _Pass, plan: Plan, seq: int) -> pa.RecordBatch:
+    found, state, buffer = done.found, done.state, done.buffer
     if found < 0:
         raise RowsError(int(state[L.ERROR_EVENT]), _error(state, plan))
-    per_column = words.reshape(-1, L.COLUMN_WORDS)
     columns = []
-    for column, described in zip(plan.columns, per_column, strict=True):
+    for column, described in zip(plan.columns, done.words, strict=True):
         try:
-            columns.append(finish_column(column, described, found, buffer))
+            columns.append(finish_column(column, described, found, buffer, patched=done.present is not None))
         except Terminal as error:
             named = type(error)(f"column {column.name}: {error.what}", remedy=error.remedy)
             raise RowsError(0, named) from None
@@ -97,14 +197,44 @@ def decode_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], pla
         pa.array(np.full(found, seq, np.int64)),
         pa.Array.from_buffers(pa.int64(), found, [None, part(buffer, int(state[L.ORDINALS]), 8 * found)]),
     ]
-    rows = pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *plan.schema]))
-    return Batch(rows, int(per_column[:, L.NULL_DATES].sum()))
+    return pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *plan.schema]))
 
 
-def _lay_out(
-    words: npt.NDArray[np.int64], state: npt.NDArray[np.int64], plan: Plan, rows_max: int, image_bytes: int
-) -> pa.Buffer:
-    """Write addresses into words and state; give the arena."""
+def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: Plan, events: Words) -> pa.RecordBatch:
+    """Columns that a written row lacks have their defaults: the server leaves out nothing else. Raises RowsError."""
+    written = rows.column(tables.OP).to_numpy() == tables.OP_UPSERT
+    for i, column in enumerate(plan.columns):
+        absent = (present[i] == 0) & written
+        if not absent.any():
+            continue
+        first = int(np.flatnonzero(absent)[0])
+        event = int(np.searchsorted(events[:, L.EVENT_START], rows.column(tables.ORDINAL)[first].as_py()) - 1)
+        try:
+            value = pa.scalar(_default(plan, i), column.type.arrow)
+        except Terminal as error:
+            raise RowsError(event, error) from None
+        at = len(SYSTEM_FIELDS) + i
+        filled = pc.if_else(pa.array(absent), value, rows.column(at))
+        rows = rows.set_column(at, rows.schema.field(at), filled)
+    return rows
+
+
+def _default(plan: Plan, i: int) -> Any:
+    name = plan.columns[i].name
+    try:
+        if plan.defined:
+            return existing_row_value(plan.defined[i])
+        why = "its definition isn't known"
+    except UnsupportedValue as error:
+        why = error.what
+    raise UnsupportedValue(
+        f"a new row lacks column {name} (binlog_row_image is not FULL), and its default can't be told: {why}",
+        remedy="set binlog_row_image=FULL at the source, then snapshot the table",
+    )
+
+
+def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: int) -> pa.Buffer:
+    """Write addresses into words and state; give the arena. bytes_max: as many as all values of a column may have."""
     arena = _Arena()
     per_column = words.reshape(-1, L.COLUMN_WORDS)
     state[L.COLUMNS], state[L.ROWS_MAX], state[L.KEYED] = len(plan.columns), rows_max, plan.keyed
@@ -118,8 +248,8 @@ def _lay_out(
             described[L.VALUES] = arena.take(OUT_BYTES[column.cell] * rows_max)
             continue
         described[L.VALUES] = arena.take(4 * (rows_max + 1))
-        made = VARIABLE[column.cell] or (int(described[L.P1]) if column.cell == L.CELL_BYTES else 0)
-        described[L.BYTES_MAX] = min(image_bytes + made * (rows_max + 1), _OFFSETS_MAX)
+        made = VARIABLE[column.cell] or (int(described[L.P1]) + 8 if column.cell == L.CELL_BYTES else 0)
+        described[L.BYTES_MAX] = min(bytes_max + made * (rows_max + 1), _OFFSETS_MAX)
         described[L.BYTES] = arena.take(int(described[L.BYTES_MAX]))
         variable.append(described)
     buffer = pa.allocate_buffer(arena.size)
@@ -132,14 +262,21 @@ def _lay_out(
     return buffer
 
 
-def _error(state: npt.NDArray[np.int64], plan: Plan) -> Terminal:
+_WHOLE_IMAGES: Final = "set binlog_row_image=FULL at the source, then snapshot the table"
+
+
+def _error(state: Words, plan: Plan) -> Terminal:
     at = int(state[L.ERROR_COLUMN])
     place = f"column {plan.columns[at].name}" if at >= 0 else "the row"
     code = int(state[L.ERROR])
-    if code == L.ERROR_IMAGE:
-        return UnsupportedValue(
-            "rows event lacks columns (binlog_row_image is not FULL)", remedy="set binlog_row_image=FULL at the source"
-        )
+    lacking = {
+        L.ERROR_UNKNOWN: f"an update has {place} in neither image (binlog_row_image is not FULL)",
+        L.ERROR_KEY: f"a before image lacks {place}, which tells the row (binlog_row_image is not FULL)",
+        L.ERROR_EMPTY: "rows event without any column (binlog_row_image is not FULL): nobody can tell how many rows",
+        L.ERROR_DIFFS: f"{place} holds JSON differences, and the before image lacks their document",
+    }
+    if code in lacking:
+        return UnsupportedValue(lacking[code], remedy=_WHOLE_IMAGES)
     if code == L.ERROR_BATCH:
         return UnsupportedValue(f"{place} has more than 2 GiB in one segment", remedy="lower segment_bytes")
     if code == L.ERROR_DATE:
@@ -152,5 +289,7 @@ def _error(state: npt.NDArray[np.int64], plan: Plan) -> Terminal:
         L.ERROR_CUT: f"the event ends inside {place}",
         L.ERROR_COLUMNS: "rows event and TABLE_MAP differ in their column count",
         L.ERROR_MEMBER: f"{place} has a value that none of its members stands for",
+        L.ERROR_OPTIONS: "rows event has value options that aren't known",
+        L.ERROR_DOCUMENT: f"{place} has a JSON document of no known type",
     }[code]
     return DecodeError(what, remedy="take a new baseline of the table; if it stays, capture the segment again")

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from tidegate.binlog.charsets import ASCII_BASED, UTF8, decode_text
 from tidegate.binlog.column_compression import inflated
+from tidegate.binlog.json_document import patched_json_text
 from tidegate.binlog.json_text import json_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
@@ -36,8 +37,10 @@ def part(arena: pa.Buffer, address: int, size: int) -> pa.Buffer:
     return arena.slice(address - arena.address, size)
 
 
-def finish_column(column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, arena: pa.Buffer) -> pa.Array:
-    """words: the column's COLUMN_WORDS after the kernel ran."""
+def finish_column(
+    column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, arena: pa.Buffer, *, patched: bool = False
+) -> pa.Array:
+    """words: the column's COLUMN_WORDS after the kernel ran. patched: JSON may come as documents to be patched."""
     nulls = int(words[L.NULLS])
     valid = part(arena, int(words[L.VALID]), (rows + 7) // 8) if nulls else None
     at = int(words[L.VALUES])
@@ -50,9 +53,8 @@ def finish_column(column: ColumnPlan, words: npt.NDArray[np.int64], rows: int, a
     if kind is Kind.VECTOR:
         return _vectors(offsets, data, valid, rows, nulls)
     if kind in BY_VALUE:
-        return _by_value(
-            pa.Array.from_buffers(pa.binary(), rows, [valid, offsets, data], nulls), BY_VALUE[kind](column)
-        )
+        convert = patched_json_text if patched and kind is Kind.JSON else BY_VALUE[kind](column)
+        return _by_value(pa.Array.from_buffers(pa.binary(), rows, [valid, offsets, data], nulls), convert)
     if kind is not Kind.TEXT:
         return pa.Array.from_buffers(column.type.arrow, rows, [valid, offsets, data], nulls)
     return _text(column, [valid, offsets, data], rows, nulls)

@@ -21,10 +21,13 @@ from tidegate.errors import DecodeError
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY, _LITERAL = 0, 1, 2, 3, 4
 _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64, _DOUBLE, _STRING, _OPAQUE = 5, 6, 7, 8, 9, 10, 11, 12, 15
+_CONTAINERS: Final = frozenset({_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY})
 _LITERALS: Final = {0: "null", 1: "true", 2: "false"}
 _WIDTH: Final = {_INT16: 2, _UINT16: 2, _INT32: 4, _UINT32: 4, _INT64: 8, _UINT64: 8}
 _SIGNED: Final = frozenset({_INT16, _INT32, _INT64})
 _DECIMAL, _DATE, _TIME, _DATETIME, _TIMESTAMP = 246, 10, 11, 12, 7  # field types of opaque values
+_NULL_DOCUMENT: Final = bytes([_LITERAL, 0])
+Place = tuple[int, int, int]  # a value's type, the offsets of its bytes and behind its container
 _DEPTH_MAX: Final = 110  # the server allows 100
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _TRANSLATE: Final = {**{i: f"\\u{i:04x}" for i in range(32)}, **{ord(c): text for c, text in _ESCAPES.items()}}
@@ -34,9 +37,8 @@ _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 def json_text(data: bytes) -> str:
     """Text of one value; an empty value is JSON null, as the server reads it."""
-    if not data:
-        return "null"
-    return _value(data[0], data, 1, len(data), 0)
+    reader = Reader(data)
+    return reader.text(*reader.root, 0)
 
 
 def quoted(text: str) -> str:
@@ -44,24 +46,83 @@ def quoted(text: str) -> str:
     return '"' + text.translate(_TRANSLATE) + '"'
 
 
-def _value(kind: int, data: bytes, at: int, end: int, depth: int) -> str:
-    if depth > _DEPTH_MAX:
-        raise DecodeError("JSON is nested deeper than the server allows", remedy="report it")
-    if kind in (_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY):
-        return _container(kind, data, at, end, depth)
-    cursor = Cursor(data, at, end)
-    if kind == _LITERAL:
-        return _literal(cursor.unsigned(1))
-    if kind in _WIDTH:
-        return str(int.from_bytes(cursor.take(_WIDTH[kind]), "little", signed=kind in _SIGNED))
-    if kind == _DOUBLE:
-        return double_text(struct.unpack("<d", cursor.take(8))[0])
-    if kind == _STRING:
-        return quoted(cursor.text(_length(cursor)))
-    if kind == _OPAQUE:
-        field = cursor.unsigned(1)
-        return _opaque(field, cursor.take(_length(cursor)))
-    raise DecodeError(f"JSON type {kind} is not known", remedy="report it")
+class Reader:
+    """Reads one document. No byte is read for two values: offsets that overlap could make gigabytes of kilobytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data or _NULL_DOCUMENT
+        self.unread = len(self.data)
+
+    @property
+    def root(self) -> Place:
+        return self.data[0], 1, len(self.data)
+
+    def text(self, kind: int, at: int, end: int, depth: int) -> str:
+        if kind not in _CONTAINERS:
+            return self.leaf(kind, at, end)
+        keys, places = self.members(kind, at, end, depth)
+        parts = [self.text(*place, depth + 1) for place in places]
+        if keys is None:
+            return "[" + ", ".join(parts) + "]"
+        return "{" + ", ".join(f"{quoted(key)}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
+
+    def leaf(self, kind: int, at: int, end: int) -> str:
+        """Text of a value that is no container."""
+        cursor = Cursor(self.data, at, end)
+        if kind == _LITERAL:
+            return _literal(cursor.unsigned(1))
+        if kind in _WIDTH:
+            return str(int.from_bytes(cursor.take(_WIDTH[kind]), "little", signed=kind in _SIGNED))
+        if kind == _DOUBLE:
+            return double_text(struct.unpack("<d", cursor.take(8))[0])
+        if kind == _STRING:
+            return quoted(cursor.text(self._count(_length(cursor))))
+        if kind == _OPAQUE:
+            field = cursor.unsigned(1)
+            return _opaque(field, cursor.take(self._count(_length(cursor))))
+        raise DecodeError(f"JSON type {kind} is not known", remedy="report it")
+
+    def members(self, kind: int, start: int, end: int, depth: int) -> tuple[list[str] | None, list[Place]]:
+        """Keys of an object (None for an array), and where the values lie, in order."""
+        if depth > _DEPTH_MAX:
+            raise DecodeError("JSON is nested deeper than the server allows", remedy="report it")
+        large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
+        width = 4 if large else 2
+        cursor = Cursor(self.data, start, end)
+        count, size = cursor.unsigned(width), cursor.unsigned(width)
+        if start + size > end:
+            raise DecodeError("JSON container is longer than its value", remedy="report it")
+        end = cursor.end = start + size
+        keys: list[str] | None = None
+        if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
+            self._count(count * (width + 2))
+            keys = []
+            for _ in range(count):
+                offset, length = cursor.unsigned(width), cursor.unsigned(2)
+                keys.append(Cursor(self.data, start + offset, end).text(self._count(length)))
+        self._count(count * (1 + width))
+        places = []
+        for _ in range(count):
+            inner = cursor.unsigned(1)
+            at = cursor.at
+            offset = cursor.unsigned(width)
+            inlined = inner in (_LITERAL, _INT16, _UINT16) or (large and inner in (_INT32, _UINT32))
+            places.append((inner, at, at + width) if inlined else (inner, start + offset, end))
+        return keys, places
+
+    def _count(self, size: int) -> int:
+        self.unread -= size
+        if self.unread < 0:
+            raise DecodeError("JSON has values that overlap", remedy="report it")
+        return size
+
+
+def is_object(kind: int) -> bool:
+    return kind in (_SMALL_OBJECT, _LARGE_OBJECT)
+
+
+def is_container(kind: int) -> bool:
+    return kind in _CONTAINERS
 
 
 def _literal(code: int) -> str:
@@ -79,34 +140,6 @@ def _length(cursor: Cursor) -> int:
         if byte < 0x80:
             return value
     raise DecodeError("JSON length is longer than 5 bytes", remedy="report it")
-
-
-def _container(kind: int, data: bytes, start: int, end: int, depth: int) -> str:
-    large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
-    width = 4 if large else 2
-    cursor = Cursor(data, start, end)
-    count, size = cursor.unsigned(width), cursor.unsigned(width)
-    if start + size > end:
-        raise DecodeError("JSON container is longer than its value", remedy="report it")
-    end = start + size
-    cursor.end = end
-    is_object = kind in (_SMALL_OBJECT, _LARGE_OBJECT)
-    keys = []
-    for _ in range(count if is_object else 0):
-        offset, length = cursor.unsigned(width), cursor.unsigned(2)
-        keys.append(quoted(Cursor(data, start + offset, end).text(length)))
-    parts = []
-    for _ in range(count):
-        inner = cursor.unsigned(1)
-        entry = cursor.take(width)
-        inlined = inner in (_LITERAL, _INT16, _UINT16) or (large and inner in (_INT32, _UINT32))
-        if inlined:
-            parts.append(_value(inner, entry, 0, len(entry), depth + 1))
-        else:
-            parts.append(_value(inner, data, start + int.from_bytes(entry, "little"), end, depth + 1))
-    if is_object:
-        return "{" + ", ".join(f"{key}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
-    return "[" + ", ".join(parts) + "]"
 
 
 def double_text(value: float) -> str:

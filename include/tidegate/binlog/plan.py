@@ -72,7 +72,8 @@ class Plan:
     """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without addresses in an arena, which
     a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
     row_bytes_usual: a guess, for sizing. hidden: so many of the last columns are no user's. row_end: number of the
-    column that ends a row of a system-versioned table, or -1 (versioned.py).
+    column that ends a row of a system-versioned table, or -1 (versioned.py). defined: the columns with their defaults;
+    () when the plan comes from a TABLE_MAP alone.
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -82,6 +83,7 @@ class Plan:
     table_map: TableMap
     hidden: int = 0
     row_end: int = -1
+    defined: tuple[Column, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -117,7 +119,7 @@ def make_plan(body: bytes, version: TableVersion, zero_dates: ZeroDates = ZeroDa
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
     words.setflags(write=False)
     flat, row_end = words.reshape(-1), row_end_of(columns)
-    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), row_end)
+    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), row_end, columns)
 
 
 def _inflated_max(wire: WireColumn) -> int:

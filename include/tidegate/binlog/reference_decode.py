@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import struct
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Final
 
@@ -16,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, RowsError
+from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, Images, RowsError
 from tidegate.binlog.charsets import decode_text
 from tidegate.binlog.column_compression import inflate
-from tidegate.binlog.cursor import Cursor
 from tidegate.binlog.dates import date_text, refused_date
 from tidegate.binlog.decode import Versions, Windows, decode_indexes, joined
 from tidegate.binlog.event_index import index_pieces
@@ -27,24 +27,29 @@ from tidegate.binlog.finish import BY_VALUE
 from tidegate.binlog.json_text import decimal_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
 from tidegate.binlog.plan import ColumnPlan, Plan
+from tidegate.binlog.reference_images import Patch, Raw, logged_images, net_images
+from tidegate.binlog.reference_json import reference_json_text, reference_patched_text
 from tidegate.binlog.result import DecodedSegment
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
+from tidegate.schema.added_columns import existing_row_value
 from tidegate.schema.types import Kind
-from tidegate.tables import OP_DELETE, OP_UPSERT
+from tidegate.tables import OP_UPSERT
 
-_INTEGER_BYTES: Final = {Wire.TINY: 1, Wire.SHORT: 2, Wire.INT24: 3, Wire.LONG: 4, Wire.LONGLONG: 8}
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone
 _EXACT: Final = Context(prec=80)
-# Bytes of MariaDB's temporal types with 0 to 6 digits of a fraction, in its format of before 10.1.
-_HIRES: Final = {
-    Wire.TIMESTAMP: (4, 5, 5, 6, 6, 7, 7),
-    Wire.DATETIME: (8, 6, 6, 7, 7, 7, 8),
-    Wire.TIME: (3, 4, 4, 5, 5, 5, 6),
-}
-# One image: its offset in the payload, and per column the raw bytes (None for NULL).
-Image = tuple[int, list[bytes | None]]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """at: its image's offset in the payload. known: columns that the event has."""
+
+    op: int
+    commit_ts: int
+    at: int
+    values: list[Any]
+    known: set[int]
 
 
 def decode_segment_reference(segment: Segment, versions: Versions, windows: Windows) -> DecodedSegment:
@@ -58,93 +63,55 @@ def decode_segment_reference(segment: Segment, versions: Versions, windows: Wind
 
 def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:
     """As batch.decode_batch."""
-    rows: list[tuple[int, int, int, list[Any]]] = []
+    rows, nulled = _rows(data, events, plan, net=True)
+    return Batch(_record_batch(rows, plan, seq), nulled)
+
+
+def reference_images(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Images:
+    """As batch.decode_images."""
+    rows, nulled = _rows(data, events, plan, net=False)
+    present = np.array([[i in row.known for row in rows] for i in range(len(plan.columns))], np.bool_)
+    return Images(_record_batch(rows, plan, seq), None if present.all() else present, nulled)
+
+
+def _rows(
+    data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, *, net: bool
+) -> tuple[list[_Row], int]:
+    rows: list[_Row] = []
     nulled = 0
     for number, event in enumerate(events.tolist()):
         try:
-            for op, image in _changes(data, event, plan):
-                values = [_value(raw, i, plan) for i, raw in enumerate(image[1])]
-                nulled += sum(v is None and raw is not None for v, raw in zip(values, image[1], strict=True))
-                rows.append((op, event[L.EVENT_COMMIT_TS], image[0], values))
+            for op, (at, raws) in net_images(data, event, plan) if net else logged_images(data, event, plan):
+                values = {i: _value(raw, i, plan) for i, raw in raws.items()}
+                nulled += sum(value is None and raws[i] is not None for i, value in values.items())
+                whole = [
+                    values[i] if i in values else _default(plan, i) if net and op == OP_UPSERT else None
+                    for i in range(len(plan.columns))
+                ]
+                rows.append(_Row(op, event[L.EVENT_COMMIT_TS], at, whole, set(raws)))
         except Terminal as error:
             raise RowsError(number, error) from None
-    system: list[list[int]] = [[r[0] for r in rows], [r[1] for r in rows], [seq] * len(rows), [r[2] for r in rows]]
-    columns = [pa.array([r[3][i] for r in rows], column.type.arrow) for i, column in enumerate(plan.columns)]
+    return rows, nulled
+
+
+def _record_batch(rows: list[_Row], plan: Plan, seq: int) -> pa.RecordBatch:
+    system = [[row.op for row in rows], [row.commit_ts for row in rows], [seq] * len(rows), [row.at for row in rows]]
+    columns = [pa.array([row.values[i] for row in rows], column.type.arrow) for i, column in enumerate(plan.columns)]
     arrays = [pa.array(values, field.type) for values, field in zip(system, SYSTEM_FIELDS, strict=True)]
-    schema = pa.schema([*SYSTEM_FIELDS, *plan.schema])
-    return Batch(pa.RecordBatch.from_arrays([*arrays, *columns], schema=schema), nulled)
+    return pa.RecordBatch.from_arrays([*arrays, *columns], schema=pa.schema([*SYSTEM_FIELDS, *plan.schema]))
 
 
-def _changes(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> list[tuple[int, Image]]:
-    """(op, image) of an event, updates taken apart."""
-    start, end, op = event[L.EVENT_START], event[L.EVENT_END], event[L.EVENT_OP]
-    if op == L.OP_PARTIAL_UPDATE:
-        raise UnsupportedValue("rows event lacks columns (binlog_row_image is not FULL)")
-    cursor = Cursor(data[:end].tobytes(), start)
-    count = cursor.packed()
-    if count != len(plan.columns):
-        raise DecodeError("rows event and TABLE_MAP differ in their column count")
-    for _ in range(2 if op == L.OP_UPDATE else 1):
-        present = int.from_bytes(cursor.take((count + 7) // 8), "little")
-        if present & ((1 << count) - 1) != (1 << count) - 1:
-            raise UnsupportedValue("rows event lacks columns (binlog_row_image is not FULL)")
-    keys = [i for i in range(count) if plan.words.reshape(count, -1)[i, L.KEY]]
-    found: list[tuple[int, Image]] = []
-    while cursor:
-        image = _image(cursor, plan)
-        if op == L.OP_UPDATE:
-            after = _image(cursor, plan)
-            if not keys or any(image[1][i] != after[1][i] for i in keys):
-                found.append((OP_DELETE, image))
-            found.append((OP_UPSERT, after))
-        else:
-            found.append((OP_DELETE if op == L.OP_DELETE else OP_UPSERT, image))
-    return found
+def _default(plan: Plan, i: int) -> Any:
+    if not plan.defined:
+        raise UnsupportedValue(f"a new row lacks column {plan.columns[i].name}")
+    return existing_row_value(plan.defined[i])
 
 
-def _image(cursor: Cursor, plan: Plan) -> Image:
-    at = cursor.at
-    wires = plan.table_map.columns
-    nulls = int.from_bytes(cursor.take((len(wires) + 7) // 8), "little")
-    return at, [None if nulls >> i & 1 else _raw(cursor, wire, plan.columns[i]) for i, wire in enumerate(wires)]
-
-
-def _raw(cursor: Cursor, wire: WireColumn, column: ColumnPlan) -> bytes:
-    """A value's bytes, without length prefix."""
-    if wire.type in _HIRES and column.type.text.numbers > (0,):
-        return cursor.take(_HIRES[wire.type][column.type.text.numbers[0]])
-    if wire.type in _INTEGER_BYTES:
-        return cursor.take(_INTEGER_BYTES[wire.type])
-    fixed = {
-        Wire.FLOAT: 4,
-        Wire.DOUBLE: 8,
-        Wire.YEAR: 1,
-        Wire.DATE: 3,
-        Wire.DATETIME: 8,
-        Wire.TIMESTAMP: 4,
-        Wire.TIME: 3,
-    }
-    if wire.type in fixed:
-        return cursor.take(fixed[wire.type])
-    if wire.type in (Wire.ENUM, Wire.SET):
-        return cursor.take(wire.length)
-    if wire.type in (Wire.DATETIME2, Wire.TIMESTAMP2, Wire.TIME2):
-        whole = {Wire.DATETIME2: 5, Wire.TIMESTAMP2: 4, Wire.TIME2: 3}[wire.type]
-        return cursor.take(whole + (wire.decimals + 1) // 2)
-    if wire.type == Wire.BIT:
-        return cursor.take((wire.length + 7) // 8)
-    if wire.type == Wire.NEWDECIMAL:
-        sizes = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-        whole, scale = wire.length - wire.decimals, wire.decimals
-        return cursor.take(sizes[whole % 9] + whole // 9 * 4 + scale // 9 * 4 + sizes[scale % 9])
-    if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING, Wire.VARCHAR_COMPRESSED):
-        return cursor.take(cursor.unsigned(1 if wire.length < 256 else 2))
-    return cursor.take(cursor.unsigned(wire.length))  # BLOB, JSON, GEOMETRY, VECTOR
-
-
-def _value(raw: bytes | None, i: int, plan: Plan) -> Any:
+def _value(raw: Raw, i: int, plan: Plan) -> Any:
     if raw is None:
         return None
+    if isinstance(raw, Patch):
+        return reference_patched_text(raw.document, raw.differences)
     column, wire = plan.columns[i], plan.table_map.columns[i]
     if column.inflated_max:
         raw = inflate(raw, column.inflated_max)
@@ -280,8 +247,7 @@ def _binary(raw: bytes, column: ColumnPlan, wire: WireColumn) -> bytes:
 
 
 def _converted(raw: bytes, column: ColumnPlan, wire: WireColumn) -> str:
-    padded = raw.ljust(wire.length, b"\0") if column.type.kind is not Kind.JSON else raw
-    text: str = BY_VALUE[column.type.kind](column)(padded)
+    text: str = BY_VALUE[column.type.kind](column)(raw.ljust(wire.length, b"\0"))
     return text
 
 
@@ -303,7 +269,7 @@ _READERS: Final[dict[Kind, Callable[[bytes, ColumnPlan, WireColumn], Any]]] = {
     Kind.ENUM: _enum,
     Kind.SET: _set,
     Kind.BINARY: _binary,
-    Kind.JSON: _converted,
+    Kind.JSON: lambda raw, _column, _wire: reference_json_text(raw),
     Kind.UUID: _converted,
     Kind.INET: _converted,
     Kind.GEOMETRY: _geometry,

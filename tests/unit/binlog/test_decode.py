@@ -157,9 +157,9 @@ def test_rows_without_a_version_in_force_are_a_problem() -> None:
         assert found.changes == ()
 
 
-def test_an_image_that_lacks_columns_is_refused_with_the_setting_to_change() -> None:
-    body = (5).to_bytes(6, "little") + b"\x01\x00" + b"\x02\x01" + b"\x00" + e.integer(1)
-    given = made(transaction(1, e.table_map(5, "orders", TYPES, METADATA), e.event(WRITE, body)))
+def test_an_update_whose_images_both_lack_a_column_is_refused_with_the_setting_to_change() -> None:
+    body = (5).to_bytes(6, "little") + b"\x01\x00" + b"\x02\x01\x01" + (b"\x00" + e.integer(1)) * 2
+    given = made(transaction(1, e.table_map(5, "orders", TYPES, METADATA), e.event(UPDATE, body)))
     found = decoded(given)
     assert found.problems[0].error == "UnsupportedValue"
     assert "binlog_row_image=FULL" in found.problems[0].message

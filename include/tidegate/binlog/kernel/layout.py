@@ -52,7 +52,26 @@ ERROR_EVENT: Final = 8
 ERROR_COLUMN: Final = 9
 ERROR_AT: Final = 10
 DATA: Final = 11  # address of the payload: ordinals count from it
-STATE_WORDS: Final = 12
+# Images with absent columns only (partial_rows.py):
+MARKS: Final = 12  # address of the marks
+PRESENT: Final = 13  # address of uint8[columns, ROWS_MAX]: 1 where a row's value is known from the event
+MODE: Final = 14  # MODE_*
+DOCUMENTS: Final = 15  # JSON columns in the table
+DIFFS: Final = 16  # address of the bits of JSON columns that hold differences in this image, or 0
+STATE_WORDS: Final = 17
+
+MODE_NET: Final = 0  # rows as they are to be applied
+MODE_IMAGES: Final = 1  # images as they were logged
+
+# --- marks: where an image's values lie, int64[2, columns, MARK_WORDS]; the before (or only) image's first ---------
+MARK_AT: Final = 0  # address of the value, length prefix included; or one of:
+MARK_NULL: Final = 0
+MARK_ABSENT: Final = -1
+MARK_BYTES: Final = 1
+MARK_DIFFS: Final = 2  # 1 when it is differences from the before image's JSON document
+MARK_JSON: Final = 3  # 1 for a JSON column of MySQL
+MARK_WORDS: Final = 4
+PATCHED: Final = 0xFF  # first byte of a document that is to be patched: its length (u32), itself, the differences
 
 # --- kinds of cells: how bytes become a value ----------------------------------------------------------
 CELL_BYTES: Final = 1  # length prefix of WIDTH bytes, then bytes. P1: pad with 0x00 to so many; P2: 1 for a geometry
@@ -97,3 +116,10 @@ ERROR_MEMBER: Final = -6  # an enum or set value without a member
 ERROR_BATCH: Final = -7  # more than 2 GiB in one column
 ERROR_DATE: Final = -10  # a zero or impossible date where that is an error
 ERROR_VALUE: Final = -11  # bytes that no server writes for a value of this type
+# Images with absent columns only:
+ERROR_UNKNOWN: Final = -21  # an update has a column in neither image
+ERROR_KEY: Final = -22  # the before image lacks a column that tells which row it is
+ERROR_EMPTY: Final = -23  # images without any column: nobody can tell how many there are
+ERROR_OPTIONS: Final = -24  # value options that we don't know
+ERROR_DIFFS: Final = -25  # differences from a document that the before image lacks
+ERROR_DOCUMENT: Final = -26  # a JSON document of a type that doesn't exist

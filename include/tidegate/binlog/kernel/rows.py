@@ -41,7 +41,7 @@ def _prefixed(at: int, end: int, width: int) -> int:
 
 
 @numba.njit(I(I, I, I), forceinline=True, **FAST)
-def _cell_bytes(at: int, end: int, column: int) -> int:
+def cell_bytes(at: int, end: int, column: int) -> int:
     """Length of the value at `at`, prefix included; ERROR_CUT when it doesn't end by `end`."""
     width = word(column, L.WIDTH)
     if word(column, L.KIND) != L.CELL_BYTES:
@@ -63,7 +63,7 @@ def _skim(at: int, end: int, columns: int, state: int) -> int:
         if (load8(nulls + (c >> 3)) >> (c & 7)) & 1:
             set_word(column, L.BEFORE, 0)
         else:
-            size = _cell_bytes(at, end, column)
+            size = cell_bytes(at, end, column)
             if size < 0:
                 set_word(state, L.ERROR_COLUMN, c)
                 return size
@@ -88,7 +88,7 @@ def _key_differs(at: int, end: int, columns: int, state: int) -> int:
             if word(column, L.KEY) and before:
                 return 1
         else:
-            size = _cell_bytes(at, end, column)
+            size = cell_bytes(at, end, column)
             if size < 0:
                 set_word(state, L.ERROR_COLUMN, c)
                 return size
@@ -143,7 +143,8 @@ def _emit(at: int, end: int, columns: int, state: int) -> int:
 
 
 @numba.njit(I(I, I, I, I), forceinline=True, **FAST)
-def _close_row(state: int, op: int, commit_ts: int, image: int) -> int:
+def close_row(state: int, op: int, commit_ts: int, image: int) -> int:
+    """Count the row state[ROWS] as written; image: its address in the payload."""
     row = word(state, L.ROWS)
     store8(word(state, L.OPS) + row, op)
     store64(word(state, L.COMMIT_TS) + 8 * row, commit_ts)
@@ -221,10 +222,10 @@ def _decode_event(event: int, columns: int, state: int) -> int:
                 behind = _emit(at, end, columns, state)
                 if behind < 0:
                     return behind
-                _close_row(state, _DELETE, commit_ts, at)
+                close_row(state, _DELETE, commit_ts, at)
         at = _emit(start, end, columns, state)
         if at >= 0:
-            _close_row(state, _DELETE if op == L.OP_DELETE else _UPSERT, commit_ts, start)
+            close_row(state, _DELETE if op == L.OP_DELETE else _UPSERT, commit_ts, start)
     return at
 
 

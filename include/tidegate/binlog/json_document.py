@@ -1,0 +1,166 @@
+"""MySQL's partial JSON updates: differences applied to a document.
+
+In:  what kernel/partial_rows.py writes for a column of PARTIAL_UPDATE_ROWS: 0xFF, the length (u32) of the before
+     image's document, the document, the differences; or a document as it is.
+Out: the new document's text, as SELECT shows it. DecodeError when a difference doesn't apply: then the log isn't what
+     the server wrote.
+
+A difference (mysql-server sql/json_diff.cc, Json_diff::write_binary): operation u8, path (packed length, text), and but
+for REMOVE a value (packed length, binary JSON). How each applies: apply_json_diffs there. A document is a tree of dicts
+and lists whose leaves are their own text already: nothing below them can change.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.json_text import Reader, is_container, json_text, quoted
+from tidegate.binlog.kernel.layout import PATCHED
+from tidegate.errors import DecodeError
+
+Tree = dict[str, "Tree"] | list["Tree"] | str
+Leg = str | tuple[bool, int]  # a member's name; or (counted from the end, number of the cell)
+_REPLACE, _INSERT, _REMOVE = 0, 1, 2
+_LEG: Final = re.compile(
+    r"""\.(?P<quoted>"(?:[^"\\]|\\.)*")|\.(?P<name>[^\s."\[\]*]+)|\[(?P<cell>\d{1,10})\]|\[(?P<last>last)(?:-(?P<back>\d{1,10}))?\]""",
+    re.DOTALL,
+)
+
+
+def patched_json_text(data: bytes) -> str:
+    """Text of a document, or of one with its differences."""
+    if data[:1] != bytes([PATCHED]):
+        return json_text(data)
+    cursor = Cursor(data, 1)
+    tree = read_tree(cursor.take(cursor.unsigned(4)))
+    while cursor:
+        _apply(tree, cursor)
+    return "".join(_written(tree))
+
+
+def read_tree(document: bytes) -> Tree:
+    """Binary JSON as a tree."""
+    reader = Reader(document)
+    return _tree(reader, *reader.root, 0)
+
+
+def _tree(reader: Reader, kind: int, at: int, end: int, depth: int = 0) -> Tree:
+    if not is_container(kind):
+        return reader.leaf(kind, at, end)
+    keys, places = reader.members(kind, at, end, depth)
+    values = [_tree(reader, *place, depth + 1) for place in places]
+    return values if keys is None else dict(zip(keys, values, strict=True))
+
+
+def _written(tree: Tree) -> list[str]:
+    """Text in pieces; members in the server's order, which an added one may have to find."""
+    if isinstance(tree, str):
+        return [tree]
+    made: list[str] = []
+    if isinstance(tree, list):
+        for i, value in enumerate(tree):
+            made.append(", " if i else "[")
+            made += _written(value)
+        return [*made, "]"] if tree else ["[]"]
+    for i, key in enumerate(sorted(tree, key=_key_order)):
+        made += [", " if i else "{", quoted(key), ": "]
+        made += _written(tree[key])
+    return [*made, "}"] if tree else ["{}"]
+
+
+def _key_order(key: str) -> tuple[int, bytes]:
+    data = key.encode()
+    return len(data), data
+
+
+def _apply(tree: Tree, cursor: Cursor) -> None:
+    operation = cursor.unsigned(1)
+    if operation not in (_REPLACE, _INSERT, _REMOVE):
+        raise DecodeError(f"JSON difference of kind {operation} is not known", remedy="report it")
+    path = cursor.text(cursor.packed())
+    value = "" if operation == _REMOVE else read_tree(cursor.take(cursor.packed()))
+    legs = read_path(path)
+    parent: Tree | None = tree
+    for leg in legs[:-1]:
+        parent = _child(parent, leg)
+    if not legs or parent is None or not _change(operation, parent, legs[-1], value):
+        raise DecodeError(
+            f"JSON difference at {path[:80]} doesn't apply to the document before it",
+            remedy="snapshot the table; if it comes again, report it",
+        )
+
+
+def read_path(path: str) -> list[Leg]:
+    """A path without wildcards or ranges (mysql-server sql-common/json_path.cc, Json_path::to_string)."""
+    if path[:1] != "$":
+        raise _bad(path)
+    legs: list[Leg] = []
+    at = 1
+    while at < len(path):
+        found = _LEG.match(path, at)
+        if found is None:
+            raise _bad(path)
+        at = found.end()
+        if found["quoted"]:
+            try:
+                legs.append(str(json.loads(found["quoted"], strict=False)))
+            except ValueError:
+                raise _bad(path) from None
+        elif found["name"]:
+            legs.append(found["name"])
+        else:
+            legs.append((bool(found["last"]), int(found["cell"] or found["back"] or 0)))
+    return legs
+
+
+def _bad(path: str) -> DecodeError:
+    return DecodeError(f"JSON path {path[:80]} can't be read", remedy="report it")
+
+
+def _cell(array: list[Tree], leg: Leg) -> tuple[int, bool] | None:
+    """(place of a cell, whether it is in the array): what lies outside is drawn to the nearer end."""
+    if isinstance(leg, str):
+        return None
+    from_end, number = leg
+    within = number < len(array)
+    if from_end:
+        return (len(array) - 1 - number if within else 0), within
+    return min(number, len(array)), within
+
+
+def _child(tree: Tree | None, leg: Leg) -> Tree | None:
+    if isinstance(tree, dict):
+        return tree.get(leg) if isinstance(leg, str) else None
+    if isinstance(tree, list):
+        cell = _cell(tree, leg)
+        return tree[cell[0]] if cell and cell[1] else None
+    return None
+
+
+def _change(operation: int, parent: Tree, leg: Leg, value: Tree) -> bool:
+    """Whether it could be done."""
+    if isinstance(parent, dict):
+        if not isinstance(leg, str) or (leg in parent) != (operation != _INSERT):
+            return False
+        if operation == _REMOVE:
+            del parent[leg]
+        else:
+            parent[leg] = value
+        return True
+    cell = _cell(parent, leg) if isinstance(parent, list) else None
+    if cell is None or not isinstance(parent, list):
+        return False
+    at, within = cell
+    if operation == _INSERT:
+        parent.insert(at, value)
+        return True
+    if not within:
+        return False
+    if operation == _REMOVE:
+        del parent[at]
+    else:
+        parent[at] = value
+    return True

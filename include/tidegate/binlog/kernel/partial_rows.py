@@ -1,0 +1,362 @@
+"""Rows events whose images lack columns, or hold differences of JSON documents instead of documents.
+
+In:  as rows.py; and room for marks: where each column's value lies in an image, or that it is NULL or absent.
+Out: as rows.py; and, per column and row, whether the value is known. Full events are decoded too: order is kept.
+
+MODE_NET: an update's value is the after image's, else the before image's (absent in after means unchanged); a column in
+neither is an error. A write's absent columns have their defaults, which batch.py fills in. A delete needs what tells
+which row it is: the key, or every column of a table without one. MODE_IMAGES: every image is a row, as it was logged.
+
+Layout: mysql-server libs/mysql/binlog/event/rows_event.h (Rows_event), sql/rpl_record.cc (pack_row): an image's null
+bitmap counts only the columns that are present. PARTIAL_UPDATE_ROWS has, between the images: value options (packed
+integer); if bit 0 is set, a bit for each JSON column of the table; a value with its bit set is a length (u32) and
+differences (sql/json_diff.cc).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numba
+
+from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel.cells import write_bytes, write_fixed, write_null
+from tidegate.binlog.kernel.decimals import NULL, VALUE
+from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load8, load16, load32, set_word, store8, store32, word
+from tidegate.binlog.kernel.rows import cell_bytes, close_row
+from tidegate.tables import OP_DELETE, OP_UPSERT
+
+IMAGE_INSERT: Final = 0
+IMAGE_BEFORE: Final = 1
+IMAGE_AFTER: Final = 2
+IMAGE_DELETE: Final = 3
+_UPSERT: Final = OP_UPSERT
+_DELETE: Final = OP_DELETE
+_COLUMN_BYTES: Final = 8 * L.COLUMN_WORDS
+_EVENT_BYTES: Final = 8 * L.EVENT_WORDS
+_MARK_BYTES: Final = 8 * L.MARK_WORDS
+# What a row does about an absent column.
+_ALLOW: Final = 0
+_MERGE: Final = 1  # take the before image's; an error when that lacks it too
+_NEED_KEY: Final = 2  # an error in a key column, or anywhere in a table without a key
+
+
+@numba.njit(I(I, I), forceinline=True, **FAST)
+def _bit(bits: int, number: int) -> int:
+    return (load8(bits + (number >> 3)) >> (number & 7)) & 1
+
+
+@numba.njit(I(I, I), **FAST)
+def _bits_set(bits: int, count: int) -> int:
+    found = 0
+    for number in range(count):
+        found += _bit(bits, number)
+    return found
+
+
+@numba.njit(I(I, I), **FAST)
+def _bitmaps(event: int, count: int) -> int:
+    """Address of the first bitmap of columns present; one image at least must have a column. Or an ERROR_*."""
+    at, end, op = word(event, L.EVENT_START), word(event, L.EVENT_END), word(event, L.EVENT_OP)
+    if at >= end:
+        return L.ERROR_CUT
+    first = load8(at)
+    at += 1
+    if first == 252:
+        if at + 2 > end:
+            return L.ERROR_CUT
+        first = load16(at)
+        at += 2
+    if first != count:
+        return L.ERROR_COLUMNS
+    width = (count + 7) >> 3
+    two = op in (L.OP_UPDATE, L.OP_PARTIAL_UPDATE)
+    if at + (2 * width if two else width) > end:
+        return L.ERROR_CUT
+    if _bits_set(at, count) == 0 and not (two and _bits_set(at + width, count) > 0):
+        return L.ERROR_EMPTY
+    return at
+
+
+@numba.njit(I(I, I), forceinline=True, **FAST)
+def _diffs_bytes(at: int, end: int) -> int:
+    """Length of differences with their own length before them; ERROR_CUT when they don't end by `end`."""
+    if at + 4 > end:
+        return L.ERROR_CUT
+    size = 4 + load32(at)
+    return size if at + size <= end else L.ERROR_CUT
+
+
+@numba.njit(I(I, I, I, I, I, I), **FAST)
+def _mark(at: int, end: int, present: int, marks: int, columns: int, state: int) -> int:
+    """Note where the values of the image at `at` lie; gives the address behind it, or an ERROR_*."""
+    count, diffs = word(state, L.COLUMNS), word(state, L.DIFFS)
+    nulls = at
+    at += (_bits_set(present, count) + 7) >> 3
+    if at > end:
+        return L.ERROR_CUT
+    shown, documents = 0, 0
+    column, mark = columns, marks
+    for c in range(count):
+        partial = 0
+        if word(mark, L.MARK_JSON):
+            if diffs:
+                partial = _bit(diffs, documents)
+            documents += 1
+        set_word(mark, L.MARK_DIFFS, partial)
+        if not _bit(present, c):
+            set_word(mark, L.MARK_AT, L.MARK_ABSENT)
+        else:
+            if _bit(nulls, shown):
+                set_word(mark, L.MARK_AT, L.MARK_NULL)
+            else:
+                size = _diffs_bytes(at, end) if partial else cell_bytes(at, end, column)
+                if size < 0:
+                    set_word(state, L.ERROR_COLUMN, c)
+                    set_word(state, L.ERROR_AT, at)
+                    return size
+                set_word(mark, L.MARK_AT, at)
+                set_word(mark, L.MARK_BYTES, size)
+                at += size
+            shown += 1
+        column += _COLUMN_BYTES
+        mark += _MARK_BYTES
+    return at
+
+
+@numba.njit(I(I, I), **FAST)
+def _diffs_start(at: int, event: int) -> int:
+    """Address of an update's after image, `at` being behind the before image: value options lie between them."""
+    if word(event, L.EVENT_OP) != L.OP_PARTIAL_UPDATE:
+        return at
+    if at >= word(event, L.EVENT_END):
+        return L.ERROR_CUT
+    return at + 1 if load8(at) <= 1 else L.ERROR_OPTIONS
+
+
+@numba.njit(I(I, I, I, I, I), **FAST)
+def _mark_after(at: int, event: int, present: int, columns: int, state: int) -> int:
+    """_mark for an update's after image; `at` is behind its value options."""
+    end = word(event, L.EVENT_END)
+    if word(event, L.EVENT_OP) == L.OP_PARTIAL_UPDATE and load8(at - 1):
+        set_word(state, L.DIFFS, at)
+        at += (word(state, L.DOCUMENTS) + 7) >> 3
+        if at > end:
+            return L.ERROR_CUT
+    marks = word(state, L.MARKS) + _MARK_BYTES * word(state, L.COLUMNS)
+    return _mark(at, end, present, marks, columns, state)
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def _write_patched(mark: int, before: int, column: int, row: int) -> int:
+    """The before image's document and its differences, for the finisher to apply."""
+    width = word(column, L.WIDTH)
+    document = word(before, L.MARK_AT)
+    if document <= 0:
+        return L.ERROR_DIFFS
+    document += width
+    size = word(before, L.MARK_BYTES) - width
+    if size > 0 and load8(document) == L.PATCHED:
+        return L.ERROR_DOCUMENT
+    diffs, diffs_size = word(mark, L.MARK_AT) + 4, word(mark, L.MARK_BYTES) - 4
+    used = word(column, L.USED)
+    whole = 5 + size + diffs_size
+    if used + whole > word(column, L.BYTES_MAX):
+        return L.ERROR_BATCH
+    to = word(column, L.BYTES) + used
+    store8(to, L.PATCHED)
+    store32(to + 1, size)
+    copy_bytes(to + 5, document, size)
+    copy_bytes(to + 5 + size, diffs, diffs_size)
+    set_word(column, L.USED, used + whole)
+    store32(word(column, L.VALUES) + 4 * row + 4, used + whole)
+    return VALUE
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def _write(mark: int, before: int, column: int, row: int) -> int:
+    """The value that a mark points at. VALUE, NULL (a date that doesn't exist) or an ERROR_*."""
+    at, kind = word(mark, L.MARK_AT), word(column, L.KIND)
+    if word(mark, L.MARK_DIFFS):
+        return _write_patched(mark, before, column, row)
+    if kind != L.CELL_BYTES:
+        return write_fixed(kind, at, column, row)
+    width = word(column, L.WIDTH)
+    count = word(mark, L.MARK_BYTES) - width
+    if word(mark, L.MARK_JSON) and count > 0 and load8(at + width) == L.PATCHED:
+        return L.ERROR_DOCUMENT  # ours alone, and only written above
+    return write_bytes(at + width, count, column, row)
+
+
+@numba.njit(I(I, I, I), **FAST)
+def _lacking(policy: int, column: int, state: int) -> int:
+    """The ERROR_* of an absent column, or 0."""
+    if policy == _MERGE:
+        return L.ERROR_UNKNOWN
+    if policy == _NEED_KEY and (word(state, L.KEYED) == 0 or word(column, L.KEY)):
+        return L.ERROR_KEY
+    return 0
+
+
+@numba.njit(I(I, I, I, I, I), **FAST)
+def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int:
+    """Row state[ROWS] from marks; before: marks of the before image. 0, or an ERROR_*."""
+    row, rows_max = word(state, L.ROWS), word(state, L.ROWS_MAX)
+    known = word(state, L.PRESENT) + row
+    byte, bit = row >> 3, row & 7
+    column, offset = columns, 0
+    for c in range(word(state, L.COLUMNS)):
+        mark = marks + offset
+        if policy == _MERGE and word(mark, L.MARK_AT) == L.MARK_ABSENT:
+            mark = before + offset
+        at = word(mark, L.MARK_AT)
+        written = NULL
+        if at > 0:
+            written = _write(mark, before + offset, column, row)
+            if written == NULL:
+                set_word(column, L.NULL_DATES, word(column, L.NULL_DATES) + 1)
+        elif at == L.MARK_ABSENT:
+            lacking = _lacking(policy, column, state)
+            written = lacking or NULL
+        if written < 0:
+            set_word(state, L.ERROR_COLUMN, c)
+            if at > 0:
+                set_word(state, L.ERROR_AT, at)
+            return written
+        store8(known, 0 if at == L.MARK_ABSENT else 1)
+        known += rows_max
+        valid = word(column, L.VALID) + byte
+        if written == NULL:
+            write_null(column, row)
+            if bit == 0:
+                store8(valid, 0)
+        else:
+            store8(valid, 1 if bit == 0 else load8(valid) | 1 << bit)
+        column += _COLUMN_BYTES
+        offset += _MARK_BYTES
+    return 0
+
+
+@numba.njit(I(I, I, I), **FAST)
+def _key_differs(marks: int, columns: int, state: int) -> int:
+    """1 when an update's images have other bytes in a key column, or the table has no key; 0; or an ERROR_*."""
+    if word(state, L.KEYED) == 0:
+        return 1
+    differs = 0
+    column, before, after = columns, marks, marks + _MARK_BYTES * word(state, L.COLUMNS)
+    for c in range(word(state, L.KEYED)):
+        old, new = word(before, L.MARK_AT), word(after, L.MARK_AT)
+        if word(column, L.KEY):
+            if old == L.MARK_ABSENT:
+                set_word(state, L.ERROR_COLUMN, c)
+                return L.ERROR_KEY
+            if new != L.MARK_ABSENT and (old > 0 or new > 0):
+                size = word(before, L.MARK_BYTES)
+                if old <= 0 or new <= 0 or size != word(after, L.MARK_BYTES):
+                    differs = 1
+                else:
+                    for i in range(size):
+                        if load8(old + i) != load8(new + i):
+                            differs = 1
+                            break
+        column += _COLUMN_BYTES
+        before += _MARK_BYTES
+        after += _MARK_BYTES
+    return differs
+
+
+@numba.njit(I(I, I, I, I, I), **FAST)
+def _emit_update(before_at: int, after_at: int, event: int, columns: int, state: int) -> int:
+    """Both images of an update, marked, as rows. 0, or an ERROR_*."""
+    commit_ts = word(event, L.EVENT_COMMIT_TS)
+    marks = word(state, L.MARKS)
+    after = marks + _MARK_BYTES * word(state, L.COLUMNS)
+    net = word(state, L.MODE) == L.MODE_NET
+    differs = _key_differs(marks, columns, state) if net else 1
+    if differs < 0:
+        return differs
+    if differs:
+        error = _emit(marks, marks, _NEED_KEY if net else _ALLOW, columns, state)
+        if error:
+            return error
+        close_row(state, _DELETE if net else IMAGE_BEFORE, commit_ts, before_at)
+    error = _emit(after, marks, _MERGE if net else _ALLOW, columns, state)
+    if error == 0:
+        close_row(state, _UPSERT if net else IMAGE_AFTER, commit_ts, after_at)
+    return error
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def _emit_single(at: int, event: int, columns: int, state: int) -> int:
+    """The image of a write or a delete, marked, as a row. 0, or an ERROR_*."""
+    marks, write = word(state, L.MARKS), word(event, L.EVENT_OP) == L.OP_WRITE
+    net = word(state, L.MODE) == L.MODE_NET
+    error = _emit(marks, marks, _ALLOW if write or not net else _NEED_KEY, columns, state)
+    if error == 0:
+        op = (_UPSERT if write else _DELETE) if net else (IMAGE_INSERT if write else IMAGE_DELETE)
+        close_row(state, op, word(event, L.EVENT_COMMIT_TS), at)
+    return error
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def _walk(event: int, columns: int, state: int, emit: int) -> int:
+    """Each row of an event; gives how many images there are, or an ERROR_*."""
+    end, op, count = word(event, L.EVENT_END), word(event, L.EVENT_OP), word(state, L.COLUMNS)
+    present = _bitmaps(event, count)
+    if present < 0:
+        return present
+    width = (count + 7) >> 3
+    update = op in (L.OP_UPDATE, L.OP_PARTIAL_UPDATE)
+    at = present + (2 * width if update else width)
+    images = 0
+    while at < end:
+        if emit and word(state, L.ROWS) + 2 > word(state, L.ROWS_MAX):
+            return L.ERROR_ROOM
+        set_word(state, L.ERROR_AT, at)
+        set_word(state, L.DIFFS, 0)
+        behind = _mark(at, end, present, word(state, L.MARKS), columns, state)
+        if behind < 0:
+            return behind
+        images += 1
+        error = 0
+        if update:
+            after = _diffs_start(behind, event)
+            behind = _mark_after(after, event, present + width, columns, state) if after >= 0 else after
+            if behind < 0:
+                return behind
+            images += 1
+            if emit:
+                error = _emit_update(at, after, event, columns, state)
+        elif emit:
+            error = _emit_single(at, event, columns, state)
+        if error:
+            return error
+        at = behind
+    return images
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def count_partial_images(events: int, count: int, columns: int, state: int) -> int:
+    """As rows.count_images."""
+    images = 0
+    for e in range(count):
+        found = _walk(events + e * _EVENT_BYTES, columns, state, 0)
+        if found < 0:
+            # its images up to the bad one can't be more than its bytes: the before image has one at least
+            event = events + e * _EVENT_BYTES
+            return images + 2 * (word(event, L.EVENT_END) - word(event, L.EVENT_START))
+        images += found
+    return images
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def decode_partial_rows(events: int, count: int, columns: int, state: int) -> int:
+    """As rows.decode_rows."""
+    for e in range(count):
+        set_word(state, L.ERROR_COLUMN, -1)
+        found = _walk(events + e * _EVENT_BYTES, columns, state, 1)
+        if found < 0:
+            set_word(state, L.ERROR, found)
+            set_word(state, L.ERROR_EVENT, e)
+            return found
+    return word(state, L.ROWS)
