@@ -237,8 +237,11 @@ def _collations(cursor: Any, databases: tuple[str, ...]) -> dict[Name, str]:
 def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping[str, Any]]]:
     names: tuple[str, ...] = ("column_name", "column_type", "is_nullable", "character_set_name", "collation_name")
     names += ("column_default", "extra", "generation_expression", "column_comment")
+    asked = ", ".join(names)
+    if not _knows_generated(cursor):
+        asked = asked.replace("generation_expression", "'' AS generation_expression")
     cursor.execute(
-        f"SELECT table_schema, table_name, {', '.join(names)} FROM information_schema.columns"
+        f"SELECT table_schema, table_name, {asked} FROM information_schema.columns"
         f" WHERE table_schema IN ({_in(databases)}) ORDER BY table_schema, table_name, ordinal_position",
         databases,
     )
@@ -247,6 +250,15 @@ def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping
         cells = (cell.decode() if isinstance(cell, bytes) else cell for cell in row[2:])
         found[str(row[0]), str(row[1])].append(dict(zip(names, cells, strict=True)))
     return found
+
+
+def _knows_generated(cursor: Any) -> bool:
+    """MySQL 5.6 and MariaDB before 10.2.5 can't say what a generated column is made from; 5.6 has none."""
+    cursor.execute(
+        "SELECT 1 FROM information_schema.columns WHERE table_schema = 'information_schema'"
+        " AND table_name = 'COLUMNS' AND column_name = 'GENERATION_EXPRESSION'"
+    )
+    return cursor.fetchone() is not None
 
 
 def _column(cell: Mapping[str, Any], column_id: int) -> Column:

@@ -12,16 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers import ROOT
-from tests.unit.binlog.support import ALL_TIME, DECODERS, changed_rows, segment_of_file
+from tests.unit.binlog.golden import CASES, decoded
+from tests.unit.binlog.support import DECODERS, changed_rows
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.binlog.result import DecodedSegment
-from tidegate.schema.columns import TableVersion
 from tidegate.tables import ORDINAL
-
-GOLDEN = ROOT / "tests" / "golden"
-CASES = sorted(path.parent for path in GOLDEN.glob("*/events.binlog"))
 
 
 def plain(value: Any) -> Any:
@@ -45,16 +41,6 @@ def as_text(found: DecodedSegment) -> str:
     )
     lines[-1] |= {"decoded_bytes": ledger.decoded_bytes, "quarantined_bytes": ledger.quarantined_bytes}
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-
-def decoded(case: Path, decode: Any) -> DecodedSegment:
-    versions: dict[tuple[str, str], list[TableVersion]] = {}
-    for row in json.loads((case / "schema.json").read_text()):
-        cells = row | {"columns": json.dumps(row["columns"]), "key_columns": json.dumps(row["key_columns"])}
-        version = TableVersion.from_row(cells)
-        versions.setdefault((version.database, version.table), []).append(version)
-    made = segment_of_file((case / "events.binlog").read_bytes())
-    return decode(made, versions, dict.fromkeys(versions, ALL_TIME))  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

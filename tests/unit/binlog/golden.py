@@ -1,0 +1,56 @@
+"""Golden cases (tests/golden/README.md): where they are, and decoding one.
+
+In:  a case's folder.
+Out: its table versions, its changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.servers import ROOT
+from tests.unit.binlog.support import ALL_TIME, segment_of_file
+from tidegate.binlog.result import DecodedSegment
+from tidegate.schema.columns import Column, Generated, TableVersion
+
+# Another folder: to look at recordings before they become cases.
+GOLDEN = Path(os.environ.get("TIDEGATE_GOLDEN", ROOT / "tests" / "golden"))
+CASES = sorted(path.parent for path in GOLDEN.glob("*/events.binlog"))
+
+_DATABASE = "golden"
+
+
+def versions_of(case: Path) -> list[TableVersion]:
+    """The table versions of schema.json, with what it leaves out."""
+    return [_version(row) for row in json.loads((case / "schema.json").read_text())]
+
+
+def _version(row: dict[str, Any]) -> TableVersion:
+    columns = [Column(**(cell | {"generated": Generated(cell.get("generated", ""))})) for cell in row["columns"]]
+    return TableVersion(
+        source="test",
+        database=row.get("database", _DATABASE),
+        table=row["table"],
+        version=row["version"],
+        commit_ts=row["commit_ts"],
+        file="binlog.000042",
+        pos=4,
+        kind="baseline",
+        ddl="",
+        columns=tuple(columns),
+        key=tuple(row["key_columns"]),
+        charset="utf8mb4",
+    )
+
+
+def decoded(case: Path, decode: Callable[..., DecodedSegment]) -> DecodedSegment:
+    """All changes of all tables of a case."""
+    versions: dict[tuple[str, str], list[TableVersion]] = {}
+    for version in versions_of(case):
+        versions.setdefault((version.database, version.table), []).append(version)
+    made = segment_of_file((case / "events.binlog").read_bytes())
+    return decode(made, versions, dict.fromkeys(versions, ALL_TIME))
