@@ -275,7 +275,7 @@ def _decode_table(
         for content in np.unique(contents).tolist():
             mine = events[contents == content]
             try:
-                plan = make_plan(index.bodies[content], version)
+                plan = make_plan(index.bodies[content], version, mariadb=index.format.is_mariadb)
                 numbered = _kernel_events(index, mine)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
             except RowsError as error:

@@ -9,8 +9,6 @@ through a dictionary, other charsets through Python's codec, JSON and UUIDs valu
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 import uuid
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,6 +19,7 @@ import pyarrow as pa
 
 from tidegate.binlog.charsets import ASCII_BASED, UTF8, decode_text
 from tidegate.binlog.column_compression import inflated
+from tidegate.binlog.inet import inet4_text, inet6_text
 from tidegate.binlog.json_document import patched_json_text
 from tidegate.binlog.json_text import json_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
@@ -120,9 +119,7 @@ def _vectors(offsets: pa.Buffer, data: pa.Buffer, valid: pa.Buffer | None, rows:
 
 
 def _inet(column: ColumnPlan) -> Callable[[bytes], str]:
-    if column.type.text.base == "inet4":
-        return lambda value: str(ipaddress.IPv4Address(value))
-    return lambda value: socket.inet_ntop(socket.AF_INET6, value)
+    return inet4_text if column.type.text.base == "inet4" else inet6_text
 
 
 # Kinds that are converted value by value: kind -> column -> bytes -> text.

@@ -66,10 +66,10 @@ class InferredPlan:
 
 
 @lru_cache(maxsize=4096)
-def infer_plan(body: bytes) -> InferredPlan:
-    """Raises DecodeError and UnsupportedValue, as make_plan does."""
-    table_map = parse_table_map(body)
-    plan = make_plan(body, version_of(table_map))
+def infer_plan(body: bytes, *, mariadb: bool = False) -> InferredPlan:
+    """Raises DecodeError and UnsupportedValue, as make_plan does. mariadb: whether a MariaDB wrote the event."""
+    table_map = parse_table_map(body, mariadb=mariadb)
+    plan = make_plan(body, version_of(table_map), mariadb=mariadb)
     words = plan.words.copy().reshape(-1, L.COLUMN_WORDS)
     columns = list(plan.columns)
     guessed = set()

@@ -24,25 +24,27 @@ class LogPlans:
     def __init__(self, note: Callable[[str], None], *, raw_dates: bool) -> None:
         self._note = note
         self._raw_dates = raw_dates
-        self._made: dict[bytes, Chosen] = {}
+        self._made: dict[tuple[bytes, bool], Chosen] = {}
+        self._mariadb = False
         self._blind: set[str] = set()
 
-    def follow(self, index: EventIndex, statements: list[int]) -> None:
+    def follow(self, index: EventIndex, statements: list[int]) -> None:  # noqa: ARG002 - as Plans says
         """The log's own DDL names columns only where a schema was given."""
+        self._mariadb = index.format.is_mariadb
 
     def choose(
         self, body: bytes, commit_ts: npt.NDArray[np.int64]
     ) -> list[tuple[npt.NDArray[np.int64], Chosen | Terminal]]:
         """One plan for all of them."""
-        chosen = self._made.get(body)
+        chosen = self._made.get((body, self._mariadb))
         everything = np.arange(len(commit_ts))
         if chosen is None:
             try:
-                inferred = infer_plan(body)
+                inferred = infer_plan(body, mariadb=self._mariadb)
             except Terminal as error:
                 return [(everything, error)]
             plan = with_raw_dates(inferred.plan) if self._raw_dates else inferred.plan
-            chosen = self._made[body] = Chosen(plan, inferred.guessed)
+            chosen = self._made[body, self._mariadb] = Chosen(plan, inferred.guessed)
             name = inferred.plan.table_map.name
             if inferred.blind and name not in self._blind:
                 self._blind.add(name)

@@ -91,12 +91,15 @@ class Plan:
 
 
 @lru_cache(maxsize=4096)
-def make_plan(body: bytes, version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL) -> Plan:
+def make_plan(
+    body: bytes, version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL, *, mariadb: bool = False
+) -> Plan:
     """Check a TABLE_MAP body against a table version, and plan. SchemaMismatch, UnsupportedValue, DecodeError.
 
     zero_dates: what a zero or impossible date becomes. In a key it is always an error: two of them would be one NULL.
+    mariadb: whether a MariaDB wrote the event.
     """
-    table_map = parse_table_map(body)
+    table_map = parse_table_map(body, mariadb=mariadb)
     hidden = hidden_columns(table_map, version)
     columns = version.columns + hidden
     _check_columns(table_map, columns, version)

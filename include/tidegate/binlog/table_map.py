@@ -81,8 +81,9 @@ _METADATA_BYTES: Final = {
 _NUMERIC: Final = frozenset(
     {Wire.TINY, Wire.SHORT, Wire.INT24, Wire.LONG, Wire.LONGLONG, Wire.NEWDECIMAL, Wire.FLOAT, Wire.DOUBLE, Wire.YEAR}
 )
+# Types that have a collation in the optional metadata. A VECTOR is one of them (random tables on MySQL 9.7 show it).
 _CHARACTER: Final = frozenset(
-    {Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
+    {Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB, Wire.VECTOR, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
 )
 
 
@@ -147,8 +148,11 @@ def _name(cursor: Cursor) -> str:
     return name
 
 
-def parse_table_map(body: bytes) -> TableMap:
-    """Body: the event behind table id and flags, without its checksum. Raises DecodeError, UnsupportedValue."""
+def parse_table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
+    """Body: the event behind table id and flags, without its checksum. Raises DecodeError, UnsupportedValue.
+
+    mariadb: its geometries count as character columns (their collation is binary), MySQL's don't.
+    """
     cursor = Cursor(body)
     database, table = _name(cursor), _name(cursor)
     count = cursor.packed()
@@ -162,7 +166,7 @@ def parse_table_map(body: bytes) -> TableMap:
     while cursor:
         kind = cursor.unsigned(1)
         optional[kind] = cursor.take(cursor.packed())
-    extras = _extras([shape[0] for shape in shapes], optional)
+    extras = _extras([shape[0] for shape in shapes], optional, _CHARACTER | {Wire.GEOMETRY} if mariadb else _CHARACTER)
     columns = tuple(
         WireColumn(*shape, nullable=bool(bitmap[i >> 3] >> (i & 7) & 1), **extras[i]) for i, shape in enumerate(shapes)
     )
@@ -197,10 +201,10 @@ def _shape(code: int, metadata: Cursor) -> tuple[Wire, int, int]:
     return kind, value, 0
 
 
-def _extras(types: list[Wire], optional: dict[int, bytes]) -> list[dict[str, Any]]:
+def _extras(types: list[Wire], optional: dict[int, bytes], with_charset: frozenset[Wire]) -> list[dict[str, Any]]:
     extras: list[dict[str, Any]] = [{} for _ in types]
     numeric = [i for i, kind in enumerate(types) if kind in _NUMERIC]
-    character = [i for i, kind in enumerate(types) if kind in _CHARACTER]
+    character = [i for i, kind in enumerate(types) if kind in with_charset]
     listed = [i for i, kind in enumerate(types) if kind in (Wire.ENUM, Wire.SET)]
     if _Field.SIGNEDNESS in optional:
         _set_bits(extras, numeric, "unsigned", optional[_Field.SIGNEDNESS])

@@ -293,6 +293,14 @@ CASES = [
         X("0101000000000000000000f83f00000000000002c0"),
         third=GEOMETRY,
     ),
+    Case(
+        "point",
+        "ST_GeomFromText('POINT(1.5 -2.25)', 4326)",
+        X("19000000e61000000101000000000000000000f83f00000000000002c0"),
+        X("0101000020e6100000000000000000f83f00000000000002c0"),
+        only="mariadb",
+        third=GEOMETRY,
+    ),
     # --- MariaDB's own
     Case(
         "uuid",
@@ -318,6 +326,25 @@ CASES = [
         "::ffff:1.2.3.4",
         only="mariadb",
         third=FIXED_BYTES,
+    ),
+    Case(
+        "inet6",
+        "'1:0:3:4:5:6:7:8'",
+        X("1000010000000300040005000600070008"),
+        "1::3:4:5:6:7:8",
+        only="mariadb",
+        third=FIXED_BYTES,
+    ),
+    Case(
+        "inet6",
+        "'0:2:0:0:5:0:0:8'",
+        X("1000000002000000000005000000000008"),
+        "0:2::5:0:0:8",
+        only="mariadb",
+        third=FIXED_BYTES,
+    ),
+    Case(
+        "inet6", "'::1.2.3.4'", X("1000000000000000000000000001020304"), "::1.2.3.4", only="mariadb", third=FIXED_BYTES
     ),
     Case("inet4", "'10.0.0.255'", X("040a0000ff"), "10.0.0.255", only="mariadb", third=FIXED_BYTES),
     Case("inet4", "'10.0.0.0'", X("010a"), "10.0.0.0", only="mariadb", third=FIXED_BYTES),

@@ -34,7 +34,7 @@ COLLATIONS = {
 WIDEST = {"utf8mb4": 4, "utf8mb3": 3, "gbk": 2, "sjis": 2, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4}
 _INTEGERS = {"tinyint": (1, 1), "smallint": (2, 2), "mediumint": (9, 3), "int": (3, 4), "bigint": (8, 8)}
 _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
-_CHARACTER = frozenset({15, 252, 254})
+_CHARACTER = {True: frozenset({15, 242, 252, 254}), False: frozenset({15, 252, 254, 255})}  # MySQL, MariaDB
 _LISTED = frozenset({247, 248})
 _GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
@@ -284,12 +284,15 @@ def _charsets(types: Sequence[WireType], default_kind: int, each_kind: int, *, d
 
 
 def optional_metadata(
-    types: Sequence[WireType], names: Sequence[str], key: Sequence[int], *, full: bool, default: bool = True
+    types: Sequence[WireType], names: Sequence[str], key: Sequence[int], *, full: bool, default: bool, mysql: bool
 ) -> bytes:
-    """MINIMAL or FULL metadata. default: charsets as a default with exceptions, rather than one for each column."""
+    """MINIMAL or FULL metadata. default: charsets as a default with exceptions, rather than one for each column.
+
+    mysql: its vectors have a collation; MariaDB's geometries have.
+    """
     numeric = [t for t in types if t.kind in _NUMERIC]
     made = _field(1, _bits(["unsigned" in t.type for t in numeric])) if numeric else b""
-    made += _charsets([t for t in types if t.kind in _CHARACTER], 2, 3, default=default)
+    made += _charsets([t for t in types if t.kind in _CHARACTER[mysql]], 2, 3, default=default)
     if not full:
         return made
     made += _field(4, b"".join(_named(name.encode()) for name in names))

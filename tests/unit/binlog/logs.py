@@ -70,7 +70,8 @@ class Table:
         body += nullable.to_bytes((len(self.types) + 7) // 8, "little")
         if dress.metadata:
             full = dress.metadata == "FULL"
-            body += optional_metadata(self.types, self.names, self.key, full=full, default=dress.default_charset)
+            charsets = {"default": dress.default_charset, "mysql": dress.mysql}
+            body += optional_metadata(self.types, self.names, self.key, full=full, **charsets)
         return e.event(EventType.TABLE_MAP, body, checksum=dress.checksum)
 
 

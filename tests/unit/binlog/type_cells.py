@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import re
 import struct
 import uuid
 from dataclasses import dataclass
@@ -220,14 +221,19 @@ def _special() -> list[ColumnType]:
 
 
 def _inet6() -> ColumnType:
-    """Text as the servers and C's inet_ntop write it, with an IPv4 address at its end where RFC 4291 has one."""
+    """As MariaDB shows it: "::" for the first of the longest runs of zeros, were it a single group."""
     wire = wire_type("inet6")
 
     def shown(address: ipaddress.IPv6Address) -> str:
-        tail = str(ipaddress.IPv4Address(address.packed[12:]))
-        if address.packed[:12] == bytes(10) + b"\xff\xff":
-            return f"::ffff:{tail}"
-        return f"::{tail}" if address.packed[:12] == bytes(12) and any(address.packed[12:14]) else str(address)
+        groups = [group.lstrip("0") for group in address.exploded.split(":")]
+        run = max(re.findall("0*", "".join("x" if group else "0" for group in groups)), key=len)
+        if not run:
+            return ":".join(groups)
+        at = "".join("x" if group else "0" for group in groups).index(run)
+        before, after = ([group or "0" for group in part] for part in (groups[:at], groups[at + len(run) :]))
+        if not before and (len(run) == 6 or (len(run) == 5 and after[0] == "ffff")):
+            after = [*after[:-2], str(ipaddress.IPv4Address(address.packed[12:]))]
+        return ":".join(before) + "::" + ":".join(after)
 
     addresses = st.ip_addresses(v=6) | st.integers(0, (1 << 48) - 1).map(ipaddress.IPv6Address)
     return ColumnType("inet6", wire, addresses.map(lambda a: (wire.put(str(a)), shown(a))))

@@ -1,0 +1,40 @@
+"""MariaDB's INET4 and INET6 as the server's own text.
+
+In:  4 or 16 bytes.
+Out: text exactly as SELECT shows it.
+
+What differs from C's inet_ntop: even a single group of zeros becomes "::" (MariaDB sql/sql_type_inet.cc,
+Inet6::to_string), and the first of the longest runs of zeros is the one.
+"""
+
+from __future__ import annotations
+
+import struct
+
+
+def inet4_text(value: bytes) -> str:
+    return ".".join(map(str, value))
+
+
+def inet6_text(value: bytes) -> str:
+    groups = struct.unpack(">8H", value)
+    start, length = _longest_zeros(groups)
+    tail = [f"{group:x}" for group in groups[start + length :]]
+    if start == 0 and (length == 6 or (length == 5 and groups[5] == 0xFFFF)):  # an IPv4 address at the end
+        tail[-2:] = [inet4_text(value[12:])]
+    if not length:
+        return ":".join(tail)
+    return ":".join(f"{group:x}" for group in groups[:start]) + "::" + ":".join(tail)
+
+
+def _longest_zeros(groups: tuple[int, ...]) -> tuple[int, int]:
+    """(start, length) of the first of the longest runs of zeros; (0, 0) when there is none."""
+    best, at = (0, 0), 0
+    while at < len(groups):
+        end = at
+        while end < len(groups) and groups[end] == 0:
+            end += 1
+        if end - at > best[1]:
+            best = (at, end - at)
+        at = end + 1
+    return best
