@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.binlog.log_changes import LogChanges
 from tidegate.binlog.log_file import LogFile
-from tidegate.binlog.log_plans import LogPlans
+from tidegate.binlog.log_plans import LogPlans, ZeroDates
 from tidegate.binlog.log_rows import Options
 from tidegate.binlog.log_stats import FileStats
 
@@ -34,17 +34,14 @@ class Decoded:
     text: bytes = b""
 
 
-def decoded(
-    paths: Sequence[Path], *, lines: bool = True, raw_dates: bool = False, refuse: bool = False, only: str = ""
-) -> Decoded:
+def decoded(paths: Sequence[Path], *, lines: bool = True, zero_dates: str = "null", only: str = "") -> Decoded:
     """Decode files in order."""
     found = Decoded()
-    plans = LogPlans(found.notes.append, raw_dates=raw_dates)
+    plans = LogPlans(found.notes.append, ZeroDates(zero_dates))
     options = Options(
         wanted=lambda database, table: not only or f"{database}.{table}" == only,
         lines=lines,
         report=lambda fault: found.faults.append(str(fault)),
-        refuse_zero_dates=refuse,
     )
     changes, commit_ts, counted = LogChanges(plans, options), 0, []
     for path in paths:

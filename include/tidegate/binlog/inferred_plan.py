@@ -20,7 +20,7 @@ from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.columns import Column, TableVersion
-from tidegate.schema.types import canonical, members_text
+from tidegate.schema.types import COMPRESSED, canonical, members_text
 
 _NUMBERS: Final = {
     Wire.TINY: "tinyint",
@@ -43,6 +43,9 @@ _TEMPORALS: Final = {
     Wire.TIMESTAMP2: "timestamp",
 }
 _PLAIN: Final = {Wire.JSON: "json", Wire.GEOMETRY: "geometry", Wire.VECTOR: "vector"}
+_STRINGS: Final = frozenset(
+    {Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING, Wire.BLOB, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
+)
 _BLOBS: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 # ENUM and SET without members, by their bytes: the unsigned integer of that width.
 _BY_WIDTH: Final = {
@@ -56,8 +59,8 @@ _BY_WIDTH: Final = {
 
 @dataclass(frozen=True, slots=True)
 class InferredPlan:
-    """guessed: numbers of columns whose bytes are text or not, which nobody says. blind: the event says nothing of
-    signedness and character sets.
+    """guessed: numbers of columns of which nobody says whether they are text. blind: the event says nothing of
+    signedness and character sets, and that matters.
     """
 
     plan: Plan
@@ -109,7 +112,7 @@ def version_of(table_map: TableMap) -> TableVersion:
 
 def _unsaid(wire: WireColumn) -> bool:
     """Whether only a character set could say if this is text."""
-    return wire.charset is None and wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING, Wire.BLOB)
+    return wire.charset is None and wire.type in _STRINGS
 
 
 def _matters(wire: WireColumn) -> bool:
@@ -138,17 +141,23 @@ def _type(name: str, wire: WireColumn) -> str:
     if wire.type in (Wire.ENUM, Wire.SET):
         return f"{wire.type.name.lower()}({members_text(_members(wire))})"
     text = wire.charset not in (None, "binary")
-    if wire.type == Wire.BLOB and wire.length in _BLOBS:
-        return _BLOBS[wire.length] + ("text" if text else "blob")
+    if wire.type in (Wire.BLOB, Wire.BLOB_COMPRESSED) and wire.length in _BLOBS:
+        suffix = COMPRESSED if wire.type == Wire.BLOB_COMPRESSED else ""
+        return _BLOBS[wire.length] + ("text" if text else "blob") + suffix
+    if wire.type == Wire.VARCHAR_COMPRESSED:  # a byte more than its values, for their header
+        return _string("varchar", wire.length - 1, wire) + COMPRESSED
     if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING):
-        base = "char" if wire.type == Wire.STRING else "varchar"
-        if text:
-            return f"{base}({wire.length // WIDEST.get(wire.charset or '', 1)})"
-        return f"{base.replace('char', 'binary')}({wire.length})"
+        return _string("char" if wire.type == Wire.STRING else "varchar", wire.length, wire)
     raise UnsupportedValue(
         f"column {name} has type {wire.type.name}, which the log alone doesn't explain",
         remedy="give the table's definition (--schema)",
     )
+
+
+def _string(base: str, length: int, wire: WireColumn) -> str:
+    if wire.charset not in (None, "binary"):
+        return f"{base}({length // WIDEST.get(wire.charset or '', 1)})"
+    return f"{base.replace('char', 'binary')}({length})"
 
 
 def _members(wire: WireColumn) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ vector is an array; all else is a string: binary as base64, the rest as the serv
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.binlog.json_dates import raw_dates
+from tidegate.binlog.json_dates import RawDate, is_raw, raw_texts
 from tidegate.binlog.kernel import json_out
 from tidegate.binlog.plan import ColumnPlan
 from tidegate.schema.types import Kind
@@ -31,13 +32,23 @@ _DATETIME_CHARACTERS: Final = 19
 _NOT_NUMBERS: Final = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
-def json_column(column: ColumnPlan, values: pa.Array, *, guessed: bool = False) -> pa.Array:
-    """guessed: bytes that are shown as text when they are valid UTF-8."""
-    if guessed:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column as it is shown. guessed: bytes that are text when they are valid UTF-8. raw: how a date was planned, for
+    dates that are shown as the server writes them.
+    """
+
+    column: ColumnPlan
+    raw: RawDate
+    guessed: bool = False
+
+
+def json_column(shown: Shown, values: pa.Array) -> pa.Array:
+    if shown.guessed:
         return _guessed(values)
     if pa.types.is_floating(values.type):
         return _or_null(_floats(values))
-    return _WRITERS[column.type.kind](column, values)
+    return _WRITERS[shown.column.type.kind](shown, values)
 
 
 def _or_null(texts: pa.Array) -> pa.Array:
@@ -54,7 +65,7 @@ def _floats(values: pa.Array) -> pa.Array:
     return texts
 
 
-def _number(_: ColumnPlan, values: pa.Array) -> pa.Array:
+def _number(_: Shown, values: pa.Array) -> pa.Array:
     return _or_null(pc.cast(values, TEXT))
 
 
@@ -63,11 +74,11 @@ def _in_quotes(texts: pa.Array) -> pa.Array:
     return _or_null(pc.binary_join_element_wise(_QUOTE, pc.cast(texts, TEXT), _QUOTE, _EMPTY))
 
 
-def _plain(_: ColumnPlan, values: pa.Array) -> pa.Array:
+def _plain(_: Shown, values: pa.Array) -> pa.Array:
     return _in_quotes(values)
 
 
-def _decimal(_: ColumnPlan, values: pa.Array) -> pa.Array:
+def _decimal(_: Shown, values: pa.Array) -> pa.Array:
     texts = pc.cast(values, TEXT)
     small = pc.fill_null(pc.match_substring(texts, "E"), False)
     if pc.any(small).as_py():  # 0E-10: Arrow turns to exponents below 1e-6, as Python's Decimal does
@@ -77,27 +88,27 @@ def _decimal(_: ColumnPlan, values: pa.Array) -> pa.Array:
     return _in_quotes(texts)
 
 
-def _date(column: ColumnPlan, values: pa.Array) -> pa.Array:
-    if not pa.types.is_date(values.type):
-        return _in_quotes(raw_dates(column, values))
+def _date(shown: Shown, values: pa.Array) -> pa.Array:
+    if is_raw(values):
+        return _in_quotes(raw_texts(shown.column, shown.raw, values))
     return _in_quotes(values)
 
 
-def _datetime(column: ColumnPlan, values: pa.Array) -> pa.Array:
+def _datetime(shown: Shown, values: pa.Array) -> pa.Array:
     """Arrow writes six digits of a second; the column says how many the server shows."""
-    if not pa.types.is_timestamp(values.type):
-        return _in_quotes(raw_dates(column, values))
-    decimals = (column.type.text.numbers or (0,))[0]
+    if is_raw(values):
+        return _in_quotes(raw_texts(shown.column, shown.raw, values))
+    decimals = (shown.column.type.text.numbers or (0,))[0]
     texts = pc.cast(pc.cast(values, pa.timestamp("us")), pa.string())
     stop = _DATETIME_CHARACTERS + (decimals + 1 if decimals else 0)
     return _in_quotes(pc.binary_slice(pc.cast(texts, pa.binary()), 0, stop))
 
 
-def _text(_: ColumnPlan, values: pa.Array) -> pa.Array:
+def _text(_: Shown, values: pa.Array) -> pa.Array:
     return _written(values, json_out.quoted_bytes, json_out.write_quoted)
 
 
-def _base64(_: ColumnPlan, values: pa.Array) -> pa.Array:
+def _base64(_: Shown, values: pa.Array) -> pa.Array:
     return _encoded(values)
 
 
@@ -149,7 +160,7 @@ def _base64_objects(values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar('{"base64":', TEXT), encoded, pa.scalar("}", TEXT), _EMPTY)
 
 
-def _vector(_: ColumnPlan, values: pa.Array) -> pa.Array:
+def _vector(_: Shown, values: pa.Array) -> pa.Array:
     texts = _floats(values.flatten())
     counts = pc.fill_null(pc.list_value_length(values), 0)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts.to_numpy(zero_copy_only=False).astype(np.int64))])
@@ -158,7 +169,7 @@ def _vector(_: ColumnPlan, values: pa.Array) -> pa.Array:
     return pc.if_else(values.is_valid(), shown, _NULL)
 
 
-_WRITERS: Final[dict[Kind, Callable[[ColumnPlan, pa.Array], pa.Array]]] = {
+_WRITERS: Final[dict[Kind, Callable[[Shown, pa.Array], pa.Array]]] = {
     **dict.fromkeys((Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR, Kind.BOOLEAN), _number),
     **dict.fromkeys((Kind.TEXT, Kind.ENUM, Kind.SET, Kind.JSON), _text),
     **dict.fromkeys((Kind.BINARY, Kind.BIT, Kind.GEOMETRY), _base64),

@@ -4,12 +4,12 @@ In:  a plan; or its date columns, decoded as the numbers that are on the wire.
 Out: the plan with date cells that keep those numbers; text such as "2024-00-00 00:00:00.5".
 
 Layouts: mysql-server mysys/my_time.cc (my_datetime_packed_from_binary, my_timestamp_from_binary), sql/field.cc
-(Field_newdate, and the formats of before 5.6: YYYYMMDDhhmmss as an integer).
+(Field_newdate; the formats of before 5.6: YYYYMMDDhhmmss as an integer); MariaDB sql/field.cc (Field_datetime_hires).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,14 +22,32 @@ from tidegate.binlog.plan import ColumnPlan, Plan
 _RAW: Final = {
     L.CELL_DATE: (L.CELL_UINT24, pa.int32()),
     L.CELL_DATETIME: (L.CELL_BITS, pa.binary()),
+    L.CELL_HIRES_DATETIME: (L.CELL_BITS, pa.binary()),
     L.CELL_TIMESTAMP: (L.CELL_BITS, pa.binary()),
     L.CELL_OLD_DATETIME: (L.CELL_COPY64, pa.int64()),
     L.CELL_OLD_TIMESTAMP: (L.CELL_UINT32, pa.int64()),
 }
-_Part = tuple[npt.NDArray[np.int64], int] | str
-_ZERO: Final = 0x8000000000  # the packed datetime's sign bit
+_SIGN: Final = 1 << 39  # of a packed datetime; all that servers write are positive
 _DATETIME_BYTES: Final = 5
 _TIMESTAMP_BYTES: Final = 4
+
+_Numbers = npt.NDArray[np.int64]
+_Part = tuple[_Numbers, int] | str  # a number and its digits, or a separator
+
+
+@dataclass(frozen=True, slots=True)
+class RawDate:
+    """What is known of a date column beside its type. cell: CELL_* as planned; units, micros: its P1 and P2."""
+
+    cell: int
+    units: int
+    micros: int
+
+
+def raw_date(plan: Plan, number: int) -> RawDate:
+    """Of a column of a plan that with_raw_dates has not changed."""
+    words = plan.words.reshape(-1, L.COLUMN_WORDS)[number]
+    return RawDate(plan.columns[number].cell, int(words[L.P1]), int(words[L.P2]))
 
 
 def with_raw_dates(plan: Plan) -> Plan:
@@ -46,68 +64,82 @@ def with_raw_dates(plan: Plan) -> Plan:
     return replace(plan, columns=tuple(columns), words=words.reshape(-1))
 
 
-def raw_dates(column: ColumnPlan, values: pa.Array) -> pa.Array:
-    """Text of a column that with_raw_dates changed; null where it is NULL."""
+def is_raw(values: pa.Array) -> bool:
+    """Whether a date column's values are what with_raw_dates asks for."""
+    return not pa.types.is_temporal(values.type)
+
+
+def raw_texts(column: ColumnPlan, raw: RawDate, values: pa.Array) -> pa.Array:
+    """Text of such values; null where they are NULL."""
     decimals = (column.type.text.numbers or (0,))[0]
     valid = values.is_valid().to_numpy(zero_copy_only=False)
-    base = column.type.text.base
-    if base == "date":
-        packed = values.fill_null(0).to_numpy().astype(np.int64)
-        text = _join([(packed >> 9, 4), "-", (packed >> 5 & 15, 2), "-", (packed & 31, 2)])
-    elif pa.types.is_binary(values.type):
-        text = _modern(values, base, decimals)
-    else:
-        numbers = values.fill_null(0).to_numpy().astype(np.int64)
-        text = _old(numbers) if base == "datetime" else _instant(numbers, np.zeros_like(numbers), 0)
-    return _texts(text, valid)
+    if pa.types.is_binary(values.type):
+        return _texts(_packed(values, raw, decimals), valid)
+    numbers = values.fill_null(0).to_numpy().astype(np.int64)
+    if raw.cell == L.CELL_DATE:
+        return _texts(_join([(numbers >> 9, 4), "-", (numbers >> 5 & 15, 2), "-", (numbers & 31, 2)]), valid)
+    if raw.cell == L.CELL_OLD_TIMESTAMP:
+        return _texts(_instant(numbers, np.zeros_like(numbers), 0), valid)
+    day, clock = numbers // 1_000_000, numbers % 1_000_000
+    date = _date(day // 10_000, day // 100 % 100, day % 100)
+    return _texts(_join([*date, " ", *_clock(clock // 10_000, clock // 100 % 100, clock % 100)]), valid)
 
 
-def _modern(values: pa.Array, base: str, decimals: int) -> npt.NDArray[np.uint8]:
-    fraction = (decimals + 1) // 2
-    width = (_DATETIME_BYTES if base == "datetime" else _TIMESTAMP_BYTES) + fraction
-    joined = b"".join(bytes(width) if value is None else value for value in values.to_pylist())
-    raw = np.frombuffer(joined, np.uint8)
-    columns = raw.reshape(-1, width).astype(np.int64)
-    whole, part = _big_endian(columns[:, : width - fraction]), _big_endian(columns[:, width - fraction :])
-    micros = part * 100 ** (3 - fraction)
-    if base == "timestamp":
+def _packed(values: pa.Array, raw: RawDate, decimals: int) -> npt.NDArray[np.uint8]:
+    """The big-endian formats: DATETIME2, TIMESTAMP2, and MariaDB's of before 10.1."""
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    joined = b"".join(value for value in values.to_pylist() if value is not None)
+    width = len(joined) // max(len(values) - values.null_count, 1)
+    columns = np.zeros((len(values), width), np.int64)
+    columns[valid] = np.frombuffer(joined, np.uint8).reshape(-1, max(width, 1))
+    if raw.cell == L.CELL_HIRES_DATETIME:
+        number = _big_endian(columns)
+        seconds, part = number // raw.units, number % raw.units
+        day, second = seconds // 86400, seconds % 86400
+        date = _date(day // 32 // 13, day // 32 % 13, day % 32)
+        clock = _clock(second // 3600, second // 60 % 60, second % 60)
+        return _join([*date, " ", *clock, *_fraction(part * raw.micros, decimals)])
+    head = _DATETIME_BYTES if raw.cell == L.CELL_DATETIME else _TIMESTAMP_BYTES
+    whole, micros = _big_endian(columns[:, :head]), _big_endian(columns[:, head:]) * raw.micros
+    if raw.cell == L.CELL_TIMESTAMP:
         return _instant(whole, micros, decimals)
-    packed = whole - _ZERO
-    date, time = packed >> 17, packed & 0x1FFFF
-    months = date >> 5
-    day: list[_Part] = [(months // 13, 4), "-", (months % 13, 2), "-", (date & 31, 2), " "]
-    return _join([*day, (time >> 12, 2), ":", (time >> 6 & 63, 2), ":", (time & 63, 2), *_fraction(micros, decimals)])
+    packed = np.where(valid, whole - _SIGN, 0)
+    months, day, second = packed >> 22, packed >> 17 & 31, packed & 0x1FFFF
+    clock = _clock(second >> 12, second >> 6 & 63, second & 63)
+    return _join([*_date(months // 13, months % 13, day), " ", *clock, *_fraction(micros, decimals)])
 
 
-def _big_endian(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _big_endian(columns: _Numbers) -> _Numbers:
     found = np.zeros(len(columns), np.int64)
     for i in range(columns.shape[1]):
         found = found << 8 | columns[:, i]
     return found
 
 
-def _old(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    date, time = numbers // 1_000_000, numbers % 1_000_000
-    day: list[_Part] = [(date // 10_000, 4), "-", (date // 100 % 100, 2), "-", (date % 100, 2), " "]
-    return _join([*day, (time // 10_000, 2), ":", (time // 100 % 100, 2), ":", (time % 100, 2)])
-
-
-def _instant(seconds: npt.NDArray[np.int64], micros: npt.NDArray[np.int64], decimals: int) -> npt.NDArray[np.uint8]:
+def _instant(seconds: _Numbers, micros: _Numbers, decimals: int) -> npt.NDArray[np.uint8]:
     """Seconds since the epoch in UTC; second 0 is the zero timestamp."""
-    days = seconds // 86400
-    date = days.astype("datetime64[D]")
-    year = date.astype("datetime64[Y]").astype(np.int64) + 1970
-    month = date.astype("datetime64[M]").astype(np.int64) % 12 + 1
-    day = (date - date.astype("datetime64[M]")).astype(np.int64) + 1
+    date = (seconds // 86400).astype("datetime64[D]")
+    month = date.astype("datetime64[M]")
+    parts = [
+        month.astype(np.int64) // 12 + 1970,
+        month.astype(np.int64) % 12 + 1,
+        (date - month.astype("datetime64[D]")).astype(np.int64) + 1,
+    ]
     zero = (seconds == 0) & (micros == 0)
-    year, month, day = (np.where(zero, 0, part) for part in (year, month, day))
-    time = seconds % 86400
-    day_text: list[_Part] = [(year, 4), "-", (month, 2), "-", (day, 2), " "]
-    clock: list[_Part] = [(time // 3600, 2), ":", (time // 60 % 60, 2), ":", (time % 60, 2)]
-    return _join([*day_text, *clock, *_fraction(micros, decimals)])
+    year, number, day = (np.where(zero, 0, part) for part in parts)
+    clock = _clock(seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    return _join([*_date(year, number, day), " ", *clock, *_fraction(micros, decimals)])
 
 
-def _fraction(micros: npt.NDArray[np.int64], decimals: int) -> list[_Part]:
+def _date(year: _Numbers, month: _Numbers, day: _Numbers) -> list[_Part]:
+    return [(year, 4), "-", (month, 2), "-", (day, 2)]
+
+
+def _clock(hour: _Numbers, minute: _Numbers, second: _Numbers) -> list[_Part]:
+    return [(hour, 2), ":", (minute, 2), ":", (second, 2)]
+
+
+def _fraction(micros: _Numbers, decimals: int) -> list[_Part]:
     return [".", (micros // 10 ** (6 - decimals), decimals)] if decimals else []
 
 
@@ -126,8 +158,6 @@ def _join(pieces: list[_Part]) -> npt.NDArray[np.uint8]:
 
 def _texts(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_]) -> pa.Array:
     count, width = rows.shape
-    offsets = np.arange(count + 1, dtype=np.int64) * width
+    offsets = pa.py_buffer(np.arange(count + 1, dtype=np.int64) * width)
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(
-        pa.large_string(), count, [bitmap, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(rows))]
-    )
+    return pa.Array.from_buffers(pa.large_string(), count, [bitmap, offsets, pa.py_buffer(np.ascontiguousarray(rows))])

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate import tables
-from tidegate.binlog.batch import RowsError
+from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError, decode_images
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import EventType, type_name
+from tidegate.binlog.json_column import Shown
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.log_events import Judged
-from tidegate.binlog.log_images import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, decode_images
 from tidegate.binlog.log_stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
 from tidegate.binlog.ndjson import Head, Lines, in_order, lines_of
 from tidegate.binlog.plan import Plan
@@ -46,10 +46,10 @@ _OP_OF_TYPE: Final = np.array([_OPS.get(code, _UNREAD) for code in range(256)], 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """plan: for some rows events of one TABLE_MAP. guessed: columns that are text only when they are valid UTF-8."""
+    """plan: for some rows events of one TABLE_MAP. shown: its columns as lines show them."""
 
     plan: Plan
-    guessed: frozenset[int] = frozenset()
+    shown: tuple[Shown, ...]
 
 
 class Plans(Protocol):
@@ -71,7 +71,6 @@ class Options:
     wanted: Callable[[str, str], bool]
     lines: bool
     report: Callable[[Terminal], None]
-    refuse_zero_dates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +172,11 @@ class RowDecoder:
             numbers = numbers[:first]
         while len(numbers):
             images, stopped = _decode(rows, numbers, plan)
-            if stopped is None and images is not None and images.null_dates and self._options.refuse_zero_dates:
-                stopped = (
-                    _first_zero_date(rows, numbers, plan),
-                    UnsupportedValue(_ZERO_DATE, remedy=_ZERO_DATE_REMEDY),
-                )
             if stopped is None:
                 return numbers, images, error
             error = (int(numbers[stopped[0]]), stopped[1])
             numbers = numbers[: stopped[0]]
         return numbers, None, error
-
-
-_ZERO_DATE: Final = "a zero or impossible date"
-_ZERO_DATE_REMEDY: Final = "decode with --zero-dates null or text"
 
 
 def _decode(
@@ -206,19 +196,6 @@ def _decode(
         return None, (error.event, error.error)
 
 
-def _first_zero_date(rows: _Rows, numbers: npt.NDArray[np.int64], plan: Plan) -> int:
-    """Which of the events is the first with a date that has become NULL; there is one."""
-    clean, dirty = 0, len(numbers)
-    while dirty - clean > 1:
-        middle = (clean + dirty) // 2
-        images, _ = _decode(rows, numbers[:middle], plan)
-        if images is not None and images.null_dates:
-            dirty = middle
-        else:
-            clean = middle
-    return dirty - 1
-
-
 def _count(images: Images, name: Name, stats: FileStats) -> None:
     stats.null_dates += images.null_dates
     codes = np.bincount(images.rows.column(tables.OP).to_numpy(), minlength=4)
@@ -232,7 +209,7 @@ def _lines(rows: _Rows, numbers: npt.NDArray[np.int64], images: Images, chosen: 
     events = numbers[np.searchsorted(index.events[numbers, K.OFFSET], ordinals, side="right") - 1]
     positions = index.segment.start_pos + index.events[events, K.ORIGIN]
     head = Head(*rows.name, index.segment.file)
-    return lines_of(images, chosen.plan, chosen.guessed, head, positions)
+    return lines_of(images, chosen.shown, head, positions)
 
 
 def placed(error: Terminal, index: EventIndex, event: int, name: Name | None = None) -> Terminal:

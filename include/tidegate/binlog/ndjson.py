@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.json_column import TEXT, json_column
-from tidegate.binlog.log_images import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
-from tidegate.binlog.plan import Plan
+from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
+from tidegate.binlog.json_column import TEXT, Shown, json_column
+from tidegate.binlog.json_geometry import NONE, srid_keys, without_srid
+from tidegate.schema.types import Kind
 
 _OPS: Final = {IMAGE_INSERT: "insert", IMAGE_BEFORE: "update", IMAGE_AFTER: "", IMAGE_DELETE: "delete"}
 _SYSTEM_COLUMNS: Final = 4
@@ -45,17 +46,16 @@ class Head:
     file: str
 
 
-def lines_of(
-    images: Images, plan: Plan, guessed: frozenset[int], head: Head, positions: npt.NDArray[np.int64]
-) -> Lines:
+def lines_of(images: Images, columns: tuple[Shown, ...], head: Head, positions: npt.NDArray[np.int64]) -> Lines:
     """positions: per image, where its rows event starts in the file."""
     rows = images.rows
-    objects = _objects(images, plan, guessed)
+    values, srids = _values(images, columns)
+    objects = _objects(images, columns, values)
     codes = rows.column(tables.OP).to_numpy()
     first = np.flatnonzero(codes != IMAGE_AFTER)
     op = codes[first]
-    before = _side(objects, first, op != IMAGE_INSERT)
-    after = _side(objects, first + (op == IMAGE_BEFORE), op != IMAGE_DELETE)
+    last = first + (op == IMAGE_BEFORE)
+    before, after = _side(objects, first, op != IMAGE_INSERT), _side(objects, last, op != IMAGE_DELETE)
     names = pa.DictionaryArray.from_arrays(pa.array(op, pa.int8()), pa.array(list(_OPS.values()), TEXT))
     place = f',"database":{_text(head.database)},"table":{_text(head.table)},"commit_ts":'
     texts = pc.binary_join_element_wise(
@@ -69,7 +69,7 @@ def lines_of(
         before,
         pa.scalar(',"after":', TEXT),
         after,
-        pa.scalar("}\n", TEXT),
+        _ending(srids, (first, op != IMAGE_INSERT), (last, op != IMAGE_DELETE)),
         _EMPTY,
     )
     return Lines(texts, rows.column(tables.ORDINAL).to_numpy()[first])
@@ -84,24 +84,48 @@ def _side(objects: pa.Array, at: npt.NDArray[np.int64], there: npt.NDArray[np.bo
     return pc.fill_null(pc.take(objects, pa.array(at, mask=~there)), _NULL)
 
 
-def _objects(images: Images, plan: Plan, guessed: frozenset[int]) -> pa.Array:
+def _values(images: Images, columns: tuple[Shown, ...]) -> tuple[list[pa.Array], dict[str, npt.NDArray[np.int64]]]:
+    """(each column's values, geometries without their SRIDs; the SRIDs of each geometry column)."""
+    values, srids = [], {}
+    for i, shown in enumerate(columns):
+        array = images.rows.column(_SYSTEM_COLUMNS + i)
+        if shown.column.type.kind is Kind.GEOMETRY:
+            array, found = without_srid(array)
+            srids[shown.column.name] = found if images.present is None else np.where(images.present[i], found, NONE)
+        values.append(array)
+    return values, srids
+
+
+def _ending(
+    srids: dict[str, npt.NDArray[np.int64]],
+    before: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
+    after: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
+) -> Any:
+    """What ends each line. before, after: numbers of the images, and whether they are there."""
+    if srids:
+        sides = [
+            {name: np.where(there, found[at], NONE) for name, found in srids.items()} for at, there in (before, after)
+        ]
+        keys = srid_keys(*sides)
+        if keys is not None:
+            return pa.array([key + "}\n" for key in keys], TEXT)
+    return pa.scalar("}\n", TEXT)
+
+
+def _objects(images: Images, columns: tuple[Shown, ...], values: list[pa.Array]) -> pa.Array:
     """Each image as a JSON object of the columns that are present in it."""
     pieces: list[Any] = [pa.scalar("{", TEXT)]
-    if not plan.columns:
-        return pa.array(["{}"] * images.rows.num_rows, TEXT)
-    for i, column in enumerate(plan.columns):
-        key = pa.scalar(("," if i and images.present is None else "") + _text(column.name) + ":", TEXT)
-        value = json_column(column, images.rows.column(_SYSTEM_COLUMNS + i), guessed=i in guessed)
+    begun = np.zeros(images.rows.num_rows, np.bool_)  # images of which a column was written
+    for i, shown in enumerate(columns):
+        key, value = _text(shown.column.name) + ":", json_column(shown, values[i])
         if images.present is None:
-            pieces += [key, value]
-        else:
-            member = pc.binary_join_element_wise(pa.scalar(",", TEXT), key, value, _EMPTY)
-            pieces.append(pc.if_else(pa.array(images.present[i]), member, _EMPTY))
-    if images.present is None:
-        return pc.binary_join_element_wise(*pieces, pa.scalar("}", TEXT), _EMPTY)
-    members = pc.binary_join_element_wise(*pieces[1:], _EMPTY)
-    members = pc.cast(pc.binary_slice(pc.cast(members, pa.large_binary()), 1), TEXT)  # without the first comma
-    return pc.binary_join_element_wise(pa.scalar("{", TEXT), members, pa.scalar("}", TEXT), _EMPTY)
+            pieces += [pa.scalar("," + key if i else key, TEXT), value]
+            continue
+        present = images.present[i]
+        keys = pc.if_else(pa.array(begun), pa.scalar("," + key, TEXT), pa.scalar(key, TEXT))
+        pieces.append(pc.if_else(pa.array(present), pc.binary_join_element_wise(keys, value, _EMPTY), _EMPTY))
+        begun = begun | present
+    return pc.binary_join_element_wise(*pieces, pa.scalar("}", TEXT), _EMPTY)
 
 
 def _number(values: npt.NDArray[np.int64]) -> pa.Array:

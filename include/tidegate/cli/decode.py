@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,22 +18,18 @@ from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import Terminal, UsageError
 
 
-class ZeroDates(StrEnum):
-    NULL = "null"
-    TEXT = "text"
-    ERROR = "error"
-
-
 def decode(
     files: Annotated[list[Path], typer.Argument(help="Binlog files, in their order", metavar="FILE...")],
     table: Annotated[list[str] | None, typer.Option(help="Only this table, as database.table; may be repeated")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="What is in each file, instead of its rows")] = False,
-    zero_dates: Annotated[ZeroDates, typer.Option(help="Zero and impossible dates")] = ZeroDates.NULL,
+    zero_dates: Annotated[
+        Literal["null", "text", "error"], typer.Option(help="What zero and impossible dates are shown as")
+    ] = "null",
 ) -> None:
     """Binlog files as NDJSON on standard output."""
     from tidegate.binlog.log_changes import LogChanges
     from tidegate.binlog.log_file import LogFile
-    from tidegate.binlog.log_plans import LogPlans
+    from tidegate.binlog.log_plans import LogPlans, ZeroDates
     from tidegate.binlog.log_rows import Options
     from tidegate.binlog.log_stats import FileStats
 
@@ -46,12 +41,11 @@ def decode(
 
     wanted = frozenset(table or ())
     _check_names(wanted)
-    plans = LogPlans(lambda note: _say(f"note: {note}"), raw_dates=zero_dates is ZeroDates.TEXT)
+    plans = LogPlans(lambda note: _say(f"note: {note}"), ZeroDates(zero_dates))
     options = Options(
         wanted=lambda database, name: not wanted or f"{database}.{name}" in wanted,
         lines=not stats,
         report=report,
-        refuse_zero_dates=zero_dates is ZeroDates.ERROR,
     )
     changes = LogChanges(plans, options)
     out, commit_ts, counted = sys.stdout.buffer, 0, []
