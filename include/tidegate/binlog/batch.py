@@ -40,6 +40,7 @@ from tidegate.binlog.plan import OUT_BYTES, VARIABLE, Plan
 from tidegate.binlog.table_map import Wire
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.added_columns import existing_row_value
+from tidegate.schema.columns import Generated
 
 __all__ = [
     "IMAGE_AFTER",
@@ -162,6 +163,8 @@ def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan
     addressed[:, [L.EVENT_START, L.EVENT_END]] += data.ctypes.data
     marks = np.zeros((2, len(plan.columns), L.MARK_WORDS), np.int64)
     marks[:, :, L.MARK_JSON] = [wire.type == Wire.JSON for wire in plan.table_map.columns]
+    if plan.defined:
+        marks[:, :, L.MARK_COMPUTED] = [column.generated is Generated.VIRTUAL for column in plan.defined]
     rows_max = image_bytes // plan.row_bytes_usual + 64
     for _ in range(2):
         words = plan.words.copy()
@@ -226,7 +229,7 @@ def _default(plan: Plan, i: int) -> Any:
             return existing_row_value(plan.defined[i])
         why = "its definition isn't known"
     except UnsupportedValue as error:
-        why = error.what
+        why = error.what.partition(": ")[2]
     raise UnsupportedValue(
         f"a new row lacks column {name} (binlog_row_image is not FULL), and its default can't be told: {why}",
         remedy="set binlog_row_image=FULL at the source, then snapshot the table",
@@ -270,7 +273,7 @@ def _error(state: Words, plan: Plan) -> Terminal:
     place = f"column {plan.columns[at].name}" if at >= 0 else "the row"
     code = int(state[L.ERROR])
     lacking = {
-        L.ERROR_UNKNOWN: f"an update has {place} in neither image (binlog_row_image is not FULL)",
+        L.ERROR_UNKNOWN: f"an update doesn't tell {place} (binlog_row_image is not FULL)",
         L.ERROR_KEY: f"a before image lacks {place}, which tells the row (binlog_row_image is not FULL)",
         L.ERROR_EMPTY: "rows event without any column (binlog_row_image is not FULL): nobody can tell how many rows",
         L.ERROR_DIFFS: f"{place} holds JSON differences, and the before image lacks their document",

@@ -19,6 +19,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the even
 from tidegate.binlog.plan import ColumnPlan, Plan
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, UnsupportedValue
+from tidegate.schema.columns import Generated
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
 _INTEGER_BYTES: Final = {Wire.TINY: 1, Wire.SHORT: 2, Wire.INT24: 3, Wire.LONG: 4, Wire.LONGLONG: 8}
@@ -60,10 +61,11 @@ def net_images(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> Ite
                 if needed - before[1].keys():
                     raise _lacks_key(plan, needed - before[1].keys())
                 yield OP_DELETE, before
-            merged = before[1] | known
+            computed = {i for i, column in enumerate(plan.defined) if column.generated is Generated.VIRTUAL}
+            merged = {i: raw for i, raw in before[1].items() if i not in computed} | known
             if len(merged) < count:
                 name = plan.columns[min(set(range(count)) - merged.keys())].name
-                raise UnsupportedValue(f"an update has column {name} in neither image (binlog_row_image is not FULL)")
+                raise UnsupportedValue(f"an update doesn't tell column {name} (binlog_row_image is not FULL)")
             yield OP_UPSERT, (image[0], merged)
         elif op == IMAGE_DELETE and needed - known.keys():
             raise _lacks_key(plan, needed - known.keys())

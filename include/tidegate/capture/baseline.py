@@ -114,6 +114,8 @@ def read_schema(
 ) -> list[TableVersion]:
     """All kept tables and the defaults of their databases, as information_schema has them now; status active."""
     with connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        mariadb = "mariadb" in str(cursor.fetchone()[0]).lower()
         # Names alone come from the dictionary; any other column makes MariaDB open every table of the server.
         cursor.execute("SELECT table_schema, table_name FROM information_schema.tables")
         kept = {
@@ -130,7 +132,7 @@ def read_schema(
     next_id = first_id
     for name in names:
         cells = columns.get(name, [])
-        made = tuple(_column(cell, next_id + offset) for offset, cell in enumerate(cells))
+        made = tuple(_column(cell, next_id + offset, mariadb=mariadb) for offset, cell in enumerate(cells))
         next_id += len(made)
         collation = collations.get(name, "")
         by_name = {column.name.lower(): column.id for column in made}
@@ -261,13 +263,16 @@ def _knows_generated(cursor: Any) -> bool:
     return cursor.fetchone() is not None
 
 
-def _column(cell: Mapping[str, Any], column_id: int) -> Column:
+def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column:
     extra = str(cell["extra"] or "").upper()
     expression = str(cell["generation_expression"] or "")
     generated = Generated.NO
     if expression.upper() not in ("", "ROW START", "ROW END"):
         generated = Generated.VIRTUAL if "VIRTUAL" in extra else Generated.STORED
-    default, is_expression = _default(cell["column_default"], mysql_expression="DEFAULT_GENERATED" in extra)
+    if mariadb:
+        default, is_expression = _mariadb_default(cell["column_default"])
+    else:
+        default, is_expression = _mysql_default(cell["column_default"], marked="DEFAULT_GENERATED" in extra)
     return Column(
         id=column_id,
         name=str(cell["column_name"]),
@@ -285,18 +290,23 @@ def _column(cell: Mapping[str, Any], column_id: int) -> Column:
     )
 
 
-def _default(text: str | None, *, mysql_expression: bool) -> tuple[str | None, bool]:
-    """(default, whether it is an expression). MariaDB quotes literals here and writes NULL; MySQL does neither.
+def _mysql_default(text: str | None, *, marked: bool) -> tuple[str | None, bool]:
+    """(default, whether it is an expression): rows logged without the column have it. Literals come as they are."""
+    return text, text is not None and (marked or text.lower().startswith("current_timestamp"))
 
-    Only an added column's default matters, and that one comes from its DDL: this one is for people to read.
-    """
+
+def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
+    """As _mysql_default; MariaDB quotes literals here, and writes NULL (sql/sql_show.cc, get_field_default_value)."""
     if text is None or text.upper() == "NULL":
         return None, False
-    if mysql_expression or text.lower().startswith("current_timestamp"):
-        return text, True
     if len(text) > 1 and text[0] == text[-1] == "'":
-        return text[1:-1].replace("''", "'"), False
-    return text, False
+        return _ESCAPED.sub(lambda found: _UNESCAPED.get(found[0], found[0][-1]), text[1:-1]), False
+    return text, _BARE_LITERAL.fullmatch(text) is None
+
+
+_ESCAPED: Final = re.compile(r"\\.|''", re.DOTALL)
+_UNESCAPED: Final = {"\\0": "\0", "\\n": "\n", "\\r": "\r"}
+_BARE_LITERAL: Final = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?|0x[0-9a-f]+|[bx]'[0-9a-f]*'", re.IGNORECASE)
 
 
 def _indexes(cursor: Any, databases: tuple[str, ...]) -> dict[Name, dict[str, list[tuple[Any, ...]]]]:

@@ -70,7 +70,8 @@ MARK_ABSENT: Final = -1
 MARK_BYTES: Final = 1
 MARK_DIFFS: Final = 2  # 1 when it is differences from the before image's JSON document
 MARK_JSON: Final = 3  # 1 for a JSON column of MySQL
-MARK_WORDS: Final = 4
+MARK_COMPUTED: Final = 4  # 1 for a virtual column: MariaDB leaves it out of an after image though it changed
+MARK_WORDS: Final = 5
 PATCHED: Final = 0xFF  # first byte of a document that is to be patched: its length (u32), itself, the differences
 
 # --- kinds of cells: how bytes become a value ----------------------------------------------------------

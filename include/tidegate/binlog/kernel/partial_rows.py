@@ -4,8 +4,9 @@ In:  as rows.py; and room for marks: where each column's value lies in an image,
 Out: as rows.py; and, per column and row, whether the value is known. Full events are decoded too: order is kept.
 
 MODE_NET: an update's value is the after image's, else the before image's (absent in after means unchanged); a column in
-neither is an error. A write's absent columns have their defaults, which batch.py fills in. A delete needs what tells
-which row it is: the key, or every column of a table without one. MODE_IMAGES: every image is a row, as it was logged.
+neither is an error, and so is an absent virtual column, which may have changed. A write's absent columns have their
+defaults, which batch.py fills in. A delete needs what tells which row it is: the key, or every column of a table that
+has none. MODE_IMAGES: every image is a row, as it was logged.
 
 Layout: mysql-server libs/mysql/binlog/event/rows_event.h (Rows_event), sql/rpl_record.cc (pack_row): an image's null
 bitmap counts only the columns that are present. PARTIAL_UPDATE_ROWS has, between the images: value options (packed
@@ -207,7 +208,7 @@ def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int
     column, offset = columns, 0
     for c in range(word(state, L.COLUMNS)):
         mark = marks + offset
-        if policy == _MERGE and word(mark, L.MARK_AT) == L.MARK_ABSENT:
+        if policy == _MERGE and word(mark, L.MARK_AT) == L.MARK_ABSENT and not word(mark, L.MARK_COMPUTED):
             mark = before + offset
         at = word(mark, L.MARK_AT)
         written = NULL
