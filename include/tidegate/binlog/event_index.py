@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.events import CHECKSUM_BYTES, EventFlag, EventType, type_name
-from tidegate.binlog.expand import NESTED, SPAN_KIND, Piece, captured_events, expand
+from tidegate.binlog.expand import Piece, captured_events, expand
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
-from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel import index as K  # noqa: N812
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
@@ -211,7 +212,7 @@ class _Walk:
 
     def _check_transactions(self, piece: Piece, events: npt.NDArray[np.int64]) -> None:
         """A transaction payload holds the rest of one transaction: capture, which doesn't look inside, counts on it."""
-        nested = piece.spans[piece.span_of(events[:, K.OFFSET]), SPAN_KIND] == NESTED
+        nested = piece.spans[piece.span_of(events[:, K.OFFSET]), C.SPAN_KIND] == C.NESTED
         bits, behind = events[:, K.BITS], events[:, K.OFFSET] + events[:, K.SIZE]
         begun = nested & ((bits & BEGINS) != 0)
         wrong = begun | (nested & (((bits & ENDS) != 0) != np.isin(behind, piece.ends)))
@@ -227,7 +228,7 @@ class _Walk:
 
 def _verify(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], segment: Segment) -> None:
     """Checksums of captured events; what isn't whole is found by the walk."""
-    for offset, size, kind, checksum_bytes in events.tolist():
+    for offset, size, kind, checksum_bytes in events[:, : C.FOUND_CHECKSUM + 1].tolist():
         if not checksum_bytes or size < CHECKSUM_BYTES:
             continue
         end = offset + size - CHECKSUM_BYTES

@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.expand import expand_event, inner_events
-from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
+from tidegate.binlog.expand import expand
+from tidegate.binlog.kernel import names as N  # noqa: N812 - a page of constants
 from tidegate.binlog.query import parse_query
 from tidegate.binlog.statements import is_dml
+from tidegate.binlog.unpack import expand_event
 from tidegate.errors import DDLError, DecodeError, StreamCorrupt, Terminal
 from tidegate.limits import SEGMENT_TABLES_MAX
 from tidegate.tables import EVERY_TABLE, SegmentFlag
@@ -78,12 +79,12 @@ def compressed_query_names(event: Event, checksum: int, ddl_tables: DdlTables) -
     return query_names(plain.tobytes(), checksum, ddl_tables)
 
 
-def payload_names(event: Event, checksum: int, ddl_tables: DdlTables) -> tuple[SegmentFlag, set[str]]:
-    """(flags of its segment, names of the tables in it) of a TRANSACTION_PAYLOAD event."""
+def payload_names(data: Event, checksum: int, ddl_tables: DdlTables) -> tuple[SegmentFlag, set[str]]:
+    """(flags, names of tables) of whole events among which are TRANSACTION_PAYLOADs."""
     flags, names = SegmentFlag(0), set[str]()
     try:
-        for part in inner_events(event, checksum):
-            flags |= _note_part(part, checksum, ddl_tables, names)
+        for piece in expand(data, checksum, "payload + {}".format):
+            flags |= _note_part(piece.data, checksum, ddl_tables, names)
     except Terminal as error:
         log.warning("a compressed transaction can't be read: %s", error)
         names.add(EVERY_TABLE)
@@ -91,13 +92,13 @@ def payload_names(event: Event, checksum: int, ddl_tables: DdlTables) -> tuple[S
 
 
 def _note_part(part: Event, checksum: int, ddl_tables: DdlTables, names: set[str]) -> SegmentFlag:
-    state = np.zeros(C.NOTE_WORDS, np.int64)
-    noted = int(C.note_inner(part.ctypes.data, len(part), checksum, state.ctypes.data))
-    flags = SegmentFlag.HAS_PREWRITE if noted & C.NOTE_PREWRITE else SegmentFlag(0)
-    if noted & C.NOTE_ODD:
+    state = np.zeros(N.NOTE_WORDS, np.int64)
+    noted = int(N.note_inner(part.ctypes.data, len(part), checksum, state.ctypes.data))
+    flags = SegmentFlag.HAS_PREWRITE if noted & N.NOTE_PREWRITE else SegmentFlag(0)
+    if noted & N.NOTE_ODD:
         names.add(EVERY_TABLE)
-    names.update(name_at(part, at) for at in state[C.NAMES : C.NAMES + int(state[C.TABLES])].tolist())
-    for at in state[C.QUERIES : C.QUERIES + int(state[C.STATEMENTS])].tolist():
+    names.update(name_at(part, at) for at in state[N.NAMES : N.NAMES + int(state[N.TABLES])].tolist())
+    for at in state[N.QUERIES : N.QUERIES + int(state[N.STATEMENTS])].tolist():
         size = int.from_bytes(part[at + 9 : at + 13].tobytes(), "little")
         said, named = query_names(part[at : at + size].tobytes(), checksum, ddl_tables)
         flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)

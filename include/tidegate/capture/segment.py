@@ -226,10 +226,6 @@ class Cutter:
                 self._space.transaction[scan.SAID] = said + 1
             self._flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
             self._ddl_tables.update(names)
-        elif kind == EventType.TRANSACTION_PAYLOAD:
-            flags, inside = payload_names(whole, checksum, ddl_tables)
-            self._flags |= flags
-            self._ddl_tables.update(inside)
         elif kind == EventType.XA_PREPARE:
             self._flags |= SegmentFlag.HAS_PREWRITE
         elif kind == EventType.GTID_TAGGED:
@@ -331,6 +327,8 @@ class Cutter:
     def _emit(self, kind: SegmentKind, start: int, prev_commit_ts: int) -> Segment:
         state, transaction = self._state, self._space.transaction
         payload = memoryview(self._space.payload.data)[: int(state["length"])].toreadonly()
+        if state["payloads"]:
+            self._look_inside(self._space.payload[: int(state["length"])])
         flags = self._flags
         if self._begun_open:
             flags |= SegmentFlag.OPEN_AT_START
@@ -362,6 +360,13 @@ class Cutter:
         )
         self.checkpoint = self.checkpoint.after(segment)
         return segment
+
+    def _look_inside(self, payload: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        """What is in compressed transactions counts for flags and tables as if it stood in the log."""
+        checksum = int(self._space.transaction[scan.CHECKSUM])
+        flags, names = payload_names(payload, checksum, self.settings.ddl_tables)
+        self._flags |= flags
+        self._ddl_tables.update(names)
 
     def _tables(self) -> set[str]:
         payload = self._space.payload

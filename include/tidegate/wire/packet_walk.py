@@ -69,6 +69,7 @@ _FIELDS: Final = (
     "frames",  # FRAME events of the open transaction in payload
     "maps",  # live TABLE_MAPs in payload
     "tables",  # different table names in payload
+    "payloads",  # TRANSACTION_PAYLOAD events in payload
     "runs",  # GTID runs of transactions that ended in payload
     "gtid_kind",  # of the open transaction: 0 none, 1 MySQL, 2 MariaDB, 3 MySQL with a tag
     "gtid_high",  # uuid halves (MySQL), domain and server_id (MariaDB), index (tagged)
@@ -82,11 +83,12 @@ RUN_DTYPE: Final = np.dtype([(name, np.int64) for name in ("kind", "high", "low"
 MYSQL_GTID, MARIADB_GTID, TAGGED_GTID = 1, 2, 3
 
 _QUERY: Final = 2
+_PAYLOAD: Final = 40
 # Events that need no decision: STOP, INTVAR, RAND, USER_VAR, XID, TABLE_MAP, rows, ROWS_QUERY, GTID, ANONYMOUS_GTID,
-# and MariaDB's annotations, checkpoints, GTID and compressed rows, which follow a plain TABLE_MAP. Everything else, the
-# unknown above all, goes to Python.
+# TRANSACTION_PAYLOAD, which is looked into when the segment is cut, and MariaDB's annotations, checkpoints, GTID and
+# compressed rows, which follow a plain TABLE_MAP. Everything else, the unknown above all, goes to Python.
 _PLAIN: Final = np.zeros(256, np.bool_)
-_PLAIN[[3, 5, 13, 14, 16, 19, 23, 24, 25, 29, 30, 31, 32, 33, 34, 39, 160, 161, 162]] = True
+_PLAIN[[3, 5, 13, 14, 16, 19, 23, 24, 25, 29, 30, 31, 32, 33, 34, 39, 40, 160, 161, 162]] = True
 _PLAIN[166:172] = True
 
 _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
@@ -128,7 +130,17 @@ class Workspace:
         state = self.walk[0]
         if state["tables"]:
             self.slots.fill(-1)
-        for name in ("length", "event_count", "statement_ended", "opened_here", "frames", "maps", "tables", "runs"):
+        for name in (
+            "length",
+            "event_count",
+            "statement_ended",
+            "opened_here",
+            "frames",
+            "maps",
+            "tables",
+            "payloads",
+            "runs",
+        ):
             state[name] = 0
         self.payload = payload
         state["hard"] = hard
@@ -269,6 +281,8 @@ def take_event(data: Any, at: int, space: Any) -> Any:
     copy_bytes(address(payload) + start, address(data) + at, length)
     s.length, s.position = start + length, s.position + length
     s.event_count += 1
+    if data[at + 4] == _PAYLOAD:
+        s.payloads += 1
     if bits & scan.BEGINS:
         _name_transaction(s, data, at)
     if bits & scan.FRAME:

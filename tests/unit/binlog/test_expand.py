@@ -6,6 +6,7 @@ import dataclasses
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.binlog import encode as e
@@ -277,3 +278,62 @@ def test_checksums_of_captured_events_are_verified_when_asked() -> None:
     broken = bytes(given.payload[:-1]) + bytes([given.payload[-1] ^ 1])
     with pytest.raises(StreamCorrupt, match="checksum"):
         decode_segment(dataclasses.replace(given, payload=broken), VERSIONS, WINDOWS, verify_checksums=True)
+
+
+def many() -> list[bytes]:
+    """Small compressed events as both servers write them, with plain ones between."""
+    parts: list[bytes] = []
+    for n in range(40):
+        inner = transaction(*write(row(n), name=(ORDERS, ITEMS)[n % 2]))
+        parts += [e.mysql_gtid(n, 10**15 + n), e.payload(*inner) if n % 3 else e.payload(*inner, compression=255)]
+        mapped, begin = e.table_map(5, "orders", TYPES, METADATA), e.mariadb_gtid(n)
+        kind = (EventType.WRITE_ROWS_V1, WRITE)[n % 2]
+        parts += [begin, e.compressed_query("SAVEPOINT `x`"), mapped, e.compressed_rows(kind, 5, 2, row(n)), e.xid()]
+    return parts
+
+
+@pytest.mark.parametrize("piece_bytes", [3000, 10000, 1 << 24])
+def test_many_at_once_and_one_by_one_come_to_the_same(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
+    given = made(*many())
+    fast = list(index_pieces(given, piece_bytes=piece_bytes))
+    monkeypatch.setattr("tidegate.binlog.expand._expand_batch", lambda *_: False)
+    slow = list(index_pieces(given, piece_bytes=piece_bytes))
+    assert (len(fast) > 1) == (len(slow) > 1) == (piece_bytes < 1 << 24)
+    joined = [np.concatenate([piece.data for piece in pieces]).tobytes() for pieces in (fast, slow)]
+    assert joined[0] == joined[1]
+    for word in (K.ORIGIN, K.COMMIT_TS, K.BITS, K.TYPE, K.SIZE):
+        both = [[n for piece in pieces for n in piece.events[:, word].tolist()] for pieces in (fast, slow)]
+        assert both[0] == both[1]
+
+
+def test_a_broken_event_among_many_is_the_one_that_is_named() -> None:
+    good = many()
+    broken = [GTID, e.payload(*INNER, *INNER)]
+    with pytest.raises(StreamCorrupt, match="transaction") as caught:
+        decode_segment(made(*good, *broken, *good), VERSIONS, WINDOWS)
+    assert f"binlog.000042:{4 + sum(map(len, good)) + len(GTID)}: " in str(caught.value)
+    packed = bytearray(e.payload(*INNER))
+    packed[-8] ^= 0xFF
+    with pytest.raises(StreamCorrupt) as caught:
+        decode_segment(made(*good, GTID, bytes(packed), *good), VERSIONS, WINDOWS)
+    assert f"binlog.000042:{4 + sum(map(len, good)) + len(GTID)}: " in str(caught.value)
+
+
+def test_a_format_without_checksums_needs_none_inside() -> None:
+    def plain(whole: bytes) -> bytes:
+        return e.bare(whole)
+
+    inner = transaction(*write(row(1), row(2)))
+    body = b"".join(map(plain, inner))
+    packed = e.pa.Codec("zstd").compress(body, asbytes=True)
+    fields = e.fields(compression=0, unpacked=len(body), size=len(packed))
+    parts = [
+        plain(e.mysql_gtid(1, 10**15)),
+        e.event(EventType.TRANSACTION_PAYLOAD, fields + packed, checksum=False),
+        plain(e.mariadb_gtid(1)),
+        plain(e.table_map(5, "orders", TYPES, METADATA)),
+        plain(e.compressed_rows(WRITE, 5, 2, row(3))),
+        plain(e.xid()),
+    ]
+    given = segment(e.format_description(checksum=False), b"".join(parts))
+    assert [r["id"] for r in changed_rows(decoded(given))] == [1, 2, 3]

@@ -16,15 +16,55 @@ import numba
 import numpy as np
 from numba import types
 
-from tidegate.binlog.kernel.memory import FAST, I, address, copy_bytes, load8, load32, set_word, store8, store32, word
-from tidegate.binlog.transaction_scan import Q_MALFORMED, Q_STATEMENT, Q_XA_ANSWER, classify_at
+from tidegate.binlog.kernel.memory import (
+    FAST,
+    I,
+    address,
+    big_endian,
+    copy_bytes,
+    little_endian,
+    load8,
+    load16,
+    load32,
+    set_word,
+    store8,
+    store32,
+    word,
+)
 
 # --- captured events: int64[n, FOUND_WORDS] -----------------------------------------------------------
 FOUND_OFFSET: Final = 0
 FOUND_SIZE: Final = 1
 FOUND_TYPE: Final = 2
 FOUND_CHECKSUM: Final = 3  # bytes of checksum at its end
-FOUND_WORDS: Final = 4
+# Of compressed ones, by read_fronts: HOW_*, where the packed bytes begin and how many, how many they unpack to.
+FOUND_HOW: Final = 4
+FOUND_FRONT: Final = 5
+FOUND_PACKED: Final = 6
+FOUND_UNPACKED: Final = 7
+FOUND_KEPT: Final = 8  # of MariaDB's: bytes in front that stay as they are
+FOUND_WORDS: Final = 9
+
+HOW_ODD: Final = 0  # not as usual: expand.py reads it byte by byte, and says what is wrong
+HOW_ZSTD: Final = 1
+HOW_ZLIB: Final = 2
+
+# --- spans of expanded data: int64[n, SPAN_WORDS] ------------------------------------------------------
+SPAN_START: Final = 0  # in data
+SPAN_ORIGIN: Final = 1  # in the captured payload
+SPAN_KIND: Final = 2
+SPAN_WORDS: Final = 3
+PLAIN: Final = 0  # as captured: offsets in both run side by side
+SINGLE: Final = 1  # one event, expanded
+NESTED: Final = 2  # events of a transaction payload
+
+# --- state of lay_batch: int64[BATCH_WORDS] -----------------------------------------------------------
+TARGET: Final = 0  # addresses of room for the events, for spans (two per event), for ends (one per event)
+SPANS: Final = 1
+ENDS: Final = 2
+DONE: Final = 3  # up to where captured bytes are laid out; updated
+BATCH_WRITTEN: Final = 4
+BATCH_WORDS: Final = 5
 
 # --- state of lay_inner: int64[INNER_WORDS] -----------------------------------------------------------
 CONSUMED: Final = 0  # bytes of whole events read
@@ -34,20 +74,6 @@ NEEDED: Final = 3  # size of the event that isn't whole yet; 0 when its header i
 KIND: Final = 4  # type of the last event looked at
 INNER_WORDS: Final = 5
 
-# --- state of note_inner: int64[NOTE_WORDS] -----------------------------------------------------------
-TABLES: Final = 0  # offsets of names found, each different one once, into NAMES
-STATEMENTS: Final = 1  # offsets of QUERY events that are statements of their own
-NOTED: Final = 2  # NOTE_* bits
-NOTE_SLOTS: Final = 1 << 10
-NOTES_MAX: Final = 1 << 9
-_SLOTS: Final = 3  # offset of a name + 1
-NAMES: Final = _SLOTS + NOTE_SLOTS
-QUERIES: Final = NAMES + NOTES_MAX
-NOTE_WORDS: Final = QUERIES + NOTES_MAX
-
-NOTE_PREWRITE: Final = 1  # XA PREPARE
-NOTE_ODD: Final = 2  # something whose tables can't be named from here
-
 BAD_SIZE: Final = -1
 BAD_KIND: Final = -2
 
@@ -55,9 +81,6 @@ BAD_KIND: Final = -2
 _NEVER_INNER: Final = np.zeros(256, np.bool_)
 _NEVER_INNER[[0, 1, 3, 4, 15, 27, 33, 34, 35, 37, 40, 41, 42]] = True
 _NEVER_INNER[160:172] = True
-# Events that touch no table, or only those of the TABLE_MAPs beside them: what capture needn't tell apart.
-_NO_NAMES: Final = np.zeros(256, np.bool_)
-_NO_NAMES[[2, 5, 13, 14, 16, 19, 23, 24, 25, 29, 30, 31, 32, 38, 39]] = True
 
 
 @numba.njit(types.boolean(I), **FAST)
@@ -86,6 +109,121 @@ def list_events(data: int, total: int, checksum: int, found: int) -> int:
         at += size
         n += 1
     return n
+
+
+@numba.njit(I(I, I, I), **FAST)
+def _packed(at: int, end: int, cursor: int) -> int:
+    """Length-encoded integer below 2**56; the word at cursor becomes the address behind it, or -1."""
+    set_word(cursor, 0, -1)
+    if at >= end:
+        return 0
+    first = load8(at)
+    width = 0
+    if first >= 251:
+        width = 2 if first == 252 else 3 if first == 253 else 8 if first == 254 else 255
+    if at + 1 + width > end:
+        return 0
+    set_word(cursor, 0, at + 1 + width)
+    return first if width == 0 else little_endian(at + 1, min(width, 7))
+
+
+@numba.njit(I(I, I, I), **FAST)
+def _front_of_payload(event: int, end: int, row: int) -> int:
+    """A TRANSACTION_PAYLOAD as servers write it: each field once, zstd; its HOW_*."""
+    cursor = np.zeros(1, np.int64)
+    here = address(cursor)
+    at = event + 19
+    seen, unpacked, packed = 0, 0, 0
+    while True:
+        field = _packed(at, end, here)
+        if cursor[0] < 0 or field > 3 or seen & (1 << field):
+            return HOW_ODD
+        if field == 0:
+            break
+        seen |= 1 << field
+        size = _packed(cursor[0], end, here)
+        behind = cursor[0] + size
+        if cursor[0] < 0:
+            return HOW_ODD
+        value = _packed(cursor[0], end, here)
+        if cursor[0] < 0 or cursor[0] != behind or (field == 2 and value != 0):
+            return HOW_ODD
+        if field == 1:
+            packed = value
+        elif field == 3:
+            unpacked = value
+        at = behind
+    if seen != 0b1110 or packed != end - cursor[0]:
+        return HOW_ODD
+    set_word(row, FOUND_FRONT, cursor[0] - event)
+    set_word(row, FOUND_PACKED, packed)
+    set_word(row, FOUND_UNPACKED, unpacked)
+    return HOW_ZSTD
+
+
+@numba.njit(I(I, I, I), **FAST)
+def _front_of_mariadb(event: int, end: int, row: int) -> int:
+    """A compressed QUERY or rows event as servers write it; its HOW_*."""
+    kind = load8(event + 4)
+    at = event + 19
+    if at + 13 > end:
+        return HOW_ODD
+    if kind == 165:
+        at += 13 + load16(at + 11) + load8(at + 8) + 1
+    else:
+        at += 8
+        if kind >= 169:
+            at += max(load16(at), 2)
+        cursor = np.zeros(1, np.int64)
+        columns = _packed(at, end, address(cursor))
+        if cursor[0] < 0 or columns > 1 << 16:
+            return HOW_ODD
+        at = cursor[0] + ((columns + 7) >> 3) * (2 if kind in (167, 170) else 1)
+    if at >= end:
+        return HOW_ODD
+    head = load8(at)
+    width = head & 7
+    if head & 0xF8 != 0x80 or width < 1 or width > 4 or at + 1 + width > end:
+        return HOW_ODD
+    set_word(row, FOUND_KEPT, at - event)
+    set_word(row, FOUND_FRONT, at + 1 + width - event)
+    set_word(row, FOUND_PACKED, end - at - 1 - width)
+    set_word(row, FOUND_UNPACKED, big_endian(at + 1, width))
+    return HOW_ZLIB
+
+
+@numba.njit(I(I, I, I), **FAST)
+def read_fronts(data: int, found: int, count: int) -> int:
+    """Fill in what FOUND_HOW on says of `count` compressed events of data; gives count."""
+    for i in range(count):
+        row = found + 8 * FOUND_WORDS * i
+        event = data + word(row, FOUND_OFFSET)
+        end = event + word(row, FOUND_SIZE) - word(row, FOUND_CHECKSUM)
+        if word(row, FOUND_TYPE) == 40:
+            set_word(row, FOUND_HOW, _front_of_payload(event, end, row))
+        else:
+            set_word(row, FOUND_HOW, _front_of_mariadb(event, end, row))
+    return count
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def gather(data: int, found: int, count: int, target: int) -> int:
+    """The packed bytes of `count` events one behind the other; how many."""
+    at = 0
+    for i in range(count):
+        row = found + 8 * FOUND_WORDS * i
+        size = word(row, FOUND_PACKED)
+        copy_bytes(target + at, data + word(row, FOUND_OFFSET) + word(row, FOUND_FRONT), size)
+        at += size
+    return at
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def _span(spans: int, start: int, origin: int, kind: int) -> int:
+    set_word(spans, SPAN_START, start)
+    set_word(spans, SPAN_ORIGIN, origin)
+    set_word(spans, SPAN_KIND, kind)
+    return spans + 8 * SPAN_WORDS
 
 
 @numba.njit(I(I, I, I, I, I), **FAST)
@@ -123,69 +261,55 @@ def lay_inner(source: int, total: int, target: int, grow: int, state: int) -> in
     return code
 
 
-@numba.njit(I(I, I), **FAST)
-def _name_bytes(name: int, end: int) -> int:
-    """Bytes of database length 1, database, NUL, table length 1, table; -1 when they don't fit."""
-    if name >= end:
-        return -1
-    table = name + 2 + load8(name)
-    if table >= end or table + 1 + load8(table) > end:
-        return -1
-    return table + 1 + load8(table) - name
-
-
 @numba.njit(I(I, I, I, I), **FAST)
-def _note_name(data: int, name: int, size: int, state: int) -> int:
-    """Remember the name at this address once; 0, or -1 when there is no room."""
-    digest = 0
-    for i in range(size):
-        digest = (digest ^ load8(name + i)) * 0x100000001B3
-    slot = (digest ^ (digest >> 29)) & (NOTE_SLOTS - 1)
-    while word(state, _SLOTS + slot) != 0:
-        other = data + word(state, _SLOTS + slot) - 1
-        same = True
-        for i in range(size):  # a name tells its own length
-            if load8(other + i) != load8(name + i):
-                same = False
-                break
-        if same:
-            return 0
-        slot = (slot + 1) & (NOTE_SLOTS - 1)
-    if word(state, TABLES) == NOTES_MAX:
-        return -1
-    set_word(state, _SLOTS + slot, name - data + 1)
-    set_word(state, NAMES + word(state, TABLES), name - data)
-    set_word(state, TABLES, word(state, TABLES) + 1)
-    return 0
+def _lay_single(event: int, row: int, text: int, target: int) -> int:
+    """A compressed event of MariaDB as the plain one; its size, or BAD_SIZE."""
+    kind = load8(event + 4)
+    kept, size, checksum = word(row, FOUND_KEPT), word(row, FOUND_UNPACKED), word(row, FOUND_CHECKSUM)
+    whole = kept + size + checksum
+    if whole > 0xFFFFFFFF:
+        return BAD_SIZE
+    copy_bytes(target, event, kept)
+    store8(target + 4, 2 if kind == 165 else kind - 143 if kind < 169 else kind - 139)
+    store32(target + 9, whole)
+    copy_bytes(target + kept, text, size)
+    for i in range(checksum):
+        store8(target + kept + size + i, 0)
+    return whole
 
 
-@numba.njit(I(I, I, I, I), **FAST)
-def note_inner(data: int, total: int, checksum: int, state: int) -> int:
-    """What capture must know of whole events at data (lay_inner's): names in TABLE_MAPs, statements, XA PREPARE.
+@numba.njit(I(I, I, I, I, I), **FAST)
+def lay_batch(data: int, found: int, count: int, unpacked: int, state: int) -> int:
+    """Lay out `count` compressed events, whose unpacked bytes lie one behind the other, and the plain ones before each.
 
-    When there is more than fits, or something odd, NOTED has NOTE_ODD. Gives NOTED.
+    Gives the number of spans, or a negative number when something isn't as it should be.
     """
-    plain = address(_NO_NAMES)
-    at, noted = 0, 0
-    while at < total:
-        size = load32(data + at + 9)
-        kind = load8(data + at + 4)
-        end = data + at + size - checksum
-        if not load8(plain + kind):
-            noted |= NOTE_ODD
-        elif kind == 19:
-            name = data + at + 19 + 8
-            length = _name_bytes(name, end)
-            if length < 0 or _note_name(data, name, length, state) < 0:
-                noted |= NOTE_ODD
-        elif kind == 38:
-            noted |= NOTE_PREWRITE
-        elif kind == 2:
-            said = classify_at(data + at, end)
-            if said == Q_MALFORMED or word(state, STATEMENTS) == NOTES_MAX:
-                noted |= NOTE_ODD
-            elif said in (Q_STATEMENT, Q_XA_ANSWER):
-                set_word(state, QUERIES + word(state, STATEMENTS), at)
-                set_word(state, STATEMENTS, word(state, STATEMENTS) + 1)
-        at += size
-    return set_word(state, NOTED, noted)
+    inner = np.zeros(INNER_WORDS, np.int64)
+    target, done = word(state, TARGET), word(state, DONE)
+    written, spans, text = 0, word(state, SPANS), unpacked
+    for i in range(count):
+        row = found + 8 * FOUND_WORDS * i
+        offset, size = word(row, FOUND_OFFSET), word(row, FOUND_UNPACKED)
+        if offset > done:
+            copy_bytes(target + written, data + done, offset - done)
+            spans = _span(spans, written, done, PLAIN)
+            written += offset - done
+        if word(row, FOUND_HOW) == HOW_ZSTD:
+            spans = _span(spans, written, offset, NESTED)
+            inner[REMAINING] = size
+            code = lay_inner(text, size, target + written, word(row, FOUND_CHECKSUM), address(inner))
+            if code < 0 or inner[CONSUMED] != size or size == 0:
+                return BAD_SIZE
+            written += inner[WRITTEN]
+            set_word(word(state, ENDS), i, written)
+        else:
+            spans = _span(spans, written, offset, SINGLE)
+            code = _lay_single(data + offset, row, text, target + written)
+            if code < 0:
+                return BAD_SIZE
+            written += code
+        text += size
+        done = offset + word(row, FOUND_SIZE)
+    set_word(state, DONE, done)
+    set_word(state, BATCH_WRITTEN, written)
+    return (spans - word(state, SPANS)) // (8 * SPAN_WORDS)

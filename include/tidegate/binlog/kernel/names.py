@@ -1,0 +1,103 @@
+"""What capture must know of the events in compressed transactions: names of tables, statements, XA PREPARE.
+
+In:  whole events, expanded (expand.py).
+Out: offsets of each different name once, and of statements; bits for the rest. When there is more than fits, or
+     something odd, one bit says so: what nobody can name counts for every table.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numba
+import numpy as np
+
+from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32, set_word, word
+from tidegate.binlog.transaction_scan import Q_MALFORMED, Q_STATEMENT, Q_XA_ANSWER, classify_at
+
+# --- state of note_inner: int64[NOTE_WORDS] -----------------------------------------------------------
+TABLES: Final = 0  # offsets of names found, each different one once, into NAMES
+STATEMENTS: Final = 1  # offsets of QUERY events that are statements of their own
+NOTED: Final = 2  # NOTE_* bits
+NOTE_SLOTS: Final = 1 << 10
+NOTES_MAX: Final = 1 << 9
+_SLOTS: Final = 3  # offset of a name + 1
+NAMES: Final = _SLOTS + NOTE_SLOTS
+QUERIES: Final = NAMES + NOTES_MAX
+NOTE_WORDS: Final = QUERIES + NOTES_MAX
+
+NOTE_PREWRITE: Final = 1  # XA PREPARE
+NOTE_ODD: Final = 2  # something whose tables can't be named from here
+
+# Events that touch no table, or only those of the TABLE_MAPs beside them: what capture needn't tell apart.
+_NO_NAMES: Final = np.zeros(256, np.bool_)
+_NO_NAMES[[2, 3, 4, 5, 13, 14, 15, 16, 19, 23, 24, 25, 29, 30, 31, 32, 33, 34, 35, 38, 39, 42]] = True
+_NO_NAMES[160:164] = True
+
+
+@numba.njit(I(I, I), **FAST)
+def _name_bytes(name: int, end: int) -> int:
+    """Bytes of database length 1, database, NUL, table length 1, table; -1 when they don't fit."""
+    if name >= end:
+        return -1
+    table = name + 2 + load8(name)
+    if table >= end or table + 1 + load8(table) > end:
+        return -1
+    return table + 1 + load8(table) - name
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def _note_name(data: int, name: int, size: int, state: int) -> int:
+    """Remember the name at this address once; 0, or -1 when there is no room."""
+    digest = 0
+    for i in range(size):
+        digest = (digest ^ load8(name + i)) * 0x100000001B3
+    slot = (digest ^ (digest >> 29)) & (NOTE_SLOTS - 1)
+    while word(state, _SLOTS + slot) != 0:
+        other = data + word(state, _SLOTS + slot) - 1
+        same = True
+        for i in range(size):  # a name tells its own length
+            if load8(other + i) != load8(name + i):
+                same = False
+                break
+        if same:
+            return 0
+        slot = (slot + 1) & (NOTE_SLOTS - 1)
+    if word(state, TABLES) == NOTES_MAX:
+        return -1
+    set_word(state, _SLOTS + slot, name - data + 1)
+    set_word(state, NAMES + word(state, TABLES), name - data)
+    set_word(state, TABLES, word(state, TABLES) + 1)
+    return 0
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def note_inner(data: int, total: int, checksum: int, state: int) -> int:
+    """What capture must know of whole events at data: names in TABLE_MAPs, statements, XA PREPARE.
+
+    When there is more than fits, or something odd, NOTED has NOTE_ODD. Gives NOTED.
+    """
+    plain = address(_NO_NAMES)
+    at, noted = 0, 0
+    while at < total:
+        size = load32(data + at + 9)
+        kind = load8(data + at + 4)
+        end = data + at + size - checksum
+        if not load8(plain + kind):
+            noted |= NOTE_ODD
+        elif kind == 19:
+            name = data + at + 19 + 8
+            length = _name_bytes(name, end)
+            if length < 0 or _note_name(data, name, length, state) < 0:
+                noted |= NOTE_ODD
+        elif kind == 38:
+            noted |= NOTE_PREWRITE
+        elif kind == 2:
+            said = classify_at(data + at, end)
+            if said == Q_MALFORMED or word(state, STATEMENTS) == NOTES_MAX:
+                noted |= NOTE_ODD
+            elif said in (Q_STATEMENT, Q_XA_ANSWER):
+                set_word(state, QUERIES + word(state, STATEMENTS), at)
+                set_word(state, STATEMENTS, word(state, STATEMENTS) + 1)
+        at += size
+    return set_word(state, NOTED, noted)
