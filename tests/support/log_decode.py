@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.binlog.log_changes import LogChanges
-from tidegate.binlog.log_file import LogFile
+from tidegate.binlog.log_file import LogFile, server_version
 from tidegate.binlog.log_plans import LogPlans, ZeroDates
 from tidegate.binlog.log_rows import Options
+from tidegate.binlog.log_schema import SchemaPlans
 from tidegate.binlog.log_stats import FileStats
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,10 +35,20 @@ class Decoded:
     text: bytes = b""
 
 
-def decoded(paths: Sequence[Path], *, lines: bool = True, zero_dates: str = "null", only: str = "") -> Decoded:
+def decoded(
+    paths: Sequence[Path],
+    *,
+    lines: bool = True,
+    zero_dates: str = "null",
+    only: str = "",
+    schema: Path | None = None,
+) -> Decoded:
     """Decode files in order."""
     found = Decoded()
     plans = LogPlans(found.notes.append, ZeroDates(zero_dates))
+    if schema:
+        plans = SchemaPlans(found.notes.append, ZeroDates(zero_dates), server_version=server_version(paths))
+        plans.read(schema)
     options = Options(
         wanted=lambda database, table: not only or f"{database}.{table}" == only,
         lines=lines,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
@@ -30,7 +30,7 @@ from tidegate.binlog.events import BINLOG_MAGIC, HEADER_BYTES, EventFlag, EventT
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import file_walk as F  # noqa: N812 - a page of constants
 from tidegate.binlog.segment import Segment
-from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue, UsageError
+from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, UsageError
 from tidegate.limits import LOG_EVENT_BYTES_MAX, SEGMENT_BYTES_MAX
 from tidegate.tables import SegmentFlag, SegmentKind
 
@@ -296,6 +296,19 @@ class LogFile:
             captured_at=datetime.fromtimestamp(0, tz=UTC),
         )
         return Piece(segment, self._description, place.events)
+
+
+def server_version(paths: Sequence[Path]) -> str:
+    """Of the server that wrote the first of the files that says; "" when none does."""
+    for path in paths:
+        try:
+            with LogFile(path) as log:
+                next(log.pieces(), None)
+        except (StreamCorrupt, UnsupportedValue, UnknownEvent):
+            continue  # whoever decodes the file reports it
+        if log.format:
+            return log.format.server_version
+    return ""
 
 
 def _open(state: npt.NDArray[np.int64]) -> bool:

@@ -15,11 +15,16 @@ from typing import Annotated, Literal
 import typer
 
 from tidegate.cli.main import EXIT_ERROR
-from tidegate.errors import Terminal, UsageError
+from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue, UsageError
 
 
 def decode(
     files: Annotated[list[Path], typer.Argument(help="Binlog files, in their order", metavar="FILE...")],
+    schema: Annotated[
+        list[Path] | None,
+        typer.Option(help="DDL script (a dump of the schema) that gives names and types where the log doesn't"),
+    ] = None,
+    database: Annotated[str, typer.Option(help="Database of a --schema that has no USE; any, when empty")] = "",
     table: Annotated[list[str] | None, typer.Option(help="Only this table, as database.table; may be repeated")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="What is in each file, instead of its rows")] = False,
     zero_dates: Annotated[
@@ -28,9 +33,10 @@ def decode(
 ) -> None:
     """Binlog files as NDJSON on standard output."""
     from tidegate.binlog.log_changes import LogChanges
-    from tidegate.binlog.log_file import LogFile
+    from tidegate.binlog.log_file import LogFile, server_version
     from tidegate.binlog.log_plans import LogPlans, ZeroDates
     from tidegate.binlog.log_rows import Options
+    from tidegate.binlog.log_schema import SchemaPlans
     from tidegate.binlog.log_stats import FileStats
 
     faults: list[Terminal] = []
@@ -41,7 +47,12 @@ def decode(
 
     wanted = frozenset(table or ())
     _check_names(wanted)
-    plans = LogPlans(lambda note: _say(f"note: {note}"), ZeroDates(zero_dates))
+    plans = LogPlans(_note, ZeroDates(zero_dates))
+    if schema:
+        described = SchemaPlans(_note, ZeroDates(zero_dates), server_version=server_version(files), database=database)
+        for script in schema:
+            described.read(script)
+        plans = described
     options = Options(
         wanted=lambda database, name: not wanted or f"{database}.{name}" in wanted,
         lines=not stats,
@@ -50,7 +61,12 @@ def decode(
     changes = LogChanges(plans, options)
     out, commit_ts, counted = sys.stdout.buffer, 0, []
     for file in files:
-        with LogFile(file, commit_ts) as log:
+        try:
+            opened = LogFile(file, commit_ts)
+        except (StreamCorrupt, UnsupportedValue) as fault:
+            report(fault)
+            continue
+        with opened as log:
             counted.append(FileStats(log.name, log.size))
             for block in changes.decode(log, counted[-1]):
                 out.write(block)
@@ -62,6 +78,10 @@ def decode(
         out.write(json.dumps(one.as_dict(), ensure_ascii=False).encode() + b"\n")
     out.flush()
     raise typer.Exit(EXIT_ERROR if faults else 0)
+
+
+def _note(line: str) -> None:
+    _say(f"note: {line}")
 
 
 def _say(line: str) -> None:
