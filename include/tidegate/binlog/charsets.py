@@ -13,7 +13,30 @@ import codecs
 from functools import cache
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.binlog.charset_tables import BIG5, EUCJPMS, SWE7, UPPER
 from tidegate.errors import UnsupportedValue
+
+UNDEFINED: Final = "\ufffe"  # as codecs.charmap_decode takes it
+
+
+def _run(start: bytes, characters: str) -> list[tuple[bytes, str]]:
+    """The sequence start and those behind it in its row, with their characters."""
+    found = ((start[:-1] + bytes([start[-1] + n]), character) for n, character in enumerate(characters))
+    return [(sequence, character) for sequence, character in found if character != UNDEFINED]
+
+
+def _user_defined() -> dict[bytes, str]:
+    """Rows 0xF5 to 0xFE of the two planes of EUC-JP: Unicode's private area from U+E000, and from U+E3AC."""
+    found: dict[bytes, str] = {}
+    for plane, first in ((b"", 0xE000), (b"\x8f", 0xE3AC)):
+        for row in range(10):
+            characters = "".join(chr(first + 94 * row + n) for n in range(94))
+            found.update(_run(plane + bytes([0xF5 + row, 0xA1]), characters))
+    return found
+
 
 # Collation ids per character set, from information_schema of MySQL 9.7 and MariaDB 11.4 together (they never disagree).
 _COLLATIONS: Final = """
@@ -68,6 +91,7 @@ _CODECS: Final = {
     "utf8": "utf-8",
     "ascii": "ascii",
     "latin1": "cp1252",
+    **dict.fromkeys(("armscii8", "dec8", "geostd8", "keybcs2", "swe7"), "latin_1"),
     "latin2": "iso8859_2",
     "latin5": "iso8859_9",
     "latin7": "iso8859_13",
@@ -103,19 +127,30 @@ _CODECS: Final = {
 _OVERRIDES: Final[dict[str, dict[int, str]]] = {
     "latin1": {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)},
     "cp866": {0xFC: "ⁿ", 0xFD: "²"},
-    "greek": {0xA1: "ʽ", 0xA2: "ʼ"},
+    "cp1256": dict.fromkeys((0x8A, 0x8F, 0x98, 0x9A, 0x9F, 0xAA, 0xC0, 0xFF), UNDEFINED),
+    "greek": {0xA1: "ʽ", 0xA2: "ʼ", **dict.fromkeys((0xA4, 0xA5, 0xAA), UNDEFINED)},
     "hebrew": {0xAF: "‾"},
     "koi8u": {0x95: "•"},
+    # the servers' own tables say U+FFFD here, and in seven places of big5
+    "tis620": dict.fromkeys((0xA0, *range(0xDB, 0xDF), *range(0xFC, 0x100)), "\ufffd"),
+    "swe7": {**SWE7, **dict.fromkeys(range(0x80, 0x100), UNDEFINED)},
+    **{charset: dict(enumerate(upper, 0x80)) for charset, upper in UPPER.items()},
 }
 # Characters that Python's codec gives where the servers give another; no other bytes stand for the left one.
 _REPLACED: Final[dict[str, dict[int, str]]] = {
     "sjis": {0xFF3C: "\\"},
     "ujis": {0xFF3C: "\\"},
     "eucjpms": {0x301C: "～", 0x2016: "∥", 0x2212: "－", 0xA2: "￠", 0xA3: "￡", 0xAC: "￢"},
-    "gb18030": {0xE7C7: "ḿ"},
+    "gb18030": {0xE7C7: "ḿ", 0x1E3F: "\ue7c7"},
+}
+# Sequences of bytes that the codec lacks, or reads in another way than the servers do.
+_SEQUENCES: Final[dict[str, dict[bytes, str]]] = {
+    "big5": BIG5,
+    "ujis": _user_defined(),
+    "eucjpms": {**_user_defined(), **{s: c for start, run in EUCJPMS.items() for s, c in _run(start, run)}},
 }
 # Here bytes that are all below 0x80 are that ASCII text.
-ASCII_BASED: Final = frozenset(_CODECS) - {"ucs2", "utf16", "utf16le", "utf32"}
+ASCII_BASED: Final = frozenset(_CODECS) - {"ucs2", "utf16", "utf16le", "utf32", "swe7"}
 UTF8: Final = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 # Bytes per character that a column's length in TABLE_MAP counts; 1 for what isn't named.
 WIDEST: Final = {
@@ -123,6 +158,10 @@ WIDEST: Final = {
     **dict.fromkeys(("utf8mb3", "utf8", "ujis", "eucjpms"), 3),
     **dict.fromkeys(("ucs2", "gbk", "gb2312", "big5", "sjis", "cp932", "euckr"), 2),
 }
+
+
+# Sets whose characters are one byte each.
+SINGLE_BYTE: Final = frozenset(_CODECS) - frozenset(WIDEST)
 
 
 @cache
@@ -168,12 +207,12 @@ def codec_of(charset: str) -> str:
 
 @cache
 def _table(charset: str) -> str:
-    """256 characters of a single-byte set with overrides; U+FFFE marks what is undefined."""
+    """256 characters of a single-byte set; U+FFFE marks what is undefined."""
     codec = codec_of(charset)
     found = []
     for byte in range(256):
         text = bytes([byte]).decode(codec, errors="replace")
-        found.append(_OVERRIDES[charset].get(byte, "\ufffe" if text == "\ufffd" else text))
+        found.append(_OVERRIDES.get(charset, {}).get(byte, UNDEFINED if text == "\ufffd" else text))
     return "".join(found)
 
 
@@ -181,13 +220,55 @@ def decode_text(charset: str, data: bytes) -> str:
     """Bytes in a character set as text. UnsupportedValue when the set, or these bytes in it, have no exact text."""
     codec = codec_of(charset)
     try:
-        if charset in _OVERRIDES:
+        if charset in SINGLE_BYTE:
             return codecs.charmap_decode(data, "strict", _table(charset))[0]
+        if charset in _SEQUENCES:
+            return _by_character(charset, codec, data)
         text = data.decode(codec)
+        if charset == "ucs2" and 2 * len(text) != len(data):
+            _refuse_pairs(codec, data)
         return text.translate(_REPLACED[charset]) if charset in _REPLACED else text
     except UnicodeDecodeError as error:
-        shown = data[max(error.start - 4, 0) : error.start + 8].hex()
+        shown = error.object[max(error.start - 4, 0) : error.start + 8].hex()
         raise UnsupportedValue(
             f"bytes {shown} are not valid {charset}",
             remedy="repair the value at the source, or store it in a binary column",
         ) from None
+
+
+def _refuse_pairs(codec: str, data: bytes) -> None:
+    """The halves of a pair are two characters of ucs2, which UTF-8 doesn't have."""
+    raise UnicodeDecodeError(codec, data, 0, len(data), "surrogates")
+
+
+@cache
+def utf8_table(charset: str) -> npt.NDArray[np.uint32]:
+    """For each byte of a single-byte set: its character's UTF-8, and in the highest byte how long that is; 0: none."""
+    found = np.zeros(256, np.uint32)
+    for byte, character in enumerate(_table(charset)):
+        encoded = b"" if character == UNDEFINED else character.encode()
+        found[byte] = int.from_bytes(encoded, "little") | len(encoded) << 24
+    return found
+
+
+def _by_character(charset: str, codec: str, data: bytes) -> str:
+    """A set with sequences of its own: the codec as long as none of them is near, else character by character."""
+    try:
+        text = "" if any(sequence in data for sequence in _read_otherwise(charset)) else data.decode(codec)
+    except UnicodeDecodeError:
+        text = ""
+    own, at = _SEQUENCES[charset], len(data) if text else 0
+    pieces = [text]
+    while at < len(data):
+        size = 1 if data[at] < 0x80 else 3 if data[at] == 0x8F and charset != "big5" else 2
+        piece = data[at : at + size]
+        pieces.append(own[piece] if piece in own else piece.decode(codec))
+        at += size
+    return "".join(pieces).translate(_REPLACED.get(charset, {}))
+
+
+@cache
+def _read_otherwise(charset: str) -> tuple[bytes, ...]:
+    """Sequences of a set that its codec takes for something else."""
+    codec = codec_of(charset)
+    return tuple(sequence for sequence in _SEQUENCES[charset] if "\ufffd" not in sequence.decode(codec, "replace"))

@@ -17,18 +17,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.charsets import ASCII_BASED, UTF8, decode_text
+from tidegate.binlog.charsets import ASCII_BASED, SINGLE_BYTE, UTF8, decode_text, utf8_table
 from tidegate.binlog.column_compression import inflated
 from tidegate.binlog.inet import inet4_text, inet6_text
 from tidegate.binlog.json_document import patched_json_text
 from tidegate.binlog.json_text import json_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel.recode import recode
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
 from tidegate.errors import DecodeError, UnsupportedValue
 from tidegate.schema.types import Kind
 
 _ASCII_MAX: Final = 0x80
 _FLOAT_BYTES: Final = 4
+_OFFSETS_MAX: Final = (1 << 31) - 1
 
 
 def part(arena: pa.Buffer, address: int, size: int) -> pa.Buffer:
@@ -90,8 +92,25 @@ def _text(column: ColumnPlan, buffers: list[Any], rows: int, nulls: int) -> pa.A
         if not ascii_only:
             _check_utf8(array)
         return array
+    if column.charset in SINGLE_BYTE:
+        return pa.Array.from_buffers(pa.string(), rows, [buffers[0], *_recoded(column.charset, buffers, rows)], nulls)
     array = pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
     return _by_value(array, lambda value: decode_text(column.charset, value))
+
+
+def _recoded(charset: str, buffers: list[Any], rows: int) -> tuple[pa.Buffer, pa.Buffer]:
+    """Offsets and bytes in UTF-8 of a column in a single-byte character set."""
+    data = buffers[2]
+    if 3 * data.size + 1 > _OFFSETS_MAX:
+        raise UnsupportedValue("text of one column and segment may pass 2 GiB in UTF-8", remedy="lower segment_bytes")
+    table = utf8_table(charset)
+    made, out = pa.allocate_buffer(4 * (rows + 1)), pa.allocate_buffer(3 * data.size + 1)
+    used = int(recode(buffers[1].address, rows, data.address, table.ctypes.data, made.address, out.address))
+    if used < 0:
+        ends = np.frombuffer(buffers[1], np.int32)
+        row = int(np.searchsorted(ends, -1 - used, side="right")) - 1
+        decode_text(charset, data.to_pybytes()[ends[row] : ends[row + 1]])  # names the bytes
+    return made, out.slice(0, used)
 
 
 def _check_utf8(array: pa.Array) -> None:

@@ -11,9 +11,7 @@ import pytest
 
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file, version_on
-from tidegate.binlog.charsets import decode_text
 from tidegate.demo.server import Server
-from tidegate.errors import UnsupportedValue
 
 pytestmark = pytest.mark.server
 
@@ -76,32 +74,3 @@ JSON_EXPRESSIONS = [
     "JSON_ARRAY(CAST(2024 AS YEAR), TIMESTAMP '2024-01-01 00:00:00')",
     "JSON_OBJECT('g', ST_GeomFromText('POINT(1 2)'))",
 ]
-
-
-SINGLE_BYTE = ["latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1257", "cp850", "cp852", "cp866"]
-SINGLE_BYTE += ["greek", "hebrew", "hp8", "koi8r", "koi8u", "macce", "macroman", "tis620", "ascii"]
-SEVERAL_BYTES = ["gbk", "gb2312", "big5", "sjis", "cp932", "ujis", "eucjpms", "euckr", "ucs2", "utf16le"]
-
-
-@pytest.mark.parametrize("charset", SINGLE_BYTE + SEVERAL_BYTES)
-def test_every_character_of_a_charset_is_what_the_server_converts_it_to(any_server: Server, charset: str) -> None:
-    values = [bytes([b]) for b in range(256)]
-    if charset in SEVERAL_BYTES:
-        # no halves of UTF-16 pairs, which aren't characters
-        last = 0xD7 if charset in {"ucs2", "utf16le"} else 0xFF
-        values = [bytes([a, b]) for a in range(0x81, last, 2) for b in range(0x40, last, 3)]
-    listed = " UNION ALL SELECT ".join(f"x'{value.hex()}'" for value in values)
-    query = (
-        f"SELECT HEX(b), CONVERT(CONVERT(b USING {charset}) USING utf8mb4), HEX(CONVERT(b USING {charset}))"
-        f" FROM (SELECT NULL AS b UNION ALL SELECT {listed}) v WHERE b IS NOT NULL"
-    )
-    compared = 0
-    for raw, text, kept in any_server.query(query):
-        if kept != raw or text is None or text in {"?", "\ufffd", ""}:
-            continue  # bytes that the server itself can't read
-        try:
-            assert decode_text(charset, bytes.fromhex(raw)) == text
-        except UnsupportedValue:
-            continue  # held with a clear error is right, another character is not
-        compared += 1
-    assert compared > len(values) / 5

@@ -1,0 +1,31 @@
+"""Text of single-byte character sets as UTF-8, a column at a time.
+
+In:  the addresses of 32-bit offsets, of the bytes they point into, of a table (charsets.utf8_table).
+Out: new offsets and bytes. What must hold: the offsets are the kernel's own, so they lie inside the bytes; there is
+     room for three bytes for each byte, and for one more.
+"""
+
+from __future__ import annotations
+
+import numba
+
+from tidegate.binlog.kernel.memory import FAST, I, load8, load32, store32
+
+
+@numba.njit(I(I, I, I, I, I, I), **FAST)
+def recode(offsets: int, rows: int, source: int, table: int, made: int, out: int) -> int:
+    """Bytes written to `out`, their offsets to `made`; or -1 - n when the byte at n stands for no character."""
+    to = out
+    store32(made, 0)
+    at = load32(offsets)
+    for row in range(rows):
+        end = load32(offsets + 4 * row + 4)
+        while at < end:
+            packed = load32(table + 4 * load8(source + at))
+            if packed == 0:
+                return -1 - at
+            store32(to, packed)
+            to += packed >> 24
+            at += 1
+        store32(made + 4 * row + 4, to - out)
+    return to - out
