@@ -28,6 +28,7 @@ from tidegate.binlog.events import UNREAD_ROWS_TYPES, EventFlag, EventType, type
 from tidegate.binlog.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED, Fates, Settlement, fates_by_type
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import layout as L  # noqa: N812
+from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.result import DecodedSegment, Ledger, Problem, TableChanges, Window
 from tidegate.binlog.segment import Segment
@@ -198,7 +199,9 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
 def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> list[TableRows]:
     """Rows events per wanted table, in order of name; the fates of all others."""
     events = index.events
-    numbers = np.flatnonzero(events[:, K.BITS] & ROWS)
+    rolled_back = (events[:, K.BITS] & UNDONE) != 0
+    fates[rolled_back] = FATE_OF_RULE["rolled back"]
+    numbers = np.flatnonzero(((events[:, K.BITS] & ROWS) != 0) & ~rolled_back)
     contents = events[numbers, K.CONTENT]
     if len(numbers) and int(contents.min()) < 0:
         event = int(numbers[np.flatnonzero(contents < 0)[0]])
@@ -228,6 +231,9 @@ def _judge_others(index: EventIndex, windows: Windows, held: Collection[Name], f
     """The fates of everything but rows events; Problems of tables that statements change. Raises UnknownEvent."""
     bits, kinds = index.events[:, K.BITS], index.events[:, K.TYPE]
     queries = np.flatnonzero((kinds == EventType.QUERY) | (kinds == EventType.EXECUTE_LOAD_QUERY))
+    for event in queries[(bits[queries] & UNDOES_EARLIER) != 0].tolist():
+        if any(int(index.events[event, K.COMMIT_TS]) in window for window in windows.values()):
+            raise rolled_back_too_late(place(index, event))
     said = bits[queries]
     fates[queries] = FATE_OF_RULE["transaction frame"]
     for rule, bit in (("savepoint", SAVEPOINT), ("xa answer", XA_ANSWER)):

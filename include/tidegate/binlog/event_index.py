@@ -23,6 +23,7 @@ from tidegate.binlog.expand import Piece, captured_events, expand
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import index as K  # noqa: N812
+from tidegate.binlog.outcome import settle_outcomes
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
@@ -184,6 +185,7 @@ class _Walk:
         maps[K.STORE_AT], maps[K.STORE_BYTES] = store.ctypes.data, len(store)
         found = int(K.index_events(data.ctypes.data, len(data), self.scan.ctypes.data, maps.ctypes.data))
         if found >= 0:
+            settle_outcomes(data, index[:found])
             return index[:found]
         at = int(maps[K.REACHED])
         if found == K.FULL and maps[K.CONTENTS] < K.CONTENTS_MAX and len(store) < max(2 * store_max, 1 << 22):

@@ -26,6 +26,7 @@ from tidegate.binlog.log_file import LogFile, Piece
 from tidegate.binlog.log_rows import Options, Plans, RowDecoder, placed
 from tidegate.binlog.log_stats import MAGIC, SKIPPED, XA_ROLLED_BACK, XA_UNANSWERED, FileStats, PieceFates
 from tidegate.binlog.ndjson import Lines, as_bytes
+from tidegate.binlog.outcome import AT_ONCE
 from tidegate.binlog.statements import query_at
 from tidegate.binlog.transaction_scan import BEGINS, PREWRITE, ROWS, XA_ANSWER
 from tidegate.binlog.xa import Branch, read_answer, read_prepare
@@ -157,7 +158,7 @@ class LogChanges:
         branch = Branch(prepare.name, run.log.path, start, index.end_position(event), description)
         pending = _Pending(branch, run.stats, began)
         if prepare.one_phase:
-            return pending
+            return None if index.events[event, K.BITS] & AT_ONCE else pending
         self._pending[prepare.name] = pending
         return None
 

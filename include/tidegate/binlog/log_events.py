@@ -16,6 +16,7 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import RULE_OF_TYPE, EventFlag, EventType, type_name
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.log_stats import IGNORED, QUARANTINED, SKIPPED
+from tidegate.binlog.outcome import UNDOES_EARLIER, rolled_back_too_late
 from tidegate.binlog.statements import changed_tables, is_dml, named_tables, query_at
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import Terminal, UnknownEvent, UnsupportedValue
@@ -50,6 +51,8 @@ def judge(index: EventIndex) -> Judged:
     fates[queries & ((bits & SAVEPOINT) != 0)] = IGNORED["savepoint"]
     fates[queries & ((bits & XA_ANSWER) != 0)] = IGNORED["xa answer"]
     judged = Judged(fates, [], [], [])
+    for number in np.flatnonzero(bits & UNDOES_EARLIER).tolist():
+        judged.faults.append((number, rolled_back_too_late("")))
     for number in np.flatnonzero(bits & STATEMENT).tolist():
         _statement(index, number, judged)
     for number in np.flatnonzero((fates == _UNKNOWN) & ((bits & ROWS) == 0)).tolist():

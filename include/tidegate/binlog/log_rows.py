@@ -25,6 +25,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.log_events import Judged
 from tidegate.binlog.log_stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
 from tidegate.binlog.ndjson import Head, Lines, in_order, lines_of
+from tidegate.binlog.outcome import UNDONE
 from tidegate.binlog.plan import Plan
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import ROWS
@@ -99,6 +100,9 @@ class RowDecoder:
         """
         events = index.events
         rows = (events[:, K.BITS] & ROWS) != 0
+        undone = (events[:, K.BITS] & UNDONE) != 0
+        judged.fates[undone] = IGNORED["rolled back"]
+        rows &= ~undone
         if commit_ts is None:
             deferred = rows & ((events[:, K.BITS] & K.XA_BIT) != 0)
             judged.fates[deferred] = PENDING

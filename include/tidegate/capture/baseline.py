@@ -32,6 +32,7 @@ from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVe
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.schema.history import BASELINE, DEFAULTS
 from tidegate.schema.table_shape import key_of
+from tidegate.schema.types import COMPRESSED
 from tidegate.tables import splits
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts, current_position
@@ -41,6 +42,8 @@ _SYSTEM: Final = frozenset({"mysql", "information_schema", "performance_schema",
 _BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
 _FRAME: Final = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA)\b", re.IGNORECASE)
 _USE: Final = re.compile(r"use `((?:[^`]|``)*)`; ", re.IGNORECASE)
+# As MariaDB before 10.11 shows COMPRESSED.
+_OLD_COMPRESSED: Final = " /*!100301 COMPRESSED*/"
 # One statement asks this many tables whether they hold a row.
 _TABLES_PER_QUERY: Final = 200
 _GONE: Final = {ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR}
@@ -276,14 +279,15 @@ def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column
     return Column(
         id=column_id,
         name=str(cell["column_name"]),
-        type=str(cell["column_type"]),
+        type=str(cell["column_type"]).replace(_OLD_COMPRESSED, COMPRESSED),
         nullable=str(cell["is_nullable"]).upper() == "YES",
         charset=str(cell["character_set_name"] or ""),
         collation=str(cell["collation_name"] or ""),
         default=default,
         default_is_expression=is_expression,
         generated=generated,
-        generation_expression=expression if generated else "",
+        # of a system-versioned table's period too: decoding tells current rows from history by it
+        generation_expression=expression,
         auto_increment="AUTO_INCREMENT" in extra,
         invisible="INVISIBLE" in extra,
         comment=str(cell["column_comment"] or ""),

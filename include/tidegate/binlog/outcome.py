@@ -1,0 +1,132 @@
+"""Which logged rows never came to be, and which rows of XA branches are final: what a transaction's end says of them.
+
+In:  the events of an index, as the walk left them.
+Out: the same with UNDONE on rows that were rolled back, and without XA_BIT on rows of branches that were prepared and
+     committed at once.
+
+Servers write rows that they then roll back when they think that the rollback can't undo everything: MySQL 5.6 and every
+MariaDB after CREATE or DROP TEMPORARY TABLE in the transaction, MariaDB also when a table without transactions was
+changed since the savepoint. The transaction then ends with QUERY "ROLLBACK", or goes on behind "ROLLBACK TO `name`".
+Rows of tables without transactions aren't among them: in row format they have a transaction of their own (sql/log.cc,
+use_trans_cache).
+
+What began before the index can't be taken back here: the event that says so is marked, and whoever decodes must stop.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.binlog.events import EventType
+from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
+from tidegate.errors import UnknownEvent
+
+UNDONE: Final = 1 << 21  # of a rows event: rolled back
+UNDOES_EARLIER: Final = 1 << 22  # of a QUERY event: what it rolls back began before this index
+AT_ONCE: Final = 1 << 23  # of an XA_PREPARE event: it commits too, and its rows are final as they stand
+
+_NAME: Final = re.compile(r"(?is)(?:SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?(.*?)\s*")
+_HEADER: Final = 19
+_UNFINISHED: Final = "take new snapshots of the tables that the transaction changed"
+
+Data = npt.NDArray[np.uint8]
+Events = npt.NDArray[np.int64]
+
+
+def settle_outcomes(data: Data, events: Events) -> None:
+    """Set and clear the bits in place. Next to nothing when nothing was rolled back."""
+    bits = events[:, K.BITS]
+    rollbacks = _rollbacks(data, events)
+    prepares = np.flatnonzero(bits & PREWRITE)
+    prepares = prepares[data[events[prepares, K.OFFSET] + _HEADER] != 0]
+    if not len(rollbacks) and not len(prepares):
+        return
+    begins = np.flatnonzero(bits & BEGINS)
+    ends = np.flatnonzero(bits & ENDS)
+    for event in rollbacks.tolist():
+        begin = _begin(begins, ends, event)
+        if begin is not None:
+            _undo(data, events, begin, event)
+    for event in prepares.tolist():
+        begin = _begin(begins, ends, event)
+        if begin is not None and begin >= 0:
+            events[begin:event, K.BITS] &= ~K.XA_BIT
+            events[event, K.BITS] |= AT_ONCE
+
+
+def rolled_back_too_late(where: str) -> UnknownEvent:
+    """What to raise where UNDOES_EARLIER is met."""
+    return UnknownEvent("rows of earlier segments are rolled back here", where=where, remedy=_UNFINISHED)
+
+
+def _rollbacks(data: Data, events: Events) -> npt.NDArray[np.int64]:
+    """QUERY events that say ROLLBACK or ROLLBACK TO: among a transaction's ends and savepoints, those with "RO"."""
+    bits = events[:, K.BITS]
+    ending = (bits & (ENDS | SAVEPOINT) != 0) & (bits & (STATEMENT | XA_ANSWER) == 0)
+    found = np.flatnonzero(ending & (events[:, K.TYPE] == EventType.QUERY))
+    at = _text_at(data, events[found])
+    whole = at + 1 < events[found, K.END]
+    found, at = found[whole], at[whole]
+    return np.asarray(found[(data[at] | 0x20 == ord("r")) & (data[at + 1] | 0x20 == ord("o"))], np.int64)
+
+
+def _text_at(data: Data, rows: Events) -> npt.NDArray[np.int64]:
+    """Where the statements of QUERY events begin; the walk has seen that they are inside.
+
+    Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2.
+    """
+    body = rows[:, K.OFFSET] + _HEADER
+    status = data[body + 11].astype(np.int64) | data[body + 12].astype(np.int64) << 8
+    return np.asarray(body + 13 + status + data[body + 8] + 1, np.int64)
+
+
+def _begin(begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], event: int) -> int | None:
+    """First event of the transaction that event is in: -1 when that is before the index, None outside any."""
+    at = int(np.searchsorted(begins, event, side="right")) - 1
+    begin = int(begins[at]) if at >= 0 else -1
+    at = int(np.searchsorted(ends, event, side="left")) - 1
+    ended = int(ends[at]) if at >= 0 else -1
+    return None if ended > begin or ended == begin >= 0 else begin
+
+
+def _undo(data: Data, events: Events, begin: int, event: int) -> None:
+    """Mark what a ROLLBACK or ROLLBACK TO takes back."""
+    first = begin
+    if not events[event, K.BITS] & ENDS:
+        name = _name(data, events, event)
+        saved = begin + 1 + np.flatnonzero(events[begin + 1 : event, K.BITS] & SAVEPOINT)
+        same = [number for number in saved.tolist() if _sets(data, events, number) == name]
+        first = same[-1] if same else -1
+    if first < 0:
+        events[event, K.BITS] |= UNDOES_EARLIER
+    undone = events[max(first, 0) : event]
+    undone[undone[:, K.BITS] & ROWS != 0, K.BITS] |= UNDONE
+
+
+def _sets(data: Data, events: Events, event: int) -> str | None:
+    """Name of the savepoint that an event sets; None when it does something else."""
+    text = _text(data, events, event)
+    return _name_in(text) if text[:1].upper() == "S" else None
+
+
+def _name(data: Data, events: Events, event: int) -> str:
+    return _name_in(_text(data, events, event))
+
+
+def _text(data: Data, events: Events, event: int) -> str:
+    at = int(_text_at(data, events[event : event + 1])[0])
+    return data[at : int(events[event, K.END])].tobytes().decode(errors="surrogateescape")
+
+
+def _name_in(text: str) -> str:
+    """Savepoints' names don't tell upper case from lower; the servers write them quoted."""
+    found = _NAME.fullmatch(text)
+    name = found[1] if found else text
+    if len(name) > 1 and name[0] == name[-1] and name[0] in '`"':
+        name = name[1:-1].replace(2 * name[0], name[0])
+    return name.casefold()
