@@ -55,9 +55,9 @@ def test_pieces_of_any_size_give_the_same_lines_and_books(path: Path, monkeypatc
     for size in (1, 600):
         monkeypatch.setattr(log_file, "SEGMENT_BYTES_MAX", size)
         cut = decoded([path])
-        if "rolled back" in whole.stats[0]["ledger"]["ignored"] and cut.text != whole.text:
+        if "rolled back" in whole.stats[0]["ledger"]["ignored"] and cut.faults:
             # what a piece takes back may be in an earlier one, whose lines are out: then it says so
-            assert any("rolled back here" in str(fault) for fault in cut.faults)
+            assert all("rolled back here" in str(fault) for fault in cut.faults)
             continue
         assert cut.text == whole.text
         assert cut.faults == whole.faults
