@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME, changed_rows, decode_both, segment, version
+from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_in_pieces, decode_segment
 from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import EventType
@@ -337,3 +338,12 @@ def test_a_format_without_checksums_needs_none_inside() -> None:
     ]
     given = segment(e.format_description(checksum=False), b"".join(parts))
     assert [r["id"] for r in changed_rows(decoded(given))] == [1, 2, 3]
+
+
+def test_compressed_ddl_is_replayed_like_any_other() -> None:
+    create, alter = "CREATE TABLE made (id INT PRIMARY KEY)", "ALTER TABLE made ADD COLUMN a INT"
+    parts = [e.mariadb_gtid(1, standalone=True), e.compressed_query(create)]
+    parts += [e.mysql_gtid(2, 10**15), e.payload(e.query("BEGIN"), e.query(alter), e.xid())]
+    found = ddl_statements(made(*parts))
+    ends = [4 + sum(map(len, parts[:2])), 4 + sum(map(len, parts))]
+    assert [(one.sql, one.database, one.pos) for one in found] == [(create, "shop", ends[0]), (alter, "shop", ends[1])]

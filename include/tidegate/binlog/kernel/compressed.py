@@ -118,9 +118,9 @@ def _packed(at: int, end: int, cursor: int) -> int:
     if at >= end:
         return 0
     first = load8(at)
-    width = 0
-    if first >= 251:
-        width = 2 if first == 252 else 3 if first == 253 else 8 if first == 254 else 255
+    if first in (251, 255):
+        return 0
+    width = 0 if first < 251 else 2 if first == 252 else 3 if first == 253 else 8
     if at + 1 + width > end:
         return 0
     set_word(cursor, 0, at + 1 + width)

@@ -80,7 +80,10 @@ def note_inner(data: int, total: int, checksum: int, state: int) -> int:
     plain = address(_NO_NAMES)
     at, noted = 0, 0
     while at < total:
-        size = load32(data + at + 9)
+        size = load32(data + at + 9) if at + 19 <= total else 0
+        if size < 19 or at + size > total:
+            noted |= NOTE_ODD
+            break
         kind = load8(data + at + 4)
         end = data + at + size - checksum
         if not load8(plain + kind):

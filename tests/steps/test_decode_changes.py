@@ -1,0 +1,65 @@
+"""What a worker hands on of segments in pieces: staged rows, one problem per table, one ledger per segment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark_jobs.steps.decode_changes import DecodePlan, decode_refs
+from tests.unit.binlog import encode as e
+from tests.unit.binlog.support import ALL_TIME
+from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
+from tidegate.binlog.event_index import index_pieces
+from tidegate.binlog.segment import Segment
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.window import SegmentRef
+from tidegate.tables import SegmentFlag
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_pieces(given: Segment, **keywords: Any) -> Any:
+        return index_pieces(given, **{"piece_bytes": 2000, **keywords})
+
+    monkeypatch.setattr("tidegate.binlog.decode.index_pieces", in_pieces)
+    monkeypatch.setattr("spark_jobs.steps.decode_changes._STAGE_BYTES", 5000)
+
+
+def decoded(folder: Path, given: Segment, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, Any]]]:
+    monkeypatch.setattr("spark_jobs.steps.decode_changes.read_segment", lambda *_: given)
+    windows = dict.fromkeys((ORDERS, ITEMS), ALL_TIME)
+    plan = DecodePlan(LakeFiles(str(folder)), {"s": dict(VERSIONS)}, {"s": windows}, {}, "staging/one")
+    ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, ("*",), SegmentFlag(0), "p", 0, 0)
+    found: dict[str, list[dict[str, Any]]] = {"staged": [], "problem": [], "ledger": []}
+    for kind, body in decode_refs([ref], plan):
+        found[kind].append(json.loads(body))
+    return found
+
+
+def test_a_segment_in_pieces_is_staged_as_it_goes_and_has_one_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, count = large()
+    found = decoded(tmp_path, given, monkeypatch)
+    assert len(found["staged"]) > 4
+    ids = [n for f in found["staged"] for n in pq.read_table(tmp_path / f["path"])["id"].to_pylist()]
+    assert sorted(ids) == sorted([*range(300), 1001, 1002, 1003])
+    (ledger,) = found["ledger"]
+    assert (ledger["seq"], ledger["rows"], ledger["payload_bytes"]) == (7, count, len(given.payload))
+    total = ledger["decoded_bytes"] + sum(ledger["ignored"].values()) + ledger["quarantined_bytes"]
+    assert total == len(given.payload)
+
+
+def test_a_table_with_a_problem_in_a_late_piece_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = [event for number in range(100) for event in write(row(number), name=(ORDERS, ITEMS)[number % 2])]
+    broken = [e.table_map(5, "orders", b"\x03\x0f", b"\x50\x00"), e.rows(30, 5, 2, row(1)[:-1])]
+    outer = e.payload(*transaction(*inner, *broken, *inner))
+    found = decoded(tmp_path, made(e.mysql_gtid(1, 10**15), outer), monkeypatch)
+    assert [(p["table"], p["error"]) for p in found["problem"]] == [("orders", "DecodeError")]
+    assert found["ledger"][0]["quarantined_bytes"] == len(outer)
+    items = [f["rows"] for f in found["staged"] if f["table"] == "items"]
+    assert sum(items) >= 50
