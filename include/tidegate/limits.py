@@ -28,6 +28,8 @@ SEGMENT_TABLES_MAX: Final = 4096
 EXPANDED_PIECE_BYTES: Final = 16 * MIB
 # What the compressed values of one column and segment (MariaDB) may grow to: far from where 32-bit offsets end.
 INFLATED_BYTES_MAX: Final = 1024 * MIB
+# Rows events that `tidegate decode` makes lines of at a time.
+LINES_BYTES: Final = 2 * MIB
 # An event of a binlog file: max_allowed_packet ends at 1 GiB, and an event adds its frame to what it bounds.
 LOG_EVENT_BYTES_MAX: Final = 1024 * MIB + 16 * MIB
 
