@@ -95,8 +95,7 @@ class LogChanges:
             branch = run.commit_ts is not None
             lines = self._rows.decode(index, judged, run.stats, run.commit_ts)
             if branch:
-                bits = index.events[:, K.BITS]
-                judged.fates[((bits & K.XA_BIT) == 0) | ((bits & ROWS) == 0)] = SKIPPED
+                judged.fates[(index.events[:, K.BITS] & ROWS) == 0] = SKIPPED
                 fates.add(index, judged.fates)
                 yield from _block(lines, 0, None)
             else:
