@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -167,7 +167,17 @@ class Apply(_Model):
     spark_conf: dict[str, str] = Field(
         default_factory=dict, description="Extra Spark settings; win over tidegate's own"
     )
+    zero_dates: Literal["null", "error"] = Field(
+        "null",
+        description="Zero and impossible dates ('0000-00-00', '2024-02-31'): null, and counted; or error, which holds the"
+        " table (in a key they always do)",
+    )
     driver_memory: str = Field("1g", description="Memory of the Spark driver", pattern=r"^\d+[mg]$")
+
+    @field_validator("zero_dates", mode="before")
+    @classmethod
+    def _null_is_a_word(cls, value: object) -> object:
+        return "null" if value is None else value  # YAML's null, written without quotes
 
 
 class Pipeline(_Model):

@@ -31,6 +31,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.columns import TableVersion
+from tidegate.schema.types import ZeroDates
 
 # Below this a Spark job costs more than the decode itself (about 0.2 s on two cores, 1 GB/s decoded).
 _DRIVER_BYTES_MAX = 16 << 20
@@ -141,10 +142,11 @@ class _Stage:
 def _plan(app: Application, window: Window) -> DecodePlan:
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
     windows: dict[str, dict[Name, decode.Window]] = {}
+    zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         for source, database, table in entry.physical:
             name = (database, table)
-            windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts)
+            windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
     held: dict[str, set[Name]] = {}
     for ref in window.refs:

@@ -41,5 +41,5 @@ def refused_date(name: str, text: str, *, key: bool) -> UnsupportedValue:
         )
     return UnsupportedValue(
         f"column {name} holds {text}, which no calendar has (zero_dates: error)",
-        remedy="repair the row at the source, or set zero_dates to null in the pipeline file",
+        remedy="repair the row at the source, or set apply.zero_dates to null in the pipeline file",
     )

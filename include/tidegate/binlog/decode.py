@@ -37,6 +37,7 @@ from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSW
 from tidegate.binlog.versioned import current_rows
 from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.types import ZeroDates
 
 __all__ = ["DecodedSegment", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces", "decode_segment"]
 
@@ -69,10 +70,11 @@ class HeldError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Rows events of one table in its window: numbers of events, ascending."""
+    """Rows events of one table in its window: numbers of events, ascending. zero_dates: as its Window says."""
 
     name: Name
     events: npt.NDArray[np.int64]
+    zero_dates: ZeroDates = ZeroDates.NULL
 
 
 def decode_segment(
@@ -224,7 +226,9 @@ def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fat
         fates[mine[~inside]] = FATE_OF_RULE["outside the window"]
         if inside.any():
             by_name.setdefault(name, []).append(mine[inside])
-    return [TableRows(name, np.sort(np.concatenate(by_name[name]))) for name in sorted(by_name)]
+    return [
+        TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name].zero_dates) for name in sorted(by_name)
+    ]
 
 
 def _judge_others(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> dict[Name, Problem]:
@@ -281,7 +285,7 @@ def _decode_table(
         for content in np.unique(contents).tolist():
             mine = events[contents == content]
             try:
-                plan = make_plan(index.bodies[content], version, mariadb=index.format.is_mariadb)
+                plan = make_plan(index.bodies[content], version, rows.zero_dates, mariadb=index.format.is_mariadb)
                 numbered = _kernel_events(index, mine)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
             except RowsError as error:

@@ -17,7 +17,7 @@ from typing import Final
 from tidegate.binlog.charsets import WIDEST, decode_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
+from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.columns import Column, TableVersion
 from tidegate.schema.types import COMPRESSED, canonical, members_text
@@ -42,7 +42,6 @@ _TEMPORALS: Final = {
     Wire.TIMESTAMP: "timestamp",
     Wire.TIMESTAMP2: "timestamp",
 }
-_PLAIN: Final = {Wire.JSON: "json", Wire.GEOMETRY: "geometry", Wire.VECTOR: "vector"}
 _STRINGS: Final = frozenset(
     {Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING, Wire.BLOB, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
 )
@@ -136,8 +135,12 @@ def _type(name: str, wire: WireColumn) -> str:
         return _TEMPORALS[wire.type] + (f"({wire.decimals})" if wire.decimals else "")
     if wire.type == Wire.BIT:
         return f"bit({wire.length})"
-    if wire.type in _PLAIN:
-        return _PLAIN[wire.type]
+    if wire.type == Wire.JSON:
+        return "json"
+    if wire.type == Wire.GEOMETRY:
+        return GEOMETRIES[min(wire.geometry or 0, len(GEOMETRIES) - 1)][0]
+    if wire.type == Wire.VECTOR:
+        return "vector" if wire.dimensions is None else f"vector({wire.dimensions})"
     if wire.type in (Wire.ENUM, Wire.SET):
         return f"{wire.type.name.lower()}({members_text(_members(wire))})"
     text = wire.charset not in (None, "binary")

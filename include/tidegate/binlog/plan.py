@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from tidegate.binlog.charsets import WIDEST, codec_of, decode_text, same_charset
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
+from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns, row_end_of
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.schema.columns import Column, TableVersion
-from tidegate.schema.types import CanonicalType, Kind, ZeroDates, canonical
+from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
 
 _BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _INTEGER: Final = {
@@ -117,7 +117,9 @@ def make_plan(
         usual += width if not wire.nullable else width // 2
         words[i, L.DATES] = refused or column.id in version.key
         plans.append(
-            ColumnPlan(column.name, kind, cell, _charset(column, kind), kind.text.members, _inflated_max(wire))
+            ColumnPlan(
+                column.name, kind, cell, _charset(column, kind), _members(wire, column, kind), _inflated_max(wire)
+            )
         )
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
     words.setflags(write=False)
@@ -172,10 +174,32 @@ def _check_metadata(wire: WireColumn, column: Column, kind: CanonicalType) -> No
     charset = "binary" if kind.kind in (Kind.BINARY, Kind.UUID, Kind.INET) else column.charset
     if wire.charset is not None and charset and not same_charset(wire.charset, charset):
         raise _differs(f"{column.name} has character set {wire.charset}", charset)
-    if wire.members is not None:
-        members = tuple(decode_text(wire.charset or "utf8mb4", member) for member in wire.members)
-        if members != text.members:
-            raise _differs(f"{column.name} has members {members!r}", column.type)
+    if wire.geometry is not None and text.base not in GEOMETRIES[min(wire.geometry, len(GEOMETRIES) - 1)]:
+        raise _differs(f"{column.name} is geometry type {wire.geometry}", column.type)
+    if wire.dimensions is not None and (wire.dimensions,) != text.numbers:
+        raise _differs(f"{column.name} has {wire.dimensions} dimensions", column.type)
+
+
+def _members(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[str, ...]:
+    """Members of an enum or set: the event's own, which must be those of schema_history, else schema_history's."""
+    known = kind.text.members
+    if wire.members is None:
+        if any(UNKNOWN in member for member in known):
+            raise UnsupportedValue(
+                f"members of column {column.name} ({column.type}) have characters that information_schema shows as '?'",
+                remedy="set binlog_row_metadata=FULL at the source",
+            )
+        return known
+    members = tuple(decode_text(wire.charset or "utf8mb4", member) for member in wire.members)
+    shown = tuple(_as_shown(m) if UNKNOWN in k else m for m, k in zip(members, known, strict=False))
+    if len(members) != len(known) or shown != known:
+        raise _differs(f"{column.name} has members {members!r}", column.type)
+    return members
+
+
+def _as_shown(member: str) -> str:
+    """With the mark for all that a baseline can't know: '?', and characters beyond the basic plane."""
+    return "".join(UNKNOWN if c == "?" or c > "\uffff" else c for c in member)
 
 
 def _cell(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]]:

@@ -23,7 +23,10 @@ _TIME_ZONE: Final = 5
 _MICROSECONDS_MYSQL: Final = 13
 _MARIADB_MICROSECONDS: Final = 128  # Q_HRNOW
 _DB_NAMES: Final = 12
-_DB_NAMES_OVER_MAX: Final = 254
+_DB_NAMES_MAX: Final = 16  # of more the server writes the number alone
+_MARIADB_GTID_FLAGS: Final = 130
+_MARIADB_ENDS_ALTER: Final = 4 | 8  # FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1: the number of its start follows
+_MARIADB_COLLATIONS: Final = 131  # defaults per character set; stands before _CHARSET
 # Bytes of the status variables whose length is fixed. 128 on are MariaDB's (sql/log_event.h).
 _FIXED: Final = {
     0: 4,  # flags2
@@ -35,12 +38,12 @@ _FIXED: Final = {
     9: 8,  # table map for update
     10: 4,  # master data written
     13: 3,  # microseconds
-    14: 0,  # commit timestamp (unused)
     16: 1,  # explicit_defaults_for_timestamp
     17: 8,  # xid of an atomic DDL
     18: 2,  # default collation of utf8mb4
     19: 1,  # sql_require_primary_key
     20: 1,  # default_table_encryption
+    21: 1,  # enable_cascade_triggers
     128: 3,  # microseconds, MariaDB
     129: 8,  # xid, MariaDB
 }
@@ -99,16 +102,21 @@ def _status(data: bytes) -> dict[int, bytes]:
             found[code] = cursor.take(cursor.unsigned(1)) + b"@" + cursor.take(cursor.unsigned(1))
         elif code == _DB_NAMES:
             _skip_names(cursor)
+        elif code == _MARIADB_GTID_FLAGS:
+            found[code] = cursor.take(1)
+            cursor.take(8 if found[code][0] & _MARIADB_ENDS_ALTER else 0)
+        elif code == _MARIADB_COLLATIONS:
+            cursor.take(4 * cursor.unsigned(1))
         else:
-            # Both servers' own readers stop here too (Query_event: "unknown status var", variables come in growing
-            # order of their codes); all that is needed stands before what newer versions add.
+            # Both servers' own readers stop here too: variables come in growing order of their codes (but for MariaDB's
+            # 131), so all that is needed stands before what newer versions add.
             break
     return found
 
 
 def _skip_names(cursor: Cursor) -> None:
     count = cursor.unsigned(1)
-    if count == _DB_NAMES_OVER_MAX:
+    if count > _DB_NAMES_MAX:
         return
     for _ in range(count):
         while cursor.unsigned(1):

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tidegate.schema.types import ZeroDates
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Changes with after_ts < commit_ts <= upto_ts."""
+    """Changes with after_ts < commit_ts <= upto_ts. zero_dates: what becomes of the table's impossible dates."""
 
     after_ts: int
     upto_ts: int
+    zero_dates: ZeroDates = ZeroDates.NULL
 
     def __contains__(self, commit_ts: int) -> bool:
         return self.after_ts < commit_ts <= self.upto_ts

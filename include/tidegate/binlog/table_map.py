@@ -11,6 +11,7 @@ length packed, metadata, nullable bitmap, then optional metadata fields: type u8
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -87,6 +88,19 @@ _CHARACTER: Final = frozenset(
 )
 
 
+# Subtypes by number (Field::geometry_type).
+GEOMETRIES: Final = (
+    ("geometry",),
+    ("point",),
+    ("linestring",),
+    ("polygon",),
+    ("multipoint",),
+    ("multilinestring",),
+    ("multipolygon",),
+    ("geometrycollection", "geomcollection"),
+)
+
+
 class _Field(IntEnum):
     SIGNEDNESS = 1
     DEFAULT_CHARSET = 2
@@ -100,6 +114,7 @@ class _Field(IntEnum):
     ENUM_AND_SET_DEFAULT_CHARSET = 10
     ENUM_AND_SET_COLUMN_CHARSET = 11
     COLUMN_VISIBILITY = 12
+    VECTOR_DIMENSIONALITY = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +123,8 @@ class WireColumn:
 
     type: real type (a STRING that is an ENUM or SET says so). length: bytes a STRING, VARCHAR, ENUM or SET takes at
     most; bits of a BIT; digits of a NEWDECIMAL; bytes of a BLOB's length prefix. decimals: scale, or digits of seconds.
-    charset: by name, "binary" for bytes. members: of ENUM and SET, raw bytes in their character set.
+    charset: by name, "binary" for bytes. members: of ENUM and SET, raw bytes in their character set. geometry: number
+    of its subtype (GEOMETRIES). dimensions: of a VECTOR, the most it may have.
     """
 
     type: Wire
@@ -120,6 +136,8 @@ class WireColumn:
     name: str | None = None
     members: tuple[bytes, ...] | None = None
     visible: bool | None = None
+    geometry: int | None = None
+    dimensions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,24 +228,46 @@ def _extras(types: list[Wire], optional: dict[int, bytes], with_charset: frozens
         _set_bits(extras, numeric, "unsigned", optional[_Field.SIGNEDNESS])
     _set_charsets(extras, character, optional, (_Field.DEFAULT_CHARSET, _Field.COLUMN_CHARSET))
     _set_charsets(extras, listed, optional, (_Field.ENUM_AND_SET_DEFAULT_CHARSET, _Field.ENUM_AND_SET_COLUMN_CHARSET))
-    if _Field.COLUMN_NAME in optional:
-        cursor = Cursor(optional[_Field.COLUMN_NAME])
-        for extra in extras:
-            extra["name"] = cursor.text(cursor.packed())
-    for kind, field in ((Wire.ENUM, _Field.ENUM_MEMBERS), (Wire.SET, _Field.SET_MEMBERS)):
+    for kind, field, name, read in _PER_COLUMN:
         if field in optional:
             cursor = Cursor(optional[field])
-            for i in (i for i in listed if types[i] == kind):
-                extras[i]["members"] = tuple(cursor.take(cursor.packed()) for _ in range(cursor.packed()))
+            for extra, column in zip(extras, types, strict=True):
+                if kind in (None, column):
+                    extra[name] = read(cursor)
+            _end(cursor, name)
     if _Field.COLUMN_VISIBILITY in optional:
         _set_bits(extras, list(range(len(types))), "visible", optional[_Field.COLUMN_VISIBILITY])
     return extras
 
 
+def _text(cursor: Cursor) -> str:
+    return cursor.text(cursor.packed())
+
+
+def _members(cursor: Cursor) -> tuple[bytes, ...]:
+    return tuple(cursor.take(cursor.packed()) for _ in range(cursor.packed()))
+
+
+# Fields with one value for each column of a type (None: for every column): type, field, attribute, its reader.
+_PER_COLUMN: Final[tuple[tuple[Wire | None, _Field, str, Callable[[Cursor], Any]], ...]] = (
+    (None, _Field.COLUMN_NAME, "name", _text),
+    (Wire.ENUM, _Field.ENUM_MEMBERS, "members", _members),
+    (Wire.SET, _Field.SET_MEMBERS, "members", _members),
+    (Wire.GEOMETRY, _Field.GEOMETRY_TYPE, "geometry", Cursor.packed),
+    (Wire.VECTOR, _Field.VECTOR_DIMENSIONALITY, "dimensions", Cursor.packed),
+)
+
+
+def _end(cursor: Cursor, name: str) -> None:
+    """A field that says more than there are columns for was not understood, and then the columns weren't either."""
+    if cursor:
+        raise DecodeError(f"TABLE_MAP says {name} for more columns than it has of that kind", remedy="report it")
+
+
 def _set_bits(extras: list[dict[str, Any]], columns: list[int], name: str, bitmap: bytes) -> None:
     """One bit per column in the list, the highest bit of the first byte first."""
-    if len(bitmap) < (len(columns) + 7) // 8:
-        raise DecodeError(f"TABLE_MAP's {name} bitmap is too short", remedy="report it")
+    if len(bitmap) != (len(columns) + 7) // 8:
+        raise DecodeError(f"TABLE_MAP's {name} bitmap isn't one of {len(columns)} columns", remedy="report it")
     for n, i in enumerate(columns):
         extras[i][name] = bool(bitmap[n >> 3] >> (7 - (n & 7)) & 1)
 
@@ -248,6 +288,7 @@ def _set_charsets(
     elif column_field in optional:
         cursor = Cursor(optional[column_field])
         collations = [cursor.packed() for _ in columns]
+        _end(cursor, "charset")
     else:
         return
     for i, collation in zip(columns, collations, strict=True):

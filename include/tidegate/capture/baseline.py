@@ -32,7 +32,7 @@ from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVe
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.schema.history import BASELINE, DEFAULTS
 from tidegate.schema.table_shape import key_of
-from tidegate.schema.types import COMPRESSED
+from tidegate.schema.types import COMPRESSED, type_as_known
 from tidegate.tables import splits
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts, current_position
@@ -276,12 +276,13 @@ def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column
         default, is_expression = _mariadb_default(cell["column_default"])
     else:
         default, is_expression = _mysql_default(cell["column_default"], marked="DEFAULT_GENERATED" in extra)
+    charset = str(cell["character_set_name"] or "")
     return Column(
         id=column_id,
         name=str(cell["column_name"]),
-        type=str(cell["column_type"]).replace(_OLD_COMPRESSED, COMPRESSED),
+        type=type_as_known(str(cell["column_type"]).replace(_OLD_COMPRESSED, COMPRESSED), charset),
         nullable=str(cell["is_nullable"]).upper() == "YES",
-        charset=str(cell["character_set_name"] or ""),
+        charset=charset,
         collation=str(cell["collation_name"] or ""),
         default=default,
         default_is_expression=is_expression,

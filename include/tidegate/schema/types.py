@@ -170,6 +170,18 @@ def _members(inside: str, text: str) -> tuple[str, ...]:
     return tuple(members)
 
 
+# Stands in members of a baseline's enum or set for what information_schema shows as '?': its text has three bytes per
+# character, so a '?' is that, or any character beyond the basic plane.
+UNKNOWN: Final = "\ufffd"
+_BEYOND: Final = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
+
+
+def type_as_known(type_text: str, charset: str) -> str:
+    """A column_type text of information_schema, with UNKNOWN where it may show less than there is."""
+    listed = type_text.startswith(("enum(", "set("))
+    return type_text.replace("?", UNKNOWN) if listed and charset in _BEYOND else type_text
+
+
 def enum_members(type_text: str) -> tuple[str, ...]:
     """Members of an enum or set type text, in order: "enum('a','b''c')" -> ("a", "b'c")."""
     return parse_type(type_text).members

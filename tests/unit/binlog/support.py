@@ -17,6 +17,7 @@ from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.binlog.segment import Segment
 from tidegate.demo.server import Server
 from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.types import type_as_known
 from tidegate.tables import SegmentFlag, SegmentKind
 
 ALL_TIME = Window(0, 1 << 62)
@@ -72,7 +73,7 @@ def version_on(server: Server, database: str, table: str) -> TableVersion:
         " ORDER BY ordinal_position"
     )
     columns = [
-        Column(i, row[0], row[1], row[2] == "YES", row[3], row[4], generation_expression=row[5])
+        Column(i, row[0], type_as_known(row[1], row[3]), row[2] == "YES", row[3], row[4], generation_expression=row[5])
         for i, row in enumerate(rows, 1)
     ]
     keys = server.query(

@@ -12,7 +12,7 @@ from tests.unit.binlog.support import ALL_TIME, changed_rows, decode_both, segme
 from tidegate.binlog.column_compression import inflate
 from tidegate.binlog.events import EventType
 from tidegate.binlog.plan import make_plan
-from tidegate.binlog.result import DecodedSegment
+from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.errors import DecodeError, SchemaMismatch
 from tidegate.schema.columns import Column
 from tidegate.schema.types import COMPRESSED, ZeroDates, parse_type
@@ -20,13 +20,15 @@ from tidegate.schema.types import COMPRESSED, ZeroDates, parse_type
 NAME = ("shop", "t")
 
 
-def decoded(kind: str, code: bytes, metadata: bytes, *values: bytes | None, key: bool = False) -> DecodedSegment:
+def decoded(
+    kind: str, code: bytes, metadata: bytes, *values: bytes | None, key: bool = False, window: Window = ALL_TIME
+) -> DecodedSegment:
     """Rows of one column."""
     columns = [Column(1, "c", kind, charset="latin1" if "char" in kind else "")]
     images = b"".join(e.image(value) for value in values)
     events = e.table_map(5, "t", code, metadata) + e.rows(EventType.WRITE_ROWS_V1, 5, 1, images)
     made = segment(e.format_description(), e.mariadb_gtid(1) + events + e.xid(1))
-    return decode_both(made, {NAME: [version(*NAME, columns, ["c"] if key else ())]}, {NAME: ALL_TIME})
+    return decode_both(made, {NAME: [version(*NAME, columns, ["c"] if key else ())]}, {NAME: window})
 
 
 def datetime2(months: int, day: int, clock: int = 0) -> bytes:
@@ -51,6 +53,9 @@ def test_a_date_that_no_calendar_has_is_null_and_counted_but_an_error_in_a_key(
     found = decoded(kind, code, metadata, value, None)
     assert [row["c"] for row in changed_rows(found)] == [None, None]
     assert found.ledger.null_dates == 1
+    found = decoded(kind, code, metadata, value, window=Window(0, 1 << 62, ZeroDates.ERROR))
+    assert f"column c holds {text}, which no calendar has (zero_dates: error)" in found.problems[0].message
+    assert (found.ledger.null_dates, found.changes) == (0, ())
     found = decoded(kind, code, metadata, value, key=True)
     assert f"column c of the key holds {text}" in found.problems[0].message
 
@@ -135,3 +140,35 @@ def test_a_compressed_column_is_known_by_its_wire_type() -> None:
 def test_the_attribute_is_read_as_the_server_shows_it() -> None:
     assert parse_type("varchar(10) /*M!100301 COMPRESSED*/").compressed
     assert not parse_type("varchar(10)").compressed
+
+
+def full(columns: list[Column], code: bytes, metadata: bytes, *fields: tuple[int, bytes]) -> None:
+    """Plan a TABLE_MAP with optional metadata."""
+    optional = b"".join(bytes([kind, len(value)]) + value for kind, value in fields)
+    body = e.table_map(5, "t", code, metadata)[19 + 8 : -4] + optional
+    make_plan(body, version(*NAME, columns))
+
+
+VECTOR, POINT = [Column(1, "v", "vector(3)")], [Column(1, "g", "point")]
+
+
+def test_subtypes_and_dimensions_are_compared_with_schema_history() -> None:
+    full(VECTOR, b"\xf2", b"\x04", (13, b"\x03"))
+    full(POINT, b"\xff", b"\x04", (7, b"\x01"))
+    with pytest.raises(SchemaMismatch, match="v has 4 dimensions"):
+        full(VECTOR, b"\xf2", b"\x04", (13, b"\x04"))
+    with pytest.raises(SchemaMismatch, match="g is geometry type 3"):
+        full(POINT, b"\xff", b"\x04", (7, b"\x03"))
+
+
+def test_a_field_that_is_not_known_is_stepped_over_by_its_length() -> None:
+    full(VECTOR, b"\xf2", b"\x04", (99, b"whatever"), (13, b"\x03"))
+
+
+MISREAD = [(13, b"\x03\x04"), (7, b"\x01"), (4, b"\x01v\x01w"), (1, b"\x80"), (12, b"\x80\x80"), (3, b"\x3f\x3f")]
+
+
+@pytest.mark.parametrize("field", MISREAD)
+def test_a_field_that_speaks_of_more_columns_than_there_are_is_refused(field: tuple[int, bytes]) -> None:
+    with pytest.raises(DecodeError, match="TABLE_MAP"):
+        full(VECTOR, b"\xf2", b"\x04", field)

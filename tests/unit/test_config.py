@@ -1,0 +1,23 @@
+"""The pipeline file: what a key may hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.config import parse
+from tidegate.errors import ConfigError
+
+BASE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("", "null"), ("apply: {zero_dates: null}", "null"), ("apply: {zero_dates: error}", "error")],
+)
+def test_zero_dates_are_null_unless_the_file_says_error(text: str, found: str) -> None:
+    assert parse(BASE + text, where="p.yaml").apply.zero_dates == found
+
+
+def test_another_word_for_zero_dates_is_refused_with_its_line() -> None:
+    with pytest.raises(ConfigError, match=r"p\.yaml:5: apply\.zero_dates: input should be 'null' or 'error'"):
+        parse(BASE + "apply: {zero_dates: keep}", where="p.yaml")
