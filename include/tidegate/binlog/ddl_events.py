@@ -15,8 +15,9 @@ from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.segment import Segment
-from tidegate.binlog.statements import is_dml, query_at
+from tidegate.binlog.statements import is_dml, place, query_at
 from tidegate.binlog.transaction_scan import STATEMENT
+from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl_statement import DdlStatement
 
 
@@ -32,6 +33,12 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
         query = query_at(index, number)
         if is_dml(query.sql):
             continue
+        if not query.legible:  # a guess at it could be a wrong name or member, and nobody would notice
+            raise UnknownEvent(
+                f"statement {query.sql[:80]!r} holds bytes that are no text in its character set",
+                where=place(index, number),
+                remedy="report it; bronze keeps its bytes",
+            )
         yield DdlStatement(
             sql=query.sql,
             database=query.database,

@@ -16,6 +16,7 @@ from typing import Final
 from tidegate.binlog.charsets import charset_of_collation, decode_text
 from tidegate.binlog.cursor import Cursor
 from tidegate.binlog.events import HEADER_BYTES, read_header
+from tidegate.errors import UnsupportedValue
 
 _SQL_MODE: Final = 1
 _CHARSET: Final = 4
@@ -53,6 +54,8 @@ _FIXED: Final = {
 class Query:
     """sql_mode: bits; 0 when the event doesn't say. charset: character_set_client by name, "utf8mb4" likewise.
     timestamp_us: microseconds since the epoch. time_zone: as the session had it, "" when the event doesn't say.
+    legible: whether sql is exact; else bytes without a text in the session's character set (a binary string that was
+    written into a statement, a set that isn't known) stand in it as U+FFFD or Latin-1.
     """
 
     sql: str
@@ -61,6 +64,7 @@ class Query:
     charset: str
     time_zone: str
     timestamp_us: int
+    legible: bool = True
 
 
 def parse_query(event: bytes | memoryview, checksum_bytes: int, extra_bytes: int = 0) -> Query:
@@ -76,16 +80,28 @@ def parse_query(event: bytes | memoryview, checksum_bytes: int, extra_bytes: int
     status = _status(cursor.take(status_bytes))
     database = cursor.text(database_bytes)
     cursor.take(1)
-    charset = charset_of_collation(int.from_bytes(status[_CHARSET][:2], "little")) if _CHARSET in status else "utf8mb4"
+    charset, sql, legible = _text(cursor.rest(), status.get(_CHARSET))
     micros = status.get(_MICROSECONDS_MYSQL) or status.get(_MARIADB_MICROSECONDS) or b""
     return Query(
-        sql=decode_text("latin1" if charset == "binary" else charset, cursor.rest()),
+        sql=sql,
         database=database,
         sql_mode=int.from_bytes(status.get(_SQL_MODE, b""), "little"),
         charset=charset,
         time_zone=status.get(_TIME_ZONE, b"").decode("latin-1"),
         timestamp_us=header.timestamp * 1_000_000 + int.from_bytes(micros, "little"),
+        legible=legible,
     )
+
+
+def _text(raw: bytes, charsets: bytes | None) -> tuple[str, str, bool]:
+    """(character set, "" when it isn't known; text; whether that is exact)."""
+    charset = "utf8mb4" if charsets is None else ""
+    try:
+        if charsets is not None:
+            charset = charset_of_collation(int.from_bytes(charsets[:2], "little"))
+        return charset, decode_text("latin1" if charset == "binary" else charset, raw), True
+    except UnsupportedValue:
+        return charset, raw.decode("utf-8" if charset.startswith("utf8") else "latin-1", "replace"), False
 
 
 def _status(data: bytes) -> dict[int, bytes]:

@@ -134,6 +134,8 @@ def judge_statements(
 
 def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
     """Those of the known tables that a DML statement may change; None when not even a database can be named."""
+    if not query.legible and not query.charset.startswith("utf8"):
+        return set(known)
     if query.sql_mode & _ODD_QUOTES:  # what is a string and what a name isn't told apart: everything may be a name
         sql = query.sql.replace('"', "`")
     else:

@@ -1,6 +1,6 @@
 """Read the few events that capture must understand beyond their header.
 
-In:  one whole event (a QUERY of many MB: its first MiB).
+In:  one whole event, or a segment of them.
 Out: the file a ROTATE leads to, the tables a statement or a compressed transaction names, the GTID of a tagged
      transaction.
 
@@ -62,6 +62,7 @@ def query_names(event: bytes, checksum: int, ddl_tables: DdlTables) -> tuple[int
         if is_dml(query.sql):  # which tables it changes is for decode to judge, which knows those asked for
             return said, [EVERY_TABLE]
         names = ddl_tables(query.sql, query.database, query.sql_mode)
+        names += [] if query.legible else [EVERY_TABLE]
     except (DDLError, DecodeError) as error:
         log.warning("a statement names no table that we can read: %s", error)
         return said, [EVERY_TABLE]

@@ -220,7 +220,7 @@ class Cutter:
         checksum, ddl_tables = int(self._space.transaction[scan.CHECKSUM]), self.settings.ddl_tables
         if kind in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
             if kind == EventType.QUERY:
-                said, names = query_names(event, checksum, ddl_tables)
+                said, names = query_names(whole.tobytes(), checksum, ddl_tables)
             else:
                 said, names = compressed_query_names(whole, checksum, ddl_tables)
                 self._space.transaction[scan.SAID] = said + 1

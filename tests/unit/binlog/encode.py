@@ -39,13 +39,18 @@ def mysql_gtid(number: int, microseconds: int, *, checksum: bool = True) -> byte
 
 
 def query(
-    sql: str, database: str = "shop", *, seconds: int = SECONDS, checksum: bool = True, sql_mode: int = 0
+    sql: str | bytes,
+    database: str = "shop",
+    *,
+    seconds: int = SECONDS,
+    checksum: bool = True,
+    sql_mode: int = 0,
+    collation: int = 45,
 ) -> bytes:
-    status = b"\x01" + sql_mode.to_bytes(8, "little") + b"\x04\x2d\x00\x2d\x00\x2d\x00"
+    status = b"\x01" + sql_mode.to_bytes(8, "little") + b"\x04" + 3 * collation.to_bytes(2, "little")
     head = struct.pack("<IIBHH", 1, 0, len(database), 0, len(status))
-    return event(
-        EventType.QUERY, head + status + database.encode() + b"\0" + sql.encode(), seconds=seconds, checksum=checksum
-    )
+    text = sql.encode() if isinstance(sql, str) else sql
+    return event(EventType.QUERY, head + status + database.encode() + b"\0" + text, seconds=seconds, checksum=checksum)
 
 
 def bare(whole: bytes) -> bytes:

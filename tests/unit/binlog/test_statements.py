@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME, decode_both, segment, version
+from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.errors import UnknownEvent
@@ -138,3 +139,25 @@ def test_a_compressed_statement_stops_its_table_too() -> None:
     found = decode_both(given, VERSIONS, dict.fromkeys(ALL, ALL_TIME))
     assert [p.table for p in found.problems] == ["orders"]
     assert found.ledger.quarantined_bytes == len(sql)
+
+
+BINARY = b"INSERT INTO orders VALUES (_binary'\xff\xfe\\'')"
+
+
+@pytest.mark.parametrize(
+    ("sql", "collation", "stopped"),
+    [(BINARY, 45, {ORDERS}), (BINARY, 28, ALL), (BINARY, 60000, ALL)],
+    ids=["utf8mb4", "gbk", "a character set nobody knows"],
+)
+def test_bytes_that_are_no_text_in_a_statement_hide_nothing(sql: bytes, collation: int, stopped: set[object]) -> None:
+    events = [e.mariadb_gtid(1), e.query(sql, collation=collation), e.xid()]
+    given = segment(e.format_description(), b"".join(events))
+    found = decode_both(given, VERSIONS, dict.fromkeys(ALL, ALL_TIME))
+    assert {(p.database, p.table) for p in found.problems} == stopped
+
+
+def test_ddl_with_bytes_that_are_no_text_is_not_guessed_at() -> None:
+    create = e.query(b"CREATE TABLE t (a ENUM('\xff'))")
+    given = segment(e.format_description(), b"".join([e.mariadb_gtid(1, standalone=True), create]))
+    with pytest.raises(UnknownEvent, match=r"binlog\.000042:.*no text"):
+        ddl_statements(given)
