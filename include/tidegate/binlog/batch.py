@@ -59,6 +59,7 @@ Words = npt.NDArray[np.int64]
 
 _ALIGN: Final = 64
 _OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
+_WHOLE_IMAGES: Final = "set binlog_row_image=FULL at the source, then snapshot the table"
 SYSTEM_FIELDS: Final = (
     pa.field(tables.OP, pa.int8(), nullable=False),
     pa.field(tables.COMMIT_TS, pa.int64(), nullable=False),
@@ -223,17 +224,22 @@ def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: P
 
 
 def _default(plan: Plan, i: int) -> Any:
-    name = plan.columns[i].name
-    try:
-        if plan.defined:
-            return existing_row_value(plan.defined[i])
-        why = "its definition isn't known"
-    except UnsupportedValue as error:
-        why = error.what.partition(": ")[2]
-    raise UnsupportedValue(
-        f"a new row lacks column {name} (binlog_row_image is not FULL), and its default can't be told: {why}",
-        remedy="set binlog_row_image=FULL at the source, then snapshot the table",
-    )
+    """What a column has in a new row that lacks it."""
+    column = plan.defined[i] if plan.defined else None
+    why = "its definition isn't known"
+    if column is not None and column.default is None and not column.nullable:
+        why = "it has none"
+    elif column is not None:
+        try:
+            value = existing_row_value(column)
+        except UnsupportedValue as error:
+            why = error.what.partition(": ")[2]
+        else:
+            if value is not None or column.default is None:
+                return value
+            why = f"{column.default} is no date"
+    lacking = f"a new row lacks column {plan.columns[i].name} (binlog_row_image is not FULL)"
+    raise UnsupportedValue(f"{lacking}, whose default can't be told: {why}", remedy=_WHOLE_IMAGES)
 
 
 def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: int) -> pa.Buffer:
@@ -263,9 +269,6 @@ def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: i
         at = int(described[L.VALUES]) - buffer.address
         out[at : at + 4] = 0  # Arrow's first offset
     return buffer
-
-
-_WHOLE_IMAGES: Final = "set binlog_row_image=FULL at the source, then snapshot the table"
 
 
 def _error(state: Words, plan: Plan) -> Terminal:

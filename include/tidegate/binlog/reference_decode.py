@@ -102,9 +102,12 @@ def _record_batch(rows: list[_Row], plan: Plan, seq: int) -> pa.RecordBatch:
 
 
 def _default(plan: Plan, i: int) -> Any:
-    if not plan.defined:
+    column = plan.defined[i] if plan.defined else None
+    known = column is not None and (column.nullable or column.default is not None)
+    value = existing_row_value(column) if column is not None and known else None
+    if not known or (value is None and column is not None and column.default is not None):
         raise UnsupportedValue(f"a new row lacks column {plan.columns[i].name}")
-    return existing_row_value(plan.defined[i])
+    return value
 
 
 def _value(raw: Raw, i: int, plan: Plan) -> Any:

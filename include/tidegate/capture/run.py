@@ -40,7 +40,7 @@ from tidegate.schema.ddl_reader import tables_named
 from tidegate.tables import SegmentKind
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.dump_stream import DumpStream
-from tidegate.wire.source import SourceFacts, preflight, read_clock_ms, read_facts
+from tidegate.wire.source import SourceFacts, cautions, preflight, read_clock_ms, read_facts
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +140,8 @@ class _Side:
         source = run.pipeline.sources[run.source_name]
         self.facts = read_facts(connection, run.connection)
         preflight(self.facts, source.flavour, source.dump)
+        for caution in cautions(self.facts):
+            log.warning("%s", caution)
         self.clock_ahead_ms = self.clock_ms() - int(time.time() * 1000)
 
     @classmethod

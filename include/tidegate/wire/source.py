@@ -140,6 +140,16 @@ def preflight(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> None:
         raise SourceRefused(wrong, where=facts.where, remedy=remedy)
 
 
+def cautions(facts: SourceFacts) -> list[str]:
+    """What works, but not for every table: one line each."""
+    image = facts.variables.get("binlog_row_image", "FULL").upper()
+    if image in ("FULL", "FULL_NODUP"):
+        return []
+    why = "an update that doesn't log all it leaves in a row stops its table"
+    remedy = "SET GLOBAL binlog_row_image = FULL, and end sessions older than that"
+    return [f"binlog_row_image is {image} at {facts.where}: {why}; {remedy}"]
+
+
 def _monitors(grants: tuple[str, ...]) -> bool:
     text = "\n".join(grants).upper()
     return any(name in text for name in ("REPLICATION CLIENT", "BINLOG MONITOR", "ALL PRIVILEGES", "SUPER"))
@@ -161,12 +171,6 @@ def _objections(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> list[tu
         )
     need("log_bin", "ON", "start the server with --log-bin", missing="OFF")
     need("binlog_format", "ROW", "SET GLOBAL binlog_format = ROW, and end sessions older than that", missing="ROW")
-    need(
-        "binlog_row_image",
-        "FULL",
-        "SET GLOBAL binlog_row_image = FULL, and end sessions older than that",
-        missing="FULL",
-    )
     if not mariadb and dump is DumpMode.GTID:
         need("gtid_mode", "ON", "turn it on, or set dump: position in the pipeline file", missing="OFF")
     monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
