@@ -146,7 +146,7 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
         done = _run(_NET, data, events, plan)
     rows = _rows(done, plan, seq)
     if done.present is not None:
-        rows = _with_defaults(rows, done.present, plan, events)
+        rows = _with_defaults(rows, done.present, plan)
     return Batch(rows, int(done.words[:, L.NULL_DATES].sum()))
 
 
@@ -166,6 +166,8 @@ def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan
     marks[:, :, L.MARK_JSON] = [wire.type == Wire.JSON for wire in plan.table_map.columns]
     if plan.defined:
         marks[:, :, L.MARK_COMPUTED] = [column.generated is Generated.VIRTUAL for column in plan.defined]
+    if kernel is _NET:
+        marks[:, :, L.MARK_NEEDED] = [isinstance(_default(plan, i), Terminal) for i in range(len(plan.columns))]
     rows_max = image_bytes // plan.row_bytes_usual + 64
     for _ in range(2):
         words = plan.words.copy()
@@ -204,27 +206,21 @@ def _rows(done: _Pass, plan: Plan, seq: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *plan.schema]))
 
 
-def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: Plan, events: Words) -> pa.RecordBatch:
-    """Columns that a written row lacks have their defaults: the server leaves out nothing else. Raises RowsError."""
+def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: Plan) -> pa.RecordBatch:
+    """Columns that a written row lacks have their defaults: the server leaves out nothing else."""
     written = rows.column(tables.OP).to_numpy() == tables.OP_UPSERT
     for i, column in enumerate(plan.columns):
         absent = (present[i] == 0) & written
-        if not absent.any():
-            continue
-        first = int(np.flatnonzero(absent)[0])
-        event = int(np.searchsorted(events[:, L.EVENT_START], rows.column(tables.ORDINAL)[first].as_py()) - 1)
-        try:
+        if absent.any():
+            at = len(SYSTEM_FIELDS) + i
             value = pa.scalar(_default(plan, i), column.type.arrow)
-        except Terminal as error:
-            raise RowsError(event, error) from None
-        at = len(SYSTEM_FIELDS) + i
-        filled = pc.if_else(pa.array(absent), value, rows.column(at))
-        rows = rows.set_column(at, rows.schema.field(at), filled)
+            filled = pc.if_else(pa.array(absent), value, rows.column(at))
+            rows = rows.set_column(at, rows.schema.field(at), filled)
     return rows
 
 
 def _default(plan: Plan, i: int) -> Any:
-    """What a column has in a new row that lacks it."""
+    """What a column has in a new row that lacks it, or the UnsupportedValue that says why nobody can tell."""
     column = plan.defined[i] if plan.defined else None
     why = "its definition isn't known"
     if column is not None and column.default is None and not column.nullable:
@@ -239,7 +235,7 @@ def _default(plan: Plan, i: int) -> Any:
                 return value
             why = f"{column.default} is no date"
     lacking = f"a new row lacks column {plan.columns[i].name} (binlog_row_image is not FULL)"
-    raise UnsupportedValue(f"{lacking}, whose default can't be told: {why}", remedy=_WHOLE_IMAGES)
+    return UnsupportedValue(f"{lacking}, whose default can't be told: {why}", remedy=_WHOLE_IMAGES)
 
 
 def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: int) -> pa.Buffer:
@@ -283,6 +279,9 @@ def _error(state: Words, plan: Plan) -> Terminal:
     }
     if code in lacking:
         return UnsupportedValue(lacking[code], remedy=_WHOLE_IMAGES)
+    if code == L.ERROR_DEFAULT:
+        refused: Terminal = _default(plan, at)
+        return refused
     if code == L.ERROR_BATCH:
         return UnsupportedValue(f"{place} has more than 2 GiB in one segment", remedy="lower segment_bytes")
     if code == L.ERROR_DATE:

@@ -97,9 +97,15 @@ class Reader:
         if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
             self._count(count * (width + 2))
             keys = []
+            last = (-1, b"")
             for _ in range(count):
                 offset, length = cursor.unsigned(width), cursor.unsigned(2)
-                keys.append(Cursor(self.data, start + offset, end).text(self._count(length)))
+                key = Cursor(self.data, start + offset, end)
+                keys.append(key.text(self._count(length)))
+                this = (length, self.data[key.at - length : key.at])
+                if this <= last:
+                    raise DecodeError("JSON object has its keys out of order", remedy="report it")
+                last = this
         self._count(count * (1 + width))
         places = []
         for _ in range(count):

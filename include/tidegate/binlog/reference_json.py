@@ -183,6 +183,8 @@ def _container(kind: int, data: bytes, depth: int, unread: list[int]) -> Any:
                 raise DecodeError("JSON is cut off")
             keys.append(data[start : start + length].decode())
             at += width + 2
+        if keys != sorted(set(keys), key=_key_order):
+            raise DecodeError("JSON object has its keys out of order")
     values = []
     _spend(count * (1 + width), unread)
     for _ in range(count):
@@ -198,8 +200,11 @@ def _text(value: Any) -> str:
         return value.text
     if isinstance(value, list):
         return f"[{', '.join(map(_text, value))}]"
-    in_order = sorted(value.items(), key=lambda item: (len(item[0].encode()), item[0].encode()))
-    return "{" + ", ".join(f"{_quoted(key)}: {_text(inner)}" for key, inner in in_order) + "}"
+    return "{" + ", ".join(f"{_quoted(key)}: {_text(value[key])}" for key in sorted(value, key=_key_order)) + "}"
+
+
+def _key_order(key: str) -> tuple[int, bytes]:
+    return len(key.encode()), key.encode()
 
 
 def _quoted(text: str) -> str:

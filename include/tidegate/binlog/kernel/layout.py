@@ -71,7 +71,8 @@ MARK_BYTES: Final = 1
 MARK_DIFFS: Final = 2  # 1 when it is differences from the before image's JSON document
 MARK_JSON: Final = 3  # 1 for a JSON column of MySQL
 MARK_COMPUTED: Final = 4  # 1 for a virtual column: MariaDB leaves it out of an after image though it changed
-MARK_WORDS: Final = 5
+MARK_NEEDED: Final = 5  # 1 for a column whose default nobody can tell: a new row must have it
+MARK_WORDS: Final = 6
 PATCHED: Final = 0xFF  # first byte of a document that is to be patched: its length (u32), itself, the differences
 
 # --- kinds of cells: how bytes become a value ----------------------------------------------------------
@@ -123,4 +124,5 @@ ERROR_KEY: Final = -22  # the before image lacks a column that tells which row i
 ERROR_EMPTY: Final = -23  # images without any column: nobody can tell how many there are
 ERROR_OPTIONS: Final = -24  # value options that we don't know
 ERROR_DIFFS: Final = -25  # differences from a document that the before image lacks
+ERROR_DEFAULT: Final = -27  # a new row lacks a column whose default nobody can tell
 ERROR_DOCUMENT: Final = -26  # a JSON document of a type that doesn't exist

@@ -40,6 +40,7 @@ _MARK_BYTES: Final = 8 * L.MARK_WORDS
 _ALLOW: Final = 0
 _MERGE: Final = 1  # take the before image's; an error when that lacks it too
 _NEED_KEY: Final = 2  # an error in a key column, or anywhere in a table without a key
+_NEW: Final = 3  # it has its default; an error when that can't be told
 
 
 @numba.njit(I(I, I), forceinline=True, **FAST)
@@ -189,9 +190,11 @@ def _write(mark: int, before: int, column: int, row: int) -> int:
     return write_bytes(at + width, count, column, row)
 
 
-@numba.njit(I(I, I, I), **FAST)
-def _lacking(policy: int, column: int, state: int) -> int:
+@numba.njit(I(I, I, I, I), **FAST)
+def _lacking(policy: int, mark: int, column: int, state: int) -> int:
     """The ERROR_* of an absent column, or 0."""
+    if policy == _NEW and word(mark, L.MARK_NEEDED):
+        return L.ERROR_DEFAULT
     if policy == _MERGE:
         return L.ERROR_UNKNOWN
     if policy == _NEED_KEY and (word(state, L.KEYED) == 0 or word(column, L.KEY)):
@@ -217,7 +220,7 @@ def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int
             if written == NULL:
                 set_word(column, L.NULL_DATES, word(column, L.NULL_DATES) + 1)
         elif at == L.MARK_ABSENT:
-            lacking = _lacking(policy, column, state)
+            lacking = _lacking(policy, mark, column, state)
             written = lacking or NULL
         if written < 0:
             set_word(state, L.ERROR_COLUMN, c)
@@ -292,7 +295,8 @@ def _emit_single(at: int, event: int, columns: int, state: int) -> int:
     """The image of a write or a delete, marked, as a row. 0, or an ERROR_*."""
     marks, write = word(state, L.MARKS), word(event, L.EVENT_OP) == L.OP_WRITE
     net = word(state, L.MODE) == L.MODE_NET
-    error = _emit(marks, marks, _ALLOW if write or not net else _NEED_KEY, columns, state)
+    policy = (_NEW if write else _NEED_KEY) if net else _ALLOW
+    error = _emit(marks, marks, policy, columns, state)
     if error == 0:
         op = (_UPSERT if write else _DELETE) if net else (IMAGE_INSERT if write else IMAGE_DELETE)
         close_row(state, op, word(event, L.EVENT_COMMIT_TS), at)
