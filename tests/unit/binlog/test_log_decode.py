@@ -187,3 +187,27 @@ def test_the_command_writes_lines_to_stdout_faults_to_stderr_and_gives_an_exit_c
 
 def test_every_fault_is_a_typed_error() -> None:
     assert issubclass(StreamCorrupt, TidegateError)
+
+
+def test_a_relay_log_names_its_source_and_has_two_format_descriptions(tmp_path: Path) -> None:
+    rotate = e.event(EventType.ROTATE, (4).to_bytes(8, "little") + b"binlog.000007", flags=0x20)
+    other = e.format_description(checksum=False, version="11.4.5-MariaDB-log")
+    unsummed = [event[:9] + (len(event) - 4).to_bytes(4, "little") + event[13:-4] for event in transaction(2, 2)]
+    path = write(tmp_path / "relay.000002", e.format_description(), rotate, *transaction(1, 1), other, *unsummed)
+    found = decoded([path])
+    assert [row["after"]["@1"] for row in found.rows] == [1, 2]
+    assert not found.faults
+    assert found.stats[0]["events"]["FORMAT_DESCRIPTION"] == 2
+
+
+def test_a_table_that_fails_stays_held_and_the_rows_before_its_fault_come(tmp_path: Path) -> None:
+    cut = e.rows(EventType.WRITE_ROWS_V1, 7, 1, e.image(e.integer(3)) + b"\0\1")
+    broken = [e.mariadb_gtid(3), e.table_map(7, "numbers", b"\x03", b""), cut, e.xid(3)]
+    other = [e.mariadb_gtid(5), e.table_map(8, "others", b"\x03", b"")]
+    other += [e.rows(EventType.WRITE_ROWS_V1, 8, 1, e.image(e.integer(5))), e.xid(5)]
+    events = [e.format_description(), *transaction(1, 1), *transaction(2, 2), *broken, *transaction(4, 4), *other]
+    found = decoded([write(tmp_path / "h.000001", *events)])
+    assert [row["after"]["@1"] for row in found.rows] == [1, 2, 5]
+    assert len(found.faults) == 1
+    assert found.faults[0].startswith("shop.numbers at h.000001:")
+    assert found.stats[0]["ledger"]["quarantined"] == len(cut) + len(transaction(4, 4)[2])
