@@ -18,7 +18,7 @@ from tidegate.binlog.charsets import WIDEST, decode_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
-from tidegate.errors import UnsupportedValue
+from tidegate.errors import DecodeError, UnsupportedValue
 from tidegate.schema.columns import Column, TableVersion
 from tidegate.schema.types import COMPRESSED, canonical, members_text
 
@@ -77,7 +77,10 @@ def infer_plan(body: bytes, *, mariadb: bool = False) -> InferredPlan:
     guessed = set()
     for i, wire in enumerate(table_map.columns):
         if wire.type in (Wire.ENUM, Wire.SET) and wire.members is None:
-            text, cell = _BY_WIDTH[int(words[i, L.WIDTH])]
+            width = int(words[i, L.WIDTH])
+            if width not in _BY_WIDTH:
+                raise DecodeError(f"column {i + 1} is a {wire.type.name} of {width} bytes", remedy="report it")
+            text, cell = _BY_WIDTH[width]
             words[i, L.KIND] = cell
             words[i, L.P1 : L.P4 + 1] = 0
             columns[i] = replace(columns[i], type=canonical(Column(1, columns[i].name, text)), cell=cell, members=())

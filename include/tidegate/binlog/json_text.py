@@ -201,7 +201,14 @@ def decimal_text(digits: int, scale: int, data: bytes) -> str:
     cursor = Cursor(bytes(b ^ 0xFF for b in raw) if negative else raw)
     lead = (digits - scale) % 9
     sizes = [lead] * (lead > 0) + [9] * ((digits - scale) // 9)
-    whole = "".join(f"{cursor.big_endian(_DIGIT_BYTES[n]):0{n}d}" for n in sizes).lstrip("0")
+    whole = "".join(_digits(cursor, n) for n in sizes).lstrip("0")
     sizes = [9] * (scale // 9) + [scale % 9] * (scale % 9 > 0)
-    fraction = "".join(f"{cursor.big_endian(_DIGIT_BYTES[n]):0{n}d}" for n in sizes)
+    fraction = "".join(_digits(cursor, n) for n in sizes)
     return ("-" if negative else "") + (whole or "0") + (f".{fraction}" if fraction else "")
+
+
+def _digits(cursor: Cursor, count: int) -> str:
+    text = f"{cursor.big_endian(_DIGIT_BYTES[count]):0{count}d}"
+    if len(text) > count:
+        raise DecodeError(f"{count} digits of a decimal hold {text}", remedy="report it")
+    return text

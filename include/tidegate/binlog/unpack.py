@@ -95,7 +95,7 @@ def _payload_fields(event: Bytes, checksum_bytes: int) -> tuple[int, int, int]:
             f"compression type {compression} can't be read", remedy="set binlog_transaction_compression=OFF"
         )
     unpacked = found.get(_UNCOMPRESSED_SIZE, packed if compression == _NONE else None)
-    if unpacked is None or (compression == _NONE and unpacked != packed):
+    if unpacked is None or unpacked >> 62 or (compression == _NONE and unpacked != packed):
         raise DecodeError(f"says it unpacks to {unpacked} bytes")
     return compression, unpacked, cursor.at
 

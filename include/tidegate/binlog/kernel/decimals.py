@@ -1,7 +1,8 @@
 """Decimals into 16 bytes or text, and the digits of all values that become text.
 
 In:  the address of a value, of its column's words (layout.py), the row; lengths are checked by the caller.
-Out: the value in the arena at that row, or an error code.
+Out: the value in the arena at that row, or an error code: a group that holds more than its digits is one, as it is for
+     the server.
 
 Format: mysql-server strings/decimal.cc (bin2decimal): groups of nine digits in four bytes, shorter groups at both ends,
 big-endian, sign in the inverted top bit, negative numbers inverted throughout.
@@ -9,7 +10,7 @@ big-endian, sign in the inverted top bit, negative numbers inverted throughout.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numba
 import numpy as np
@@ -64,17 +65,24 @@ def small_decimal(at: int, column: int, row: int) -> int:
     value = np.int64(0)
     used = np.int64(0)
     lead = word(column, L.P1)
+    wrong: Any = False
     if lead > 0:
         used = 8 * _DIGIT_BYTES[lead]
         value = np.int64(raw >> np.uint64(64 - used))
+        wrong = value >= POWERS[lead]
     for _ in range(word(column, L.P2) + word(column, L.P3)):
         group = np.int64((raw << np.uint64(used)) >> np.uint64(32))
+        wrong |= group >= 1000000000
         value = value * 1000000000 + group
         used += 32
     tail = word(column, L.P4)
     if tail > 0:
         bits = 8 * _DIGIT_BYTES[tail]
-        value = value * POWERS[tail] + np.int64((raw << np.uint64(used)) >> np.uint64(64 - bits))
+        group = np.int64((raw << np.uint64(used)) >> np.uint64(64 - bits))
+        wrong |= group >= POWERS[tail]
+        value = value * POWERS[tail] + group
+    if wrong:
+        return L.ERROR_VALUE
     if flip:
         value = -value
     to = word(column, L.VALUES) + 16 * row
@@ -95,6 +103,8 @@ def decimal(at: int, column: int, row: int) -> int:
     if lead > 0:
         width = _DIGIT_BYTES[lead]
         low = np.uint64(_group(at, width, flip, top))
+        if low >= np.uint64(POWERS[lead]):
+            return L.ERROR_VALUE
         at += width
         top = 0
     for step in range(groups + (1 if tail > 0 else 0)):
@@ -104,6 +114,8 @@ def decimal(at: int, column: int, row: int) -> int:
         at += width
         top = 0
         times = np.uint64(POWERS[digits])
+        if value >= times:
+            return L.ERROR_VALUE
         # (high, low) * times + value, by halves of 32 bits
         first = (low & np.uint64(0xFFFFFFFF)) * times + value
         second = (low >> np.uint64(32)) * times + (first >> np.uint64(32))
@@ -148,6 +160,8 @@ def decimal_text(at: int, column: int, row: int) -> int:
             continue
         width = _DIGIT_BYTES[digits]
         value = _group(at, width, flip, top)
+        if value >= POWERS[digits]:
+            return L.ERROR_VALUE
         at += width
         top = 0
         if step < whole and to == start:  # zeros in front are left out
