@@ -288,11 +288,11 @@ def _decode_table(
                 plan = make_plan(index.bodies[content], version, rows.zero_dates, mariadb=index.format.is_mariadb)
                 numbered = _kernel_events(index, mine)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
+                batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             except RowsError as error:
                 raise HeldError(int(mine[error.event]), error.error) from None
             except Terminal as error:
                 raise HeldError(int(mine[0]), error) from None
-            batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             null_dates += batch.null_dates
         changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
     return changes, null_dates

@@ -68,6 +68,11 @@ def current_rows(rows: pa.RecordBatch, events: npt.NDArray[np.int64], row_end: i
     the key, or there is no key.
     """
     ends = rows.column(rows.schema.get_field_index(tables.ORDINAL) + 1 + row_end).cast(pa.int64())
+    if ends.null_count:
+        raise UnsupportedValue(
+            "a row image of a system-versioned table doesn't tell whether its row is current",
+            remedy="set binlog_row_image=FULL at the source, then snapshot the table",
+        )
     current = pc.is_in(ends, value_set=pa.array(_NEVER, pa.int64())).to_numpy(zero_copy_only=False)
     order = np.argsort(events[:, L.EVENT_START], kind="stable")
     ordinals = rows.column(rows.schema.get_field_index(tables.ORDINAL)).to_numpy()
