@@ -238,8 +238,9 @@ class Application:
 
     def names_in(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:
         """Every kept table, physical, that a segment may touch by what its row in bronze says."""
+        history = self.histories.get(ref.source)  # none of a source that left the pipeline
+        known = history.tables() if history else ()
         for text in ref.tables:
-            every = text == tables.EVERY_TABLE
-            for name in self.histories[ref.source].tables() if every else splits(text):
+            for name in known if text == tables.EVERY_TABLE else splits(text):
                 if self.pipeline.tables.keeps(*name):
                     yield name

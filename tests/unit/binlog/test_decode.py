@@ -209,6 +209,16 @@ def test_an_unknown_event_flagged_ignorable_is_ignored_by_name() -> None:
     assert found.ledger.ignored["ignorable"] == len(odd)
 
 
+@pytest.mark.parametrize("kind", [EventType.WRITE_ROWS_V0, EventType.UPDATE_ROWS_V0, EventType.DELETE_ROWS_V0])
+def test_rows_of_a_layout_that_no_supported_server_writes_hold_their_table(kind: int) -> None:
+    old = e.event(kind, (5).to_bytes(6, "little") + b"\x01\x00" + b"\x02\x03" + row(1, "a"))
+    other = transaction(2, changes_of(WRITE, row(2, "b"), "items", 6))
+    found = decoded(made(transaction(1, e.table_map(5, "orders", TYPES, METADATA), old), other))
+    assert [(p.table, p.error) for p in found.problems] == [("orders", "UnsupportedValue")]
+    assert found.ledger.quarantined_bytes == len(old)
+    assert [r["id"] for r in changed_rows(found)] == [2]
+
+
 def test_a_segment_cut_inside_a_transaction_decodes_alone_to_the_same_changes() -> None:
     head, body = e.mariadb_gtid(1), changes_of(WRITE, row(1, "a"))
     mapped = e.table_map(5, "orders", TYPES, METADATA)

@@ -347,3 +347,14 @@ def test_compressed_ddl_is_replayed_like_any_other() -> None:
     found = ddl_statements(made(*parts))
     ends = [4 + sum(map(len, parts[:2])), 4 + sum(map(len, parts))]
     assert [(one.sql, one.database, one.pos) for one in found] == [(create, "shop", ends[0]), (alter, "shop", ends[1])]
+
+
+def test_an_unknown_event_in_a_compressed_transaction_stops_unless_it_may_be_ignored() -> None:
+    def holding(odd: bytes) -> Segment:
+        return made(GTID, e.payload(e.query("BEGIN"), odd, *INNER[1:]))
+
+    assert decoded(holding(e.event(77, b"x", flags=0x80))).ledger.rows == 1
+    with pytest.raises(UnknownEvent, match=rf"binlog\.000042:{4 + len(GTID)}: event unknown \(77\)"):
+        decode_segment(holding(e.event(77, b"x")), VERSIONS, WINDOWS)
+    with pytest.raises(UnknownEvent, match="INCIDENT"):
+        decode_segment(holding(e.event(EventType.INCIDENT, b"\x01\x00\x00")), VERSIONS, WINDOWS)
