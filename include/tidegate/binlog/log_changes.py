@@ -26,9 +26,9 @@ from tidegate.binlog.log_file import LogFile, Piece
 from tidegate.binlog.log_rows import Options, Plans, RowDecoder, placed
 from tidegate.binlog.log_stats import MAGIC, SKIPPED, XA_ROLLED_BACK, XA_UNANSWERED, FileStats, PieceFates
 from tidegate.binlog.ndjson import Lines, as_bytes
-from tidegate.binlog.outcome import AT_ONCE
+from tidegate.binlog.outcome import AT_ONCE, UNDOES_EARLIER, UNDONE
 from tidegate.binlog.statements import query_at
-from tidegate.binlog.transaction_scan import BEGINS, PREWRITE, ROWS, XA_ANSWER
+from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, XA_ANSWER
 from tidegate.binlog.xa import Branch, read_answer, read_prepare
 from tidegate.errors import DecodeError, StreamCorrupt, Terminal, UnknownEvent
 
@@ -89,6 +89,7 @@ class LogChanges:
     def _piece(self, piece: Piece, run: _Run) -> Iterator[Block]:
         fates = PieceFates()
         for index in index_pieces(piece.segment):
+            _take_back(index, piece)
             judged = judge(index)
             if run.commit_ts is None:
                 self._note(index, judged, run)
@@ -191,6 +192,15 @@ class LogChanges:
             for piece in log.range(branch.start, branch.end, branch.description):
                 yield from self._piece(piece, run)
         pending.stats.answer(pending.began, run.settled, "")
+
+
+def _take_back(index: EventIndex, piece: Piece) -> None:
+    """Mark rows of a large transaction of which the file says, further on, that it was rolled back."""
+    bits = index.events[:, K.BITS]
+    if piece.undone:
+        bits[(bits & ROWS) != 0] |= UNDONE
+    if piece.undoes:
+        bits[(bits & ENDS) != 0] &= ~UNDOES_EARLIER
 
 
 def _worth_a_look(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

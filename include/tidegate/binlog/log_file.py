@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -29,8 +29,9 @@ from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.events import BINLOG_MAGIC, HEADER_BYTES, EventFlag, EventType, read_header, type_name
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import file_walk as F  # noqa: N812 - a page of constants
+from tidegate.binlog.query import parse_query
 from tidegate.binlog.segment import Segment
-from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, UsageError
+from tidegate.errors import DecodeError, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, UsageError
 from tidegate.limits import LOG_EVENT_BYTES_MAX, SEGMENT_BYTES_MAX
 from tidegate.tables import SegmentFlag, SegmentKind
 
@@ -57,12 +58,15 @@ _DECRYPT: Final = "give what the server sends, which is decrypted: mysqlbinlog -
 class Piece:
     """A part of the file that decodes alone. Its payload lies in a buffer that the next piece overwrites.
 
-    description: the FORMAT_DESCRIPTION event in force. events: how many the payload has.
+    description: the FORMAT_DESCRIPTION event in force. events: how many the payload has. undone: it is a part of a
+    transaction that ends with ROLLBACK; undoes: that ROLLBACK is in it, and the parts before it are marked so.
     """
 
     segment: Segment
     description: bytes
     events: int
+    undone: bool = False
+    undoes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +171,11 @@ class LogFile:
                     self._carry(found)
                     held.append(place)
                 else:
+                    undone = bool(held) and self._rolled_back(found)
                     for earlier in held:
-                        yield self._piece(earlier, self._read(earlier.start, earlier.end))
+                        yield replace(self._piece(earlier, self._read(earlier.start, earlier.end)), undone=undone)
                     held = []
-                    yield self._piece(place, self._buffer[:reached])
+                    yield replace(self._piece(place, self._buffer[:reached]), undoes=undone)
                     self.read_to, self.commit_ts = place.end, int(state[scan.PREVIOUS])
             at += reached
             if stopped != F.FULL:
@@ -267,6 +272,16 @@ class LogFile:
             frames + [self._event(row) for row in new_frames],
             ([] if live else maps) + [self._event(row) for row in new_maps],
         )
+
+    def _rolled_back(self, found: npt.NDArray[np.int64]) -> bool:
+        """Whether the transaction that ends first is rolled back."""
+        last = found[int(np.flatnonzero(found[:, F.BITS] & scan.ENDS)[0])]
+        if last[F.TYPE] != EventType.QUERY or self.format is None:
+            return False
+        try:
+            return parse_query(self._event(last), self.format.checksum_bytes).sql.upper() == "ROLLBACK"
+        except (DecodeError, UnsupportedValue):
+            return False  # whoever decodes the event reports it
 
     def _event(self, row: npt.NDArray[np.int64]) -> bytes:
         return self._buffer[int(row[F.OFFSET]) : int(row[F.OFFSET] + row[F.SIZE])].tobytes()

@@ -193,6 +193,9 @@ def _portions(index: EventIndex, numbers: npt.NDArray[np.int64]) -> list[npt.NDA
     return np.split(numbers, np.flatnonzero(np.diff(ends // LINES_BYTES)) + 1)
 
 
+_DATES: Final = "show such dates as null or text (--zero-dates)"
+
+
 def _decode(
     rows: _Rows, numbers: npt.NDArray[np.int64], plan: Plan
 ) -> tuple[Images | None, tuple[int, Terminal] | None]:
@@ -206,8 +209,11 @@ def _decode(
     events[:, L.EVENT_COMMIT_TS] = found[:, K.COMMIT_TS] if rows.commit_ts is None else rows.commit_ts
     try:
         return decode_images(index.data, events, plan, index.segment.seq), None
-    except RowsError as error:
-        return None, (error.event, error.error)
+    except RowsError as failed:
+        error = failed.error
+        if "zero_dates: error" in error.what:
+            error = type(error)(error.what.replace(" (zero_dates: error)", ""), remedy=_DATES)
+        return None, (failed.event, error)
 
 
 def _count(images: Images, name: Name, stats: FileStats) -> None:

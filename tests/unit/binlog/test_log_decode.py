@@ -211,3 +211,24 @@ def test_a_table_that_fails_stays_held_and_the_rows_before_its_fault_come(tmp_pa
     assert len(found.faults) == 1
     assert found.faults[0].startswith("shop.numbers at h.000001:")
     assert found.stats[0]["ledger"]["quarantined"] == len(cut) + len(transaction(4, 4)[2])
+
+
+def test_a_large_transaction_that_is_rolled_back_gives_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapped = e.table_map(7, "numbers", b"\x03", b"")
+    images = [e.rows(EventType.WRITE_ROWS_V1, 7, 1, e.image(e.integer(n)), end=n == 4) for n in range(5)]
+    undone = [e.mariadb_gtid(2), mapped, *images, e.query("ROLLBACK")]
+    path = write(tmp_path / "r.000001", e.format_description(), *transaction(1, 1), *undone, *transaction(3, 3))
+    for size in (16 << 20, 100, 1):
+        monkeypatch.setattr(log_file, "SEGMENT_BYTES_MAX", size)
+        found = decoded([path])
+        assert [row["after"]["@1"] for row in found.rows] == [1, 3]
+        assert not found.faults
+        assert found.stats[0]["ledger"]["ignored"]["rolled back"] == sum(map(len, images))
+
+
+def test_a_refused_date_says_which_option_shows_it() -> None:
+    types = next(path for path in GOLDEN if path.parent.name == "mysql9_types")
+    found = decoded([types], zero_dates="error")
+    assert len(found.faults) == 1
+    assert "0000-00-00" in found.faults[0]
+    assert "--zero-dates" in found.faults[0]
