@@ -14,6 +14,8 @@ from __future__ import annotations
 import base64
 import math
 import struct
+from collections.abc import Iterable
+from json.encoder import encode_basestring
 from typing import Final
 
 from tidegate.binlog.cursor import Cursor
@@ -23,14 +25,17 @@ _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY, _LITERAL = 0, 1, 2, 3,
 _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64, _DOUBLE, _STRING, _OPAQUE = 5, 6, 7, 8, 9, 10, 11, 12, 15
 _CONTAINERS: Final = frozenset({_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY})
 _LITERALS: Final = {0: "null", 1: "true", 2: "false"}
-_WIDTH: Final = {_INT16: 2, _UINT16: 2, _INT32: 4, _UINT32: 4, _INT64: 8, _UINT64: 8}
-_SIGNED: Final = frozenset({_INT16, _INT32, _INT64})
+_NUMBER_FORMS: Final = dict(zip((_INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64, _DOUBLE), "hHiIqQd", strict=True))
+_NUMBERS: Final = {kind: struct.Struct("<" + form) for kind, form in _NUMBER_FORMS.items()}
+# Of a container: count and size, an entry of a key, an entry of a value, the types that lie in the entry itself.
+_SMALL_FORM: Final = (struct.Struct("<HH"), struct.Struct("<HH"), struct.Struct("<BH"), {_LITERAL, _INT16, _UINT16})
+_LARGE_FORM: Final = (
+    struct.Struct("<II"), struct.Struct("<IH"), struct.Struct("<BI"), {_LITERAL, _INT16, _UINT16, _INT32, _UINT32},
+)  # fmt: skip
 _DECIMAL, _DATE, _TIME, _DATETIME, _TIMESTAMP = 246, 10, 11, 12, 7  # field types of opaque values
 _NULL_DOCUMENT: Final = bytes([_LITERAL, 0])
 Place = tuple[int, int, int]  # a value's type, the offsets of its bytes and behind its container
 _DEPTH_MAX: Final = 110  # the server allows 100
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_TRANSLATE: Final = {**{i: f"\\u{i:04x}" for i in range(32)}, **{ord(c): text for c, text in _ESCAPES.items()}}
 _EXPONENT_FROM: Final = 15  # MAX_DECPT_FOR_F_FORMAT (strings/dtoa.cc)
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
@@ -43,7 +48,7 @@ def json_text(data: bytes) -> str:
 
 def quoted(text: str) -> str:
     """A JSON string as the server writes it: control characters escaped, everything else as it is."""
-    return '"' + text.translate(_TRANSLATE) + '"'
+    return encode_basestring(text)
 
 
 class Reader:
@@ -68,63 +73,87 @@ class Reader:
 
     def leaf(self, kind: int, at: int, end: int) -> str:
         """Text of a value that is no container."""
-        cursor = Cursor(self.data, at, end)
-        if kind == _LITERAL:
-            return _literal(cursor.unsigned(1))
-        if kind in _WIDTH:
-            return str(int.from_bytes(cursor.take(_WIDTH[kind]), "little", signed=kind in _SIGNED))
-        if kind == _DOUBLE:
-            return double_text(struct.unpack("<d", cursor.take(8))[0])
+        number = _NUMBERS.get(kind)
+        if number is not None:
+            if at + number.size > end:
+                raise _cut()
+            value = number.unpack_from(self.data, at)[0]
+            return double_text(value) if kind == _DOUBLE else str(value)
         if kind == _STRING:
-            return quoted(cursor.text(self._count(_length(cursor))))
-        if kind == _OPAQUE:
-            field = cursor.unsigned(1)
-            return _opaque(field, cursor.take(self._count(_length(cursor))))
-        raise DecodeError(f"JSON type {kind} is not known", remedy="report it")
+            return quoted(_utf8(self._counted(at, end)))
+        if kind == _LITERAL:
+            return _literal(Cursor(self.data, at, end).unsigned(1))
+        if kind == _OPAQUE and at < end:
+            return _opaque(self.data[at], self._counted(at + 1, end))
+        raise DecodeError(f"JSON type {kind} is not known, or its value is cut off", remedy="report it")
 
     def members(self, kind: int, start: int, end: int, depth: int) -> tuple[list[str] | None, list[Place]]:
         """Keys of an object (None for an array), and where the values lie, in order."""
         if depth > _DEPTH_MAX:
             raise DecodeError("JSON is nested deeper than the server allows", remedy="report it")
         large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
-        width = 4 if large else 2
-        cursor = Cursor(self.data, start, end)
-        count, size = cursor.unsigned(width), cursor.unsigned(width)
-        if start + size > end:
+        head, key_entry, value_entry, inlined = _LARGE_FORM if large else _SMALL_FORM
+        at = start + head.size
+        if at > end:
+            raise _cut()
+        count, size = head.unpack_from(self.data, start)
+        if size < head.size or start + size > end:
             raise DecodeError("JSON container is longer than its value", remedy="report it")
-        end = cursor.end = start + size
-        keys: list[str] | None = None
+        end = start + size
+        keys = None
         if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
-            self._count(count * (width + 2))
-            keys = []
-            last = (-1, b"")
-            for _ in range(count):
-                offset, length = cursor.unsigned(width), cursor.unsigned(2)
-                key = Cursor(self.data, start + offset, end)
-                keys.append(key.text(self._count(length)))
-                this = (length, self.data[key.at - length : key.at])
-                if this <= last:
-                    raise DecodeError("JSON object has its keys out of order", remedy="report it")
-                last = this
-        self._count(count * (1 + width))
+            entries = self._take(at, count * key_entry.size, end)
+            keys = self._keys(start, end, key_entry.iter_unpack(entries))
+            at += len(entries)
+        width = value_entry.size
         places = []
-        for _ in range(count):
-            inner = cursor.unsigned(1)
-            at = cursor.at
-            offset = cursor.unsigned(width)
-            inlined = inner in (_LITERAL, _INT16, _UINT16) or (large and inner in (_INT32, _UINT32))
-            places.append((inner, at, at + width) if inlined else (inner, start + offset, end))
+        for inner, offset in value_entry.iter_unpack(self._take(at, count * width, end)):
+            places.append((inner, at + 1, at + width) if inner in inlined else (inner, start + offset, end))
+            at += width
         return keys, places
 
-    def _count(self, size: int) -> int:
-        self.unread -= size
+    def _keys(self, start: int, end: int, entries: Iterable[tuple[int, ...]]) -> list[str]:
+        keys = []
+        last = (-1, b"")
+        for offset, length in entries:
+            key = self._take(start + offset, length, end)
+            if (length, key) <= last:
+                raise DecodeError("JSON object has its keys out of order", remedy="report it")
+            last = (length, key)
+            keys.append(_utf8(key))
+        return keys
+
+    def _counted(self, at: int, end: int) -> bytes:
+        """Bytes behind their length: seven bits a byte, the lowest first; the top bit says that more follow."""
+        count = 0
+        for shift in range(0, 35, 7):
+            if at >= end:
+                raise _cut()
+            byte = self.data[at]
+            at += 1
+            count |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return self._take(at, count, end)
+        raise DecodeError("JSON length is longer than 5 bytes", remedy="report it")
+
+    def _take(self, at: int, count: int, end: int) -> bytes:
+        if at + count > end:
+            raise _cut()
+        self.unread -= count
         if self.unread < 0:
             raise DecodeError("JSON has values that overlap", remedy="report it")
-        return size
+        return self.data[at : at + count]
 
 
-def is_object(kind: int) -> bool:
-    return kind in (_SMALL_OBJECT, _LARGE_OBJECT)
+def _cut() -> DecodeError:
+    return DecodeError("JSON ends inside a value", remedy="report it")
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise DecodeError(f"JSON holds {data[:40]!r}, which is not UTF-8", remedy="report it") from None
 
 
 def is_container(kind: int) -> bool:
@@ -135,17 +164,6 @@ def _literal(code: int) -> str:
     if code not in _LITERALS:
         raise DecodeError(f"JSON literal {code} is not known", remedy="report it")
     return _LITERALS[code]
-
-
-def _length(cursor: Cursor) -> int:
-    """Seven bits a byte, the lowest first; the top bit says that more follow."""
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = cursor.unsigned(1)
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value
-    raise DecodeError("JSON length is longer than 5 bytes", remedy="report it")
 
 
 def double_text(value: float) -> str:

@@ -169,7 +169,7 @@ def _container(kind: int, data: bytes, depth: int, unread: list[int]) -> Any:
         raise DecodeError("JSON is nested too deep")
     width, form = (4, "I") if kind in (1, 3) else (2, "H")
     count, size = struct.unpack_from(f"<2{form}", data)
-    if size > len(data):
+    if not 2 * width <= size <= len(data):
         raise DecodeError("JSON container is longer than its value")
     data = data[:size]
     at = 2 * width
