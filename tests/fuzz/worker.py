@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import inspect
 import mmap
 import random
 import resource
@@ -89,7 +90,11 @@ def run_atheris(arguments: list[str]) -> None:
 
     versions = {name: listed for _, versions in corpus() for name, listed in versions.items()}
     fence_buffers()
-    atheris.instrument_all()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tidegate."):
+            for found in vars(module).values():
+                if inspect.isfunction(found) and found.__module__ == name:
+                    atheris.instrument_func(found)
     atheris.Setup([sys.argv[0], *arguments], lambda data: decode_everything(data, versions))
     atheris.Fuzz()
 
