@@ -9,7 +9,6 @@ through a dictionary, other charsets through Python's codec, JSON and UUIDs valu
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ import pyarrow as pa
 
 from tidegate.binlog.charsets import ASCII_BASED, SINGLE_BYTE, UTF8, decode_text, utf8_table
 from tidegate.binlog.column_compression import inflated
-from tidegate.binlog.inet import inet4_text, inet6_text
+from tidegate.binlog.inet import inet4_text, inet6_text, uuid_text
 from tidegate.binlog.json_document import patched_json_text
 from tidegate.binlog.json_text import json_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
@@ -144,6 +143,6 @@ def _inet(column: ColumnPlan) -> Callable[[bytes], str]:
 # Kinds that are converted value by value: kind -> column -> bytes -> text.
 BY_VALUE: Final[dict[Kind, Callable[[ColumnPlan], Callable[[bytes], Any]]]] = {
     Kind.JSON: lambda _column: json_text,
-    Kind.UUID: lambda _column: lambda value: str(uuid.UUID(bytes=value)),
+    Kind.UUID: lambda _column: uuid_text,
     Kind.INET: _inet,
 }

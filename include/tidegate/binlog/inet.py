@@ -1,7 +1,7 @@
-"""MariaDB's INET4 and INET6 as the server's own text.
+"""MariaDB's UUID, INET4 and INET6 as the server's own text.
 
 In:  4 or 16 bytes.
-Out: text exactly as SELECT shows it.
+Out: text exactly as SELECT shows it; DecodeError for another number of bytes.
 
 What differs from C's inet_ntop: even a single group of zeros becomes "::" (MariaDB sql/sql_type_inet.cc,
 Inet6::to_string), and the first of the longest runs of zeros is the one.
@@ -10,13 +10,23 @@ Inet6::to_string), and the first of the longest runs of zeros is the one.
 from __future__ import annotations
 
 import struct
+import uuid
+
+from tidegate.errors import DecodeError
+
+
+def uuid_text(value: bytes) -> str:
+    _check(value, 16)
+    return str(uuid.UUID(bytes=value))
 
 
 def inet4_text(value: bytes) -> str:
+    _check(value, 4)
     return ".".join(map(str, value))
 
 
 def inet6_text(value: bytes) -> str:
+    _check(value, 16)
     groups = struct.unpack(">8H", value)
     start, length = _longest_zeros(groups)
     tail = [f"{group:x}" for group in groups[start + length :]]
@@ -25,6 +35,11 @@ def inet6_text(value: bytes) -> str:
     if not length:
         return ":".join(tail)
     return ":".join(f"{group:x}" for group in groups[:start]) + "::" + ":".join(tail)
+
+
+def _check(value: bytes, size: int) -> None:
+    if len(value) != size:
+        raise DecodeError(f"a UUID or address of {len(value)} bytes instead of {size}", remedy="report it")
 
 
 def _longest_zeros(groups: tuple[int, ...]) -> tuple[int, int]:

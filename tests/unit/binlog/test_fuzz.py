@@ -93,6 +93,15 @@ def test_a_type_that_no_server_has_is_refused(code: int, metadata: bytes) -> Non
         infer_plan(table.map_event(9, Dress(metadata=""))[19 + 8 : -4])
 
 
+@pytest.mark.parametrize(("kind", "size"), [("inet4", 5), ("inet6", 17), ("uuid", 17)])
+def test_an_address_that_is_too_long_stops_the_table(kind: str, size: int) -> None:
+    table, dress = Table("t", (wire_type(kind),)), Dress()
+    rows = rows_event(WRITE, 9, 1, e.image(bytes([size]) + b"x" * size), dress, end=True)
+    given = segment_of(transaction(1, [table.map_event(9, dress), rows], dress), dress)
+    found = decode_both(given, {("shop", "t"): [table.version]}, {("shop", "t"): ALL_TIME})
+    assert [problem.error for problem in found.problems] == ["DecodeError"]
+
+
 @pytest.mark.parametrize("unpacked", [(1 << 64) - 1, 1 << 63, 1 << 62, (1 << 62) - 1, 1 << 40])
 def test_a_payload_that_says_it_is_endless_is_refused(unpacked: int) -> None:
     whole = e.payload(e.xid())
