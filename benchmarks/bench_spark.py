@@ -1,0 +1,215 @@
+"""Where the CPU goes between bronze and decoded rows in Spark, and what it would cost to send bytes through the JVM.
+
+In:  --rows of workload A (wide), captured from the demo's MariaDB into a bronze of its own; Spark on two cores.
+Out: CPU-seconds per million changes of three roads in one run, whole process tree (driver, JVM, Python workers):
+     staged     places of segments travel, workers read bronze, decode and write Parquet themselves: what apply does
+     rows       the same, but decoded rows go back into the JVM
+     payload    the JVM reads bronze and hands the payloads to Python; decoded rows go back into the JVM
+     and for each the share of reading, decoding, netting and writing; the rest is the JVM and what passes through it.
+
+`python benchmarks/bench_spark.py [--rows N]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "include"), str(ROOT / "benchmarks")]
+
+import pyarrow as pa  # noqa: E402
+from bench_decode import play  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+
+from spark_jobs.application import Application, Window  # noqa: E402
+from spark_jobs.apply import next_window, plan_window  # noqa: E402
+from spark_jobs.session import application_session  # noqa: E402
+from spark_jobs.steps import decode_changes as step  # noqa: E402
+from spark_jobs.steps.replay_schema_history import replay_schema_history  # noqa: E402
+from tests.support.road import Road  # noqa: E402
+from tidegate import spark_settings, tables  # noqa: E402
+from tidegate.binlog.segment import Segment  # noqa: E402
+from tidegate.demo import jars, mariadb  # noqa: E402
+from tidegate.lake.bronze_index import BronzeIndex  # noqa: E402
+
+RUNS = 3
+Parts = dict[str, float]
+
+
+def tree_cpu() -> float:
+    """User + system seconds of this process and all below it, ended ones included."""
+    tick, found, parents = os.sysconf("SC_CLK_TCK"), {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            found[int(entry.name)] = sum(map(int, fields[11:15])) / tick
+    mine = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return sum(found[pid] for pid in mine if pid in found)
+
+
+class Clock:
+    """CPU-seconds of this process by part of the work."""
+
+    def __init__(self) -> None:
+        self.parts: Parts = {}
+
+    def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed_call(*arguments: Any, **named: Any) -> Any:
+            started = time.process_time()
+            try:
+                return call(*arguments, **named)
+            finally:
+                self.parts[part] = self.parts.get(part, 0.0) + time.process_time() - started
+
+        return timed_call
+
+    def drawn(self, part: str, items: Iterator[Any]) -> Iterator[Any]:
+        draw = self.timed(part, lambda: next(items, None))
+        while (item := draw()) is not None:
+            yield item
+
+
+def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A worker's whole work on its segments, timed; bulk: rows are given back instead of written."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle
+
+        from spark_jobs.steps import decode_changes as work
+
+        clock = Clock()
+        mine = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
+        given = pickle.loads(plan)
+        if bulk:
+            for ref in mine:
+                yield from decoded(work.read_segment(given.lake, ref), given)
+            return
+        originals = (work.read_segment, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write)
+        work.read_segment = clock.timed("read bronze", originals[0])
+        work.decode.decode_in_pieces = lambda *a, **k: clock.drawn("decode", originals[1](*a, **k))
+        work.net_last_per_key = clock.timed("net per key", originals[2])
+        work._Stage._write = clock.timed("write Parquet", originals[3])
+        try:
+            for _ in work.decode_refs(mine, given):
+                pass
+        finally:
+            work.read_segment, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write = originals
+        yield pa.RecordBatch.from_pydict({"part": list(clock.parts), "seconds": list(clock.parts.values())})
+
+    return run
+
+
+def decoded(segment: Segment, plan: Any) -> Iterator[pa.RecordBatch]:
+    for piece in step.decode.decode_in_pieces(segment, plan.versions["one"], plan.windows["one"]):
+        for change in piece.changes:
+            yield change.batch
+
+
+def from_payload(plan: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle
+
+        given = pickle.loads(plan)
+        for batch in batches:
+            for row in batch.to_pylist():
+                if row["kind"] == "binlog":
+                    yield from decoded(Segment.from_row(row), given)
+
+    return run
+
+
+def measure(spark: SparkSession, app: Application, window: Window) -> None:
+    import pickle
+
+    plan = step._plan(app, window)
+    packed = pickle.dumps(plan)
+    cells = [(pickle.dumps(ref),) for ref in window.refs]
+    tasks = 3 * spark.sparkContext.defaultParallelism
+    rows = sum(len(batch) for ref in window.refs for batch in decoded(step.read_segment(app.lake, ref), plan))
+    name, versions = next(iter(plan.versions["one"].items()))
+    schema = next(iter(decoded(step.read_segment(app.lake, window.refs[-1]), plan))).schema
+    print(f"{'.'.join(name)}: {rows} changes in {len(window.refs)} segments, {len(versions)} version")
+
+    def places() -> DataFrame:
+        return spark.createDataFrame(cells, "ref binary").repartition(tasks)
+
+    def to_jvm(frame: DataFrame, work: Any) -> Parts:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        frame.mapInArrow(work, from_arrow_schema(schema)).write.format("noop").mode("overwrite").save()
+        return {}
+
+    def road_staged() -> Parts:
+        app.lake.delete_folder("staging")
+        parts: Parts = {}
+        for row in places().mapInArrow(staged(packed, bulk=False), "part string, seconds double").collect():
+            parts[row.part] = parts.get(row.part, 0.0) + row.seconds
+        return parts
+
+    def road_payload() -> Parts:
+        bronze = spark.read.parquet(app.lake.uri(tables.SEGMENTS.path)).where("kind = 'binlog'")
+        return to_jvm(bronze, from_payload(packed))
+
+    roads: dict[str, Callable[[], Parts]] = {
+        "staged": road_staged,
+        "rows": lambda: to_jvm(places(), staged(packed, bulk=True)),
+        "payload": road_payload,
+    }
+    best: dict[str, tuple[float, Parts]] = {}
+    for _ in range(RUNS):
+        for road, go in roads.items():
+            started = tree_cpu()
+            parts = go()
+            spent = tree_cpu() - started
+            if road not in best or spent < best[road][0]:
+                best[road] = (spent, parts)
+    base = best["staged"][0]
+    for road, (spent, parts) in best.items():
+        shares = [f"{part} {seconds / spent:.0%}" for part, seconds in parts.items()]
+        shares += [f"JVM and transfer {1 - sum(parts.values()) / spent:.0%}"] if parts else []
+        print(f"{road}: {spent / rows * 1e6:.2f} CPU-s per million changes ({spent / base:.1f}x) {', '.join(shares)}")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rows", type=int, default=200_000, help="inserted rows")
+    count = options.parse_args().rows
+    jars.ensure(ROOT)
+    os.environ.update(spark_settings.driver_environment(ROOT))
+    base = mariadb.install(ROOT)
+    with tempfile.TemporaryDirectory() as folder, mariadb.MariaDB(Path(folder) / "mariadb", base) as server:
+        server.query("CREATE DATABASE bench CHARACTER SET utf8mb4")
+        road = Road(server, Path(folder), include="bench.*")
+        road.capture(idle=0.5)
+        play(server, "a", count)
+        road.capture(seconds=600)
+        conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(road.pipeline, ROOT)
+        conf["spark.sql.parquet.columnarReaderBatchSize"] = "16"
+        conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = "16"
+        spark = application_session("tidegate benchmark", conf)
+        app = Application(spark, road.pipeline, road.lake, BronzeIndex(road.lake))
+        app.load()
+        app.index.refresh(0)
+        window = next_window(app)
+        assert window is not None
+        plan_window(app, window)
+        replay_schema_history(app, window)
+        measure(spark, app, window)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
