@@ -36,7 +36,7 @@ from tidegate.binlog.statements import judge_statements, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.binlog.versioned import current_rows
 from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.columns import Generated, TableVersion, VersionStatus
 from tidegate.schema.types import ZeroDates
 
 __all__ = ["DecodedSegment", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces", "decode_segment"]
@@ -335,7 +335,25 @@ def _by_version(
                 remedy="a CREATE TABLE was missed: take a new baseline of the table",
             )
             raise HeldError(int(mine[0]), error)
+        if (unlogged := _unlogged(index, in_order[at])) is not None:
+            raise HeldError(int(mine[0]), unlogged)
         yield in_order[at], mine
+
+
+def _unlogged(index: EventIndex, version: TableVersion) -> Terminal | None:
+    """An error for a table of which the server is known to log something else than it holds."""
+    server = index.format.mariadb_version
+    virtual = [column.name for column in version.columns if column.generated is Generated.VIRTUAL]
+    if not virtual or not server or server >= _VIRTUAL_LOGGED_SINCE:
+        return None
+    return UnsupportedValue(
+        f"MariaDB {'.'.join(map(str, server))} logs NULL for virtual columns when rows are updated: {virtual[0]}",
+        remedy="make the column PERSISTENT, upgrade the server to 10.5, or leave the table out",
+    )
+
+
+# NULL instead of the value was seen in 10.2.11; 10.5.23 is right; what lies between was not tried.
+_VIRTUAL_LOGGED_SINCE: Final = (10, 5)
 
 
 def _refusal(event: npt.NDArray[np.int64]) -> Terminal:

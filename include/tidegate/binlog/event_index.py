@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.events import CHECKSUM_BYTES, EventFlag, EventType, type_name
+from tidegate.binlog.events import CHECKSUM_BYTES, HEADER_BYTES, EventFlag, EventType, type_name
 from tidegate.binlog.expand import Piece, captured_events, expand
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
@@ -28,11 +28,12 @@ from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
 from tidegate.errors import DecodeError, StreamCorrupt
-from tidegate.limits import EXPANDED_PIECE_BYTES
+from tidegate.limits import EXPANDED_PIECE_BYTES, MIB
 
 _FLAGS_AT: Final = 17  # of the flags in an event's header
 _SIZE_AT: Final = 9
 _STORE_BYTES: Final = 1 << 18
+_UNCOUNTED_BYTES: Final = 64 * MIB
 _WHOLE: Final = 1 << 62
 _REMEDY: Final = "capture the segment again from the source"
 _WORDS: Final = {
@@ -179,7 +180,11 @@ class _Walk:
 
     def take(self, data: npt.NDArray[np.uint8], place: Callable[[int], str], store_max: int) -> npt.NDArray[np.int64]:
         """The index of the next bytes. When it raises _StoreFullError the state is spoilt."""
-        index = np.empty((int(K.count_events(data.ctypes.data, len(data))), K.INDEX_WORDS), np.int64)
+        # What isn't written costs address space only; counting first would cost as much as the walk itself.
+        rows = len(data) // HEADER_BYTES + 1
+        if len(data) > _UNCOUNTED_BYTES:
+            rows = int(K.count_events(data.ctypes.data, len(data)))
+        index = np.empty((rows, K.INDEX_WORDS), np.int64)
         maps, store = self.maps, self.store
         maps[K.INDEX_AT], maps[K.INDEX_ROWS] = index.ctypes.data, len(index)
         maps[K.STORE_AT], maps[K.STORE_BYTES] = store.ctypes.data, len(store)

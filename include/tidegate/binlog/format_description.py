@@ -11,6 +11,7 @@ length per event type, checksum algorithm u8, checksum u32 (always there, even w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,7 @@ _FIXED_BYTES: Final = 2 + 50 + 4 + 1
 _ALGORITHM_OFF: Final = 0
 _ALGORITHM_CRC32: Final = 1
 _BINLOG_VERSION: Final = 4  # since MySQL 5.0
+_MARIADB: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)-mariadb", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,12 @@ class FormatDescription:
     @property
     def is_mariadb(self) -> bool:
         return "mariadb" in self.server_version.lower()
+
+    @property
+    def mariadb_version(self) -> tuple[int, ...]:
+        """(11, 4, 5); () when it isn't MariaDB. Some of its files say 5.5.5- in front."""
+        found = _MARIADB.search(self.server_version)
+        return tuple(map(int, found.groups())) if found else ()
 
 
 def parse_format_description(event: bytes | memoryview, where: str = "") -> FormatDescription:

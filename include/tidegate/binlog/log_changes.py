@@ -30,7 +30,7 @@ from tidegate.binlog.outcome import AT_ONCE, UNDOES_EARLIER, UNDONE
 from tidegate.binlog.statements import query_at
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, XA_ANSWER
 from tidegate.binlog.xa import Branch, read_answer, read_prepare
-from tidegate.errors import DecodeError, StreamCorrupt, Terminal, UnknownEvent
+from tidegate.errors import DecodeError, Terminal, UnknownEvent
 
 Block = memoryview
 _GTID_LISTS: Final = (int(EventType.PREVIOUS_GTIDS), int(EventType.MARIADB_GTID_LIST))
@@ -176,8 +176,10 @@ class LogChanges:
         pending = self._pending.pop(name, None)
         if pending is None:
             if committed:
-                what = f"XA COMMIT {name}, whose rows were prepared before the first file"
-                self._report(index, event, StreamCorrupt(what, remedy="give the earlier files too"))
+                place = f"{index.segment.file}:{index.position(event)}"
+                self._options.note(
+                    f"{place}: XA COMMIT {name}: its rows were prepared before these files; give the earlier ones too"
+                )
             return None
         if committed:
             return pending

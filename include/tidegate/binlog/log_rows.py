@@ -68,11 +68,14 @@ class Plans(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """wanted: whether a table is asked for. lines: whether lines are made at all. report: takes each fault's line."""
+    """wanted: whether a table is asked for. lines: whether lines are made at all. report: takes each fault; note: what
+    a reader should know of files that are right in themselves.
+    """
 
     wanted: Callable[[str, str], bool]
     lines: bool
     report: Callable[[Terminal], None]
+    note: Callable[[str], None] = lambda _line: None
 
 
 @dataclass(frozen=True, slots=True)

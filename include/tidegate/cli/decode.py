@@ -54,9 +54,7 @@ def decode(
             described.read(script)
         plans = described
     options = Options(
-        wanted=lambda database, name: not wanted or f"{database}.{name}" in wanted,
-        lines=not stats,
-        report=report,
+        lambda database, name: not wanted or f"{database}.{name}" in wanted, lines=not stats, report=report, note=_note
     )
     changes = LogChanges(plans, options)
     out, commit_ts, counted = sys.stdout.buffer, 0, []
@@ -72,7 +70,7 @@ def decode(
                 out.write(block)
             commit_ts = log.commit_ts
     for name in changes.finish():
-        _say(f"note: XA branch {name} was prepared and never answered in these files; its rows are left out")
+        _note(f"XA branch {name} was prepared and never answered in these files; its rows are left out")
     for one in counted if stats else ():
         one.close()
         out.write(json.dumps(one.as_dict(), ensure_ascii=False).encode() + b"\n")
