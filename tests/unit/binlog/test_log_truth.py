@@ -16,7 +16,9 @@ import pytest
 from tests.support.log_decode import GOLDEN, decoded
 
 TRUTHS = [path for path in GOLDEN if path.with_name("truth.json").exists()]
-CREATED_BEFORE = {"mysql97_gtid_tagged_4"}  # the CREATE TABLE is in an earlier file
+# Lines are what was logged: history rows of a system-versioned table too, which SELECT leaves out. In the other case
+# the CREATE TABLE is in an earlier file.
+NOT_REPLAYED = {"mariadb105_system_versioned", "mariadb114_system_versioned", "mysql97_gtid_tagged_4"}
 Row = dict[str, Any]
 
 
@@ -74,7 +76,7 @@ def test_lines_applied_in_order_give_what_select_gave(path: Path, tmp_path: Path
     found = decoded([path], zero_dates="text", schema=empty)
     faulty = {fault.split(" at ")[0].split(".")[-1] for fault in found.faults}
     for life in lives(path):
-        if life["table"] in faulty or path.parent.name in CREATED_BEFORE:
+        if life["table"] in faulty or path.parent.name in NOT_REPLAYED:
             continue
         lines = [line for line in found.rows if line["table"] == life["table"]]
         rows, left = replay(lines), list(life["end"])
