@@ -32,12 +32,12 @@ def decode(
     ] = "null",
 ) -> None:
     """Binlog files as NDJSON on standard output."""
-    from tidegate.binlog.log_changes import LogChanges
-    from tidegate.binlog.log_file import LogFile, server_version
-    from tidegate.binlog.log_plans import LogPlans, ZeroDates
-    from tidegate.binlog.log_rows import Options
-    from tidegate.binlog.log_schema import SchemaPlans
-    from tidegate.binlog.log_stats import FileStats
+    from tidegate.binlog.log_files.changes import LogChanges
+    from tidegate.binlog.log_files.log_file import LogFile, server_version
+    from tidegate.binlog.log_files.plans import LogPlans, ZeroDates
+    from tidegate.binlog.log_files.rows import Options
+    from tidegate.binlog.log_files.schema import SchemaPlans
+    from tidegate.binlog.log_files.stats import FileStats
 
     faults: list[Terminal] = []
 

@@ -20,7 +20,7 @@ from tests.support.log_decode import CORPUS, decoded
 from tests.support.mysqlbinlog_text import TextRow, TextValue, rows_event_positions, rows_of, unquoted
 from tidegate.binlog.charsets import decode_text
 from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.log_file import LogFile
+from tidegate.binlog.log_files.log_file import LogFile
 from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
 
 FILES = sorted(CORPUS.glob("*/*.binlog"))

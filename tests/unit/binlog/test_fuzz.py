@@ -29,7 +29,7 @@ from tests.unit.binlog import encode as e
 from tests.unit.binlog.encode_types import WireType, wire_type
 from tests.unit.binlog.logs import WRITE, Dress, Table, rows_event, segment_of, transaction
 from tests.unit.binlog.support import ALL_TIME, DECODERS, decode_both
-from tidegate.binlog.inferred_plan import infer_plan
+from tidegate.binlog.log_files.inferred_plan import infer_plan
 from tidegate.errors import StreamCorrupt, Terminal
 
 COUNT = os.environ.get("TIDEGATE_FUZZ", "600")

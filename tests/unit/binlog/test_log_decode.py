@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.log_decode import GOLDEN, decoded
 from tests.unit.binlog import encode as e
-from tidegate.binlog import log_file
 from tidegate.binlog.events import EventType
-from tidegate.binlog.log_file import LogFile
+from tidegate.binlog.log_files import log_file
+from tidegate.binlog.log_files.log_file import LogFile
 from tidegate.errors import StreamCorrupt, TidegateError, UnsupportedValue, UsageError
 
 DML = next(path for path in GOLDEN if path.parent.name == "mysql9_dml")

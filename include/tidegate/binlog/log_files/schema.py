@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.log_plans import LogPlans, ZeroDates, as_shown
-from tidegate.binlog.log_rows import Chosen
+from tidegate.binlog.log_files.plans import LogPlans, ZeroDates, as_shown
+from tidegate.binlog.log_files.rows import Chosen
 from tidegate.binlog.plan import make_plan
 from tidegate.binlog.statements import is_dml, query_at
 from tidegate.binlog.table_map import parse_table_map, read_name

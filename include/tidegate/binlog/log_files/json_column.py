@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.binlog.json_dates import RawDate, is_raw, raw_texts
 from tidegate.binlog.kernel import json_out
+from tidegate.binlog.log_files.json_dates import RawDate, is_raw, raw_texts
 from tidegate.binlog.plan import ColumnPlan
 from tidegate.schema.types import Kind
 

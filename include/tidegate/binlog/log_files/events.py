@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import RULE_OF_TYPE, EventFlag, EventType, type_name
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.log_stats import IGNORED, QUARANTINED, SKIPPED
+from tidegate.binlog.log_files.stats import IGNORED, QUARANTINED, SKIPPED
 from tidegate.binlog.outcome import UNDOES_EARLIER, rolled_back_too_late
 from tidegate.binlog.statements import changed_tables, is_dml, named_tables, query_at
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER

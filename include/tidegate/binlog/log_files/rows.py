@@ -19,12 +19,12 @@ from tidegate import tables
 from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError, decode_images
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import EventType, type_name
-from tidegate.binlog.json_column import Shown
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import layout as L  # noqa: N812
-from tidegate.binlog.log_events import Judged
-from tidegate.binlog.log_stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
-from tidegate.binlog.ndjson import Head, Lines, in_order, lines_of
+from tidegate.binlog.log_files.events import Judged
+from tidegate.binlog.log_files.json_column import Shown
+from tidegate.binlog.log_files.ndjson import Head, Lines, in_order, lines_of
+from tidegate.binlog.log_files.stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
 from tidegate.binlog.outcome import UNDONE
 from tidegate.binlog.plan import Plan
 from tidegate.binlog.table_map import read_name

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.inferred_plan import infer_plan
-from tidegate.binlog.json_column import Shown
-from tidegate.binlog.json_dates import raw_date, with_raw_dates
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.log_rows import Chosen
+from tidegate.binlog.log_files.inferred_plan import infer_plan
+from tidegate.binlog.log_files.json_column import Shown
+from tidegate.binlog.log_files.json_dates import raw_date, with_raw_dates
+from tidegate.binlog.log_files.rows import Chosen
 from tidegate.binlog.plan import Plan
 from tidegate.errors import Terminal
 

@@ -21,11 +21,11 @@ from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import EventType
 from tidegate.binlog.gtid_set import gtids_before
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.log_events import Judged, judge
-from tidegate.binlog.log_file import LogFile, Piece
-from tidegate.binlog.log_rows import Options, Plans, RowDecoder, placed
-from tidegate.binlog.log_stats import MAGIC, SKIPPED, XA_ROLLED_BACK, XA_UNANSWERED, FileStats, PieceFates
-from tidegate.binlog.ndjson import Lines, as_bytes
+from tidegate.binlog.log_files.events import Judged, judge
+from tidegate.binlog.log_files.log_file import LogFile, Piece
+from tidegate.binlog.log_files.ndjson import Lines, as_bytes
+from tidegate.binlog.log_files.rows import Options, Plans, RowDecoder, placed
+from tidegate.binlog.log_files.stats import MAGIC, SKIPPED, XA_ROLLED_BACK, XA_UNANSWERED, FileStats, PieceFates
 from tidegate.binlog.outcome import AT_ONCE, UNDOES_EARLIER, UNDONE
 from tidegate.binlog.statements import query_at
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, XA_ANSWER
