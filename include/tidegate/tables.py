@@ -166,6 +166,7 @@ LEDGER: Final = Table(
             _field("quarantined_bytes", pa.int64(), "events of tables that are held"),
             _field("ignored_by_rule", pa.string(), "JSON object: rule -> bytes"),
             _field("rows", pa.int64(), "changes decoded"),
+            _field("null_dates", pa.int64(), "zero and impossible dates in them that became null", nullable=True),
         ]
     ),
 )

@@ -26,6 +26,7 @@ def record_ledger(app: Application, window: Window) -> None:
             "quarantined_bytes": entry["quarantined_bytes"],
             "ignored_by_rule": json.dumps(entry["ignored"], sort_keys=True),
             "rows": entry["rows"],
+            "null_dates": entry["null_dates"],
         }
         for entry in window.ledger
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
+import polars as pl
 import pyarrow.compute as pc
 import pytest
 import typer.testing
@@ -16,6 +18,7 @@ from tidegate.cli.main import app as command_line
 from tidegate.demo.server import Server
 from tidegate.demo.workload import Workload
 from tidegate.lake import control
+from tidegate.schema.types import ZeroDates
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -107,3 +110,68 @@ def test_a_ddl_that_is_not_understood_holds_its_table_and_a_release_replays_it(
 def released(road: Road, table: str) -> None:
     done = typer.testing.CliRunner().invoke(command_line, ["release", str(road.file), table], catch_exceptions=False)
     assert done.exit_code == 0, done.output
+
+
+def test_compressed_binlogs_reach_silver(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    mariadb = any_server.flavour == "mariadb"
+    settings = {"log_bin_compress": 1, "log_bin_compress_min_len": 10} if mariadb else {}
+    settings |= {} if mariadb else {"binlog_transaction_compression": 1, "binlog_row_value_options": "'PARTIAL_JSON'"}
+    before = {name: any_server.query(f"SELECT @@GLOBAL.{name}")[0][0] for name in settings}
+    try:
+        for name, value in settings.items():
+            any_server.query(f"SET GLOBAL {name} = {value}")
+        road = Road(any_server, tmp_path, include=f"{database}.*")
+        road.capture(idle=0.5)
+        any_server.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a VARCHAR(200), j JSON)")
+        any_server.query(f"CREATE TABLE {database}.quiet (id INT PRIMARY KEY)")
+        rows = ", ".join(f"""({i}, REPEAT('x', 150), '{{"n": {i}, "s": "{"y" * 80}"}}')""" for i in range(500))
+        any_server.query(f"INSERT INTO {database}.t VALUES {rows}")
+        any_server.query(f"UPDATE {database}.t SET j = JSON_SET(j, '$.n', 1) WHERE id % 2 = 0")
+        any_server.query(f"DELETE FROM {database}.t WHERE id % 5 = 0")
+        road.capture()
+    finally:
+        for name, value in before.items():
+            any_server.query(
+                f"SET GLOBAL {name} = {value!r}" if isinstance(value, str) else f"SET GLOBAL {name} = {value}"
+            )
+    road.apply(spark)
+    assert road.assert_equal() == {"t": 400, "quiet": 0}
+    _the_ledger_accounts_for_every_byte(road)
+
+
+def test_zero_dates_hold_a_table_or_are_null_as_the_pipeline_says(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    road = Road(any_server, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    any_server.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, d DATE, dt DATETIME(3))")
+    with any_server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = ''")
+        cursor.execute(
+            "INSERT INTO t VALUES (1, '0000-00-00', '2024-00-00'), (2, '2024-02-29', '2024-02-29 01:02:03.004')"
+        )
+        connection.commit()
+    road.capture()
+    lenient = road.pipeline
+    strict = lenient.apply.model_copy(update={"zero_dates": ZeroDates.ERROR})
+    road.pipeline = lenient.model_copy(update={"apply": strict})
+    state = road.apply(spark).states[f"{database}.t"]
+    assert state.state == "held"
+    assert "0000-00-00" in state.reason
+    road.pipeline = lenient
+    released(road, f"{database}.t")
+    road.apply(spark)
+    silver = pl.read_delta(road.lake.uri(tables.silver_path(database, "t"))).sort("id")
+    assert silver["d"].to_list() == [None, dt.date(2024, 2, 29)]
+    assert silver["dt"].to_list() == [None, dt.datetime(2024, 2, 29, 1, 2, 3, 4000)]  # noqa: DTZ001 - it has no zone
+    with any_server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = ''")
+        cursor.execute("UPDATE t SET id = 3 WHERE id = 1")
+        connection.commit()
+    road.capture()
+    road.apply(spark)
+    assert sum(control.read(road.lake, tables.LEDGER)["null_dates"].to_pylist()) == 4  # both of both images

@@ -71,8 +71,13 @@ def read(
     parts = []
     for path in paths:
         with lake.open(f"{table.path}/{unquote(path)}") as file:
-            parts.append(pq.read_table(file, columns=needed, use_threads=False))
+            there = pq.ParquetFile(file)
+            named = [name for name in needed if name in there.schema_arrow.names]
+            parts.append(there.read(columns=named, use_threads=False))
     rows = pa.concat_tables(parts, promote_options="permissive") if parts else table.schema.empty_table()
+    for name in needed:
+        if name not in rows.column_names:  # of a version of tidegate that had no such column yet
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, table.schema.field(name).type))
     if filters:
         rows = rows.filter(pq.filters_to_expression(list(filters)))
     return rows.select(schema.names).cast(schema)
@@ -93,7 +98,9 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
                 if there is not None and there >= app_transaction[1]:
                     return int(found.version())
             marks = [Transaction(*app_transaction)] if app_transaction else []
-            write_deltalake(found, data, mode="append", commit_properties=CommitProperties(app_transactions=marks))
+            properties = CommitProperties(app_transactions=marks)
+            # merge: a table that an older version of tidegate made gets the columns that are new
+            write_deltalake(found, data, mode="append", schema_mode="merge", commit_properties=properties)
             return int(found.version())
         except (CommitFailedError, DeltaError, OSError) as error:
             if attempt + 1 == COMMIT_ATTEMPTS_MAX:
