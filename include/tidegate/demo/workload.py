@@ -28,6 +28,7 @@ _PASSING: Final = {
     ER.LOCK_WAIT_TIMEOUT,
     ER.TABLE_DEF_CHANGED,
     ER.CHECKREAD,  # MariaDB: record has changed since last read (snapshot isolation)
+    159,  # MariaDB: InnoDB's own HA_ERR_TABLE_DEF_CHANGED, when an index is younger than the transaction
 }
 
 
