@@ -47,17 +47,6 @@ Windows = Mapping[Name, Window]
 # data, events (int64[n, EVENT_WORDS]), plan, seq -> Batch; raises RowsError
 BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int], Batch]
 
-_OPS: Final = {
-    EventType.WRITE_ROWS_V1: L.OP_WRITE,
-    EventType.WRITE_ROWS_V2: L.OP_WRITE,
-    EventType.UPDATE_ROWS_V1: L.OP_UPDATE,
-    EventType.UPDATE_ROWS_V2: L.OP_UPDATE,
-    EventType.DELETE_ROWS_V1: L.OP_DELETE,
-    EventType.DELETE_ROWS_V2: L.OP_DELETE,
-    EventType.PARTIAL_UPDATE_ROWS: L.OP_PARTIAL_UPDATE,
-}
-_OP_OF_TYPE: Final = np.array([_OPS.get(code, -1) for code in range(256)], np.int64)  # type: ignore[call-overload]
-
 
 class HeldError(Exception):
     """A table's trouble at an event; becomes its Problem."""
@@ -258,8 +247,7 @@ def _judge_others(index: EventIndex, windows: Windows, held: Collection[Name], f
 def _rule_of_unknown(index: EventIndex, windows: Windows, event: int) -> str:
     """An event of a kind without a rule: fail closed, unless flagged ignorable or outside all windows."""
     row = index.events[event]
-    flags = int.from_bytes(index.data[row[K.OFFSET] + 17 : row[K.OFFSET] + 19].tobytes(), "little")
-    if flags & EventFlag.IGNORABLE:
+    if index.header(event).flags & EventFlag.IGNORABLE:
         return "ignorable"
     if any(int(row[K.COMMIT_TS]) in window for window in windows.values()):
         code = int(row[K.TYPE])
@@ -286,7 +274,7 @@ def _decode_table(
             mine = events[contents == content]
             try:
                 plan = make_plan(index.bodies[content], version, rows.zero_dates, mariadb=index.format.is_mariadb)
-                numbered = _kernel_events(index, mine)
+                numbered = index.rows_records(mine)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
                 batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             except RowsError as error:
@@ -363,16 +351,6 @@ def _refusal(event: npt.NDArray[np.int64]) -> Terminal:
     return UnsupportedValue(
         "rows of an XA transaction, which may yet be rolled back", remedy="don't use XA on this table, or leave it out"
     )
-
-
-def _kernel_events(index: EventIndex, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    rows = index.events[numbers]
-    made = np.empty((len(rows), L.EVENT_WORDS), np.int64)
-    made[:, L.EVENT_START] = rows[:, K.START]
-    made[:, L.EVENT_END] = rows[:, K.END]
-    made[:, L.EVENT_OP] = _OP_OF_TYPE[rows[:, K.TYPE]]
-    made[:, L.EVENT_COMMIT_TS] = rows[:, K.COMMIT_TS]
-    return made
 
 
 def _in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -18,11 +18,20 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.events import CHECKSUM_BYTES, HEADER_BYTES, EventFlag, EventType, type_name
+from tidegate.binlog.events import (
+    CHECKSUM_BYTES,
+    HEADER_BYTES,
+    EventFlag,
+    EventHeader,
+    EventType,
+    read_header,
+    type_name,
+)
 from tidegate.binlog.expand import Piece, captured_events, expand
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import index as K  # noqa: N812
+from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import settle_outcomes
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
@@ -43,6 +52,16 @@ _WORDS: Final = {
     K.FULL: "maps more tables than a segment may hold",
     K.COMPRESSED: "is compressed inside another",
 }
+_OPS: Final = {
+    EventType.WRITE_ROWS_V1: L.OP_WRITE,
+    EventType.WRITE_ROWS_V2: L.OP_WRITE,
+    EventType.UPDATE_ROWS_V1: L.OP_UPDATE,
+    EventType.UPDATE_ROWS_V2: L.OP_UPDATE,
+    EventType.DELETE_ROWS_V1: L.OP_DELETE,
+    EventType.DELETE_ROWS_V2: L.OP_DELETE,
+    EventType.PARTIAL_UPDATE_ROWS: L.OP_PARTIAL_UPDATE,
+}
+_OP_OF_TYPE: Final = np.array([_OPS.get(code, -1) for code in range(256)], np.int64)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +96,26 @@ class EventIndex:
         payload = np.frombuffer(self.segment.payload, np.uint8)
         places = origins[:, np.newaxis] + np.arange(_SIZE_AT, _SIZE_AT + 4)
         return payload[places].astype(np.int64) @ (np.int64(1) << np.arange(0, 32, 8))  # type: ignore[no-any-return]
+
+    def header(self, event: int) -> EventHeader:
+        return read_header(self.data.data, int(self.events[event, K.OFFSET]))
+
+    def checksum_bytes(self, event: int) -> int:
+        """Bytes of the checksum at an event's end."""
+        row = self.events[event]
+        return int(row[K.OFFSET] + row[K.SIZE] - row[K.END])
+
+    def rows_records(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """What the kernels take of these rows events: int64[n, EVENT_WORDS] (kernel/layout.py). The operation is -1 for
+        rows of a layout that isn't read.
+        """
+        rows = self.events[numbers]
+        made = np.empty((len(rows), L.EVENT_WORDS), np.int64)
+        made[:, L.EVENT_START] = rows[:, K.START]
+        made[:, L.EVENT_END] = rows[:, K.END]
+        made[:, L.EVENT_OP] = _OP_OF_TYPE[rows[:, K.TYPE]]
+        made[:, L.EVENT_COMMIT_TS] = rows[:, K.COMMIT_TS]
+        return made
 
     def event(self, event: int) -> bytes:
         """The whole event, checksum included."""

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.events import EventType
+from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import UnknownEvent
@@ -31,7 +31,6 @@ UNDOES_EARLIER: Final = 1 << 22  # of a QUERY event: what it rolls back began be
 AT_ONCE: Final = 1 << 23  # of an XA_PREPARE event: it commits too, and its rows are final as they stand
 
 _NAME: Final = re.compile(r"(?is)(?:SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?(.*?)\s*")
-_HEADER: Final = 19
 _UNFINISHED: Final = "take new snapshots of the tables that the transaction changed"
 
 Data = npt.NDArray[np.uint8]
@@ -43,7 +42,7 @@ def settle_outcomes(data: Data, events: Events) -> None:
     bits = events[:, K.BITS]
     rollbacks = _rollbacks(data, events)
     prepares = np.flatnonzero(bits & PREWRITE)
-    prepares = prepares[data[events[prepares, K.OFFSET] + _HEADER] != 0]
+    prepares = prepares[data[events[prepares, K.OFFSET] + HEADER_BYTES] != 0]
     if not len(rollbacks) and not len(prepares):
         return
     begins = np.flatnonzero(bits & BEGINS)
@@ -80,7 +79,7 @@ def _text_at(data: Data, rows: Events) -> npt.NDArray[np.int64]:
 
     Post-header: thread 4, seconds 4, database length 1, error 2, status variables' length 2.
     """
-    body = rows[:, K.OFFSET] + _HEADER
+    body = rows[:, K.OFFSET] + HEADER_BYTES
     status = data[body + 11].astype(np.int64) | data[body + 12].astype(np.int64) << 8
     return np.asarray(body + 13 + status + data[body + 8] + 1, np.int64)
 

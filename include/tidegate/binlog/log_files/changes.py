@@ -115,7 +115,7 @@ class LogChanges:
         self._plans.follow(index, judged.statements)
         for event in np.flatnonzero(np.isin(index.events[:, K.TYPE], _GTID_LISTS)).tolist():
             try:
-                run.stats.gtids_before = gtids_before(index.event(event), _checksum(index, event))
+                run.stats.gtids_before = gtids_before(index.event(event), index.checksum_bytes(event))
             except DecodeError as error:
                 self._report(index, event, error)
 
@@ -150,7 +150,7 @@ class LogChanges:
     def _prepared(self, index: EventIndex, event: int, run: _Run, description: bytes) -> _Pending | None:
         """Remember a branch; give it when it is committed by the same event."""
         try:
-            prepare = read_prepare(index.event(event), _checksum(index, event))
+            prepare = read_prepare(index.event(event), index.checksum_bytes(event))
         except DecodeError as error:
             self._report(index, event, error)
             return None
@@ -220,8 +220,3 @@ def _block(lines: Lines | None, start: int, stop: int | None) -> Iterator[Block]
         found = as_bytes(lines.texts[start:stop])
         if len(found):
             yield found
-
-
-def _checksum(index: EventIndex, event: int) -> int:
-    row = index.events[event]
-    return int(row[K.OFFSET] + row[K.SIZE] - row[K.END])

@@ -21,7 +21,6 @@ from tidegate.binlog.statements import changed_tables, is_dml, named_tables, que
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import Terminal, UnknownEvent, UnsupportedValue
 
-_FLAGS_AT: Final = 17
 _UNKNOWN: Final = SKIPPED
 _FATE_OF_TYPE: Final = np.array(
     [IGNORED[RULE_OF_TYPE[code]] if code in RULE_OF_TYPE else _UNKNOWN for code in range(256)], np.int64
@@ -56,8 +55,7 @@ def judge(index: EventIndex) -> Judged:
     for number in np.flatnonzero(bits & STATEMENT).tolist():
         _statement(index, number, judged)
     for number in np.flatnonzero((fates == _UNKNOWN) & ((bits & ROWS) == 0)).tolist():
-        flags = int.from_bytes(index.event(number)[_FLAGS_AT : _FLAGS_AT + 2], "little")
-        if flags & EventFlag.IGNORABLE:
+        if index.header(number).flags & EventFlag.IGNORABLE:
             fates[number] = IGNORED["ignorable"]
             continue
         fates[number] = QUARANTINED

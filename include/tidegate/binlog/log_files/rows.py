@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tidegate import tables
 from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError, decode_images
 from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import EventType, type_name
+from tidegate.binlog.events import type_name
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.log_files.events import Judged
@@ -33,17 +33,7 @@ from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.limits import LINES_BYTES
 
 Name = tuple[str, str]
-_OPS: Final = {
-    EventType.WRITE_ROWS_V1: L.OP_WRITE,
-    EventType.WRITE_ROWS_V2: L.OP_WRITE,
-    EventType.UPDATE_ROWS_V1: L.OP_UPDATE,
-    EventType.UPDATE_ROWS_V2: L.OP_UPDATE,
-    EventType.DELETE_ROWS_V1: L.OP_DELETE,
-    EventType.DELETE_ROWS_V2: L.OP_DELETE,
-    EventType.PARTIAL_UPDATE_ROWS: L.OP_PARTIAL_UPDATE,
-}
 _UNREAD: Final = -1
-_OP_OF_TYPE: Final = np.array([_OPS.get(code, _UNREAD) for code in range(256)], np.int64)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +163,12 @@ class RowDecoder:
         self, rows: _Rows, numbers: npt.NDArray[np.int64], plan: Plan
     ) -> tuple[npt.NDArray[np.int64], Images | None, tuple[int, Terminal] | None]:
         """(events decoded, their images, the event at which it stopped and why)."""
-        types = rows.index.events[numbers, K.TYPE]
-        unread = np.flatnonzero(_OP_OF_TYPE[types] == _UNREAD)
+        unread = np.flatnonzero(rows.index.rows_records(numbers)[:, L.EVENT_OP] == _UNREAD)
         error: tuple[int, Terminal] | None = None
         if len(unread):
             first = int(unread[0])
-            what = f"rows events of type {type_name(int(types[first]))} can't be decoded"
+            kind = type_name(int(rows.index.events[numbers[first], K.TYPE]))
+            what = f"rows events of type {kind} can't be decoded"
             error = (int(numbers[first]), UnsupportedValue(what, remedy="report it with the server's version"))
             numbers = numbers[:first]
         while len(numbers):
@@ -204,12 +194,9 @@ def _decode(
 ) -> tuple[Images | None, tuple[int, Terminal] | None]:
     """Images of rows events; or which of them can't be decoded, and why."""
     index = rows.index
-    found = index.events[numbers]
-    events = np.empty((len(found), L.EVENT_WORDS), np.int64)
-    events[:, L.EVENT_START] = found[:, K.START]
-    events[:, L.EVENT_END] = found[:, K.END]
-    events[:, L.EVENT_OP] = _OP_OF_TYPE[found[:, K.TYPE]]
-    events[:, L.EVENT_COMMIT_TS] = found[:, K.COMMIT_TS] if rows.commit_ts is None else rows.commit_ts
+    events = index.rows_records(numbers)
+    if rows.commit_ts is not None:
+        events[:, L.EVENT_COMMIT_TS] = rows.commit_ts
     try:
         return decode_images(index.data, events, plan, index.segment.seq), None
     except RowsError as failed:
