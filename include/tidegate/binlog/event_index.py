@@ -21,9 +21,9 @@ import numpy.typing as npt
 from tidegate.binlog.events import (
     CHECKSUM_BYTES,
     HEADER_BYTES,
-    EventFlag,
     EventHeader,
     EventType,
+    closed_file,
     read_header,
     type_name,
 )
@@ -39,7 +39,6 @@ from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
 from tidegate.errors import DecodeError, StreamCorrupt
 from tidegate.limits import EXPANDED_PIECE_BYTES, MIB
 
-_FLAGS_AT: Final = 17  # of the flags in an event's header
 _SIZE_AT: Final = 9
 _STORE_BYTES: Final = 1 << 18
 _UNCOUNTED_BYTES: Final = 64 * MIB
@@ -279,10 +278,8 @@ def _verify(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], segment:
             continue
         end = offset + size - CHECKSUM_BYTES
         checked = data[offset:end]
-        if kind == EventType.FORMAT_DESCRIPTION:  # its checksum is of the event before the file was marked as in use
-            checked = checked.copy()
-            checked[_FLAGS_AT] &= 0xFF ^ EventFlag.IN_USE
-        if zlib.crc32(checked.data) != int.from_bytes(data[end : end + CHECKSUM_BYTES].tobytes(), "little"):
+        found = zlib.crc32(closed_file(checked) if kind == EventType.FORMAT_DESCRIPTION else checked.data)
+        if found != int.from_bytes(data[end : end + CHECKSUM_BYTES].tobytes(), "little"):
             raise StreamCorrupt(
                 f"checksum of event {type_name(kind)} is wrong",
                 where=f"{segment.source} at {segment.file}:{segment.start_pos + offset}",

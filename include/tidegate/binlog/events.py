@@ -15,7 +15,11 @@ from enum import IntEnum, IntFlag
 from struct import Struct
 from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 HEADER_BYTES: Final = 19
+_FLAGS_AT: Final = 17  # of the flags in an event's header
 CHECKSUM_BYTES: Final = 4
 BINLOG_MAGIC: Final = b"\xfebin"
 
@@ -117,6 +121,13 @@ _HEADER: Final = Struct("<IBIIIH")
 def read_header(data: bytes | memoryview, offset: int = 0) -> EventHeader:
     """The header at offset; struct.error when fewer than 19 bytes are there."""
     return EventHeader._make(_HEADER.unpack_from(data, offset))
+
+
+def closed_file(description: bytes | memoryview | npt.NDArray[np.uint8]) -> bytearray:
+    """A FORMAT_DESCRIPTION event as its checksum was made: before the server marked its file as in use."""
+    event = bytearray(description)
+    event[_FLAGS_AT] &= 0xFF ^ EventFlag.IN_USE
+    return event
 
 
 def type_name(code: int) -> str:

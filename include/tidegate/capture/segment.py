@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import EventFlag, EventHeader, EventType, read_header, type_name
+from tidegate.binlog.events import EventFlag, EventHeader, EventType, closed_file, read_header, type_name
 from tidegate.binlog.segment import Segment
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.crc32c import crc32c
@@ -276,9 +276,8 @@ class Cutter:
         return segments
 
     def _describe_format(self, event: bytes) -> None:
-        """Check and keep a FORMAT_DESCRIPTION event; its own checksum is over the event as of a closed file."""
-        closed = bytearray(event)
-        closed[17] &= ~EventFlag.IN_USE & 0xFF
+        """Check and keep a FORMAT_DESCRIPTION event."""
+        closed = closed_file(event)
         given = int.from_bytes(event[-4:], "little")
         if event[-5] == 1 and zlib.crc32(closed[:-4]) != given:
             raise StreamCorrupt("wrong checksum in FORMAT_DESCRIPTION", where=self.where, remedy=_REMEDY)

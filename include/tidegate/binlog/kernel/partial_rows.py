@@ -23,8 +23,8 @@ import numba
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.cells import write_bytes, write_fixed, write_null
 from tidegate.binlog.kernel.decimals import NULL, VALUE
-from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load8, load16, load32, set_word, store8, store32, word
-from tidegate.binlog.kernel.rows import cell_bytes, close_row
+from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load8, load32, set_word, store8, store32, word
+from tidegate.binlog.kernel.rows import bitmaps_start, cell_bytes, close_row
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
 IMAGE_INSERT: Final = 0
@@ -59,18 +59,10 @@ def _bits_set(bits: int, count: int) -> int:
 @numba.njit(I(I, I), **FAST)
 def _bitmaps(event: int, count: int) -> int:
     """Address of the first bitmap of columns present; one image at least must have a column. Or an ERROR_*."""
-    at, end, op = word(event, L.EVENT_START), word(event, L.EVENT_END), word(event, L.EVENT_OP)
-    if at >= end:
-        return L.ERROR_CUT
-    first = load8(at)
-    at += 1
-    if first == 252:
-        if at + 2 > end:
-            return L.ERROR_CUT
-        first = load16(at)
-        at += 2
-    if first != count:
-        return L.ERROR_COLUMNS
+    end, op = word(event, L.EVENT_END), word(event, L.EVENT_OP)
+    at = bitmaps_start(word(event, L.EVENT_START), end, count)
+    if at < 0:
+        return at
     width = (count + 7) >> 3
     two = op in (L.OP_UPDATE, L.OP_PARTIAL_UPDATE)
     if at + (2 * width if two else width) > end:

@@ -152,9 +152,9 @@ def close_row(state: int, op: int, commit_ts: int, image: int) -> int:
     return set_word(state, L.ROWS, row + 1)
 
 
-@numba.njit(I(I, I, I, I), **FAST)
-def _images_start(at: int, end: int, count: int, bitmaps: int) -> int:
-    """Behind the column count and the bitmaps of columns present, which must all be set; else an ERROR_*."""
+@numba.njit(I(I, I, I), **FAST)
+def bitmaps_start(at: int, end: int, count: int) -> int:
+    """Behind the column count (a length-encoded integer of at most 2 bytes), which must be `count`; else an ERROR_*."""
     if at >= end:
         return L.ERROR_CUT
     first = load8(at)
@@ -164,8 +164,15 @@ def _images_start(at: int, end: int, count: int, bitmaps: int) -> int:
             return L.ERROR_CUT
         first = load16(at)
         at += 2
-    if first != count:
-        return L.ERROR_COLUMNS
+    return at if first == count else L.ERROR_COLUMNS
+
+
+@numba.njit(I(I, I, I, I), **FAST)
+def _images_start(at: int, end: int, count: int, bitmaps: int) -> int:
+    """Behind the column count and the bitmaps of columns present, which must all be set; else an ERROR_*."""
+    at = bitmaps_start(at, end, count)
+    if at < 0:
+        return at
     width = (count + 7) >> 3
     if at + bitmaps * width > end:
         return L.ERROR_CUT

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import BINLOG_MAGIC, HEADER_BYTES, EventFlag, EventType, read_header, type_name
+from tidegate.binlog.events import BINLOG_MAGIC, HEADER_BYTES, EventType, closed_file, read_header, type_name
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import file_walk as F  # noqa: N812 - a page of constants
 from tidegate.binlog.query import parse_query
@@ -37,7 +37,6 @@ from tidegate.tables import SegmentFlag, SegmentKind
 
 MAGIC_BYTES: Final = len(BINLOG_MAGIC)
 _ENCRYPTED_MAGIC: Final = b"\xfdbin"  # mysql-server sql/binlog_ostream.h, binlog_encryption=ON
-_FLAGS_AT: Final = 17
 _ROWS_AT_ONCE: Final = 1 << 17
 _DESCRIPTION: Final = int(EventType.FORMAT_DESCRIPTION)
 _NOT_FIRST: Final = -1
@@ -252,9 +251,7 @@ class LogFile:
     def _describe(self, at: int) -> None:
         """Check and take in the FORMAT_DESCRIPTION event at an offset."""
         size = read_header(self._read(at, at + HEADER_BYTES).tobytes()).size
-        event = bytearray(self._read(at, at + size).tobytes())
-        # Its checksum is of the event before the file was marked as in use.
-        event[_FLAGS_AT] &= ~EventFlag.IN_USE & 0xFF
+        event = closed_file(self._read(at, at + size))
         self.format = parse_format_description(bytes(event), self.where(at))
         if self.format.checksum_bytes and zlib.crc32(event[:-4]) != int.from_bytes(event[-4:], "little"):
             raise self._corrupt(at, f"event FORMAT_DESCRIPTION (15) {_WORDS[F.BAD_CHECKSUM]}")
