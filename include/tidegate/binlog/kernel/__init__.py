@@ -21,14 +21,17 @@ _PACKAGE = Path(__file__).parent.parent.parent
 # Kernels that live with their subject, and constants that kernels take in.
 _KERNELS_ELSEWHERE: tuple[str, ...] = ("binlog/transaction_scan.py", "binlog/crc32.py", "wire/packet_walk.py")
 _KERNELS_ELSEWHERE += ("commit_ts.py", "limits.py", "tables.py")
+_FOLDERS_ELSEWHERE: tuple[str, ...] = ("upsert/kernel",)
 
 
 def sources_digest() -> str:
     """16 hex digits of every source that a kernel may have inlined."""
     digest = hashlib.blake2b(digest_size=8)
-    files = [*Path(__file__).parent.glob("*.py"), *(_PACKAGE / name for name in _KERNELS_ELSEWHERE)]
+    folders = (Path(__file__).parent, *(_PACKAGE / name for name in _FOLDERS_ELSEWHERE))
+    files = [path for folder in folders for path in folder.glob("*.py")]
+    files += [_PACKAGE / name for name in _KERNELS_ELSEWHERE]
     for path in sorted(files):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 

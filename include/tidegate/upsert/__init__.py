@@ -1,0 +1,9 @@
+"""The positional upsert: rows go into a keyed silver table by the places of the rows that they replace.
+
+In:  decoded changes of a window, and what a silver table's Delta log says of its live files.
+Out: Parquet files, deletion vectors and the `add` actions that one Delta commit adopts them by.
+     Spark and Delta's own code commit; nothing in here writes a log.
+
+The road: stage.py writes the rows and a narrow key file; resolve.py finds the last change per key; candidates.py rules
+files out by their statistics; probe_file.py finds the rows that are replaced; actions.py says it in Delta's words.
+"""

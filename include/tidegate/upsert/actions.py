@@ -1,0 +1,92 @@
+"""Delta actions of a phase: what the one commit removes and adds.
+
+In:  staged files with their losers; probed files with their hits.
+Out: removes (files as the log has them) and `add` actions; deletion vectors written.
+
+A file whose rows are replaced in part is removed and added again with a larger deletion vector, one whose rows are all
+dead is only removed. Statistics then describe all rows, dead ones included: bounds aren't tight any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.probe_file import Hits
+from tidegate.upsert.resolve import NewFile
+from tidegate.upsert.roaring import Positions
+from tidegate.upsert.snapshot import SilverFile, VectorDescriptor
+from tidegate.upsert.statistics import loosened
+
+
+@dataclass(slots=True)
+class Actions:
+    """removes: live files that go. adds: `add` actions. rows_removed: live rows that die, rows_added: that come."""
+
+    removes: list[SilverFile] = field(default_factory=list)
+    adds: list[Mapping[str, Any]] = field(default_factory=list)
+    rows_removed: int = 0
+    rows_added: int = 0
+
+    def extend(self, other: Actions) -> None:
+        self.removes += other.removes
+        self.adds += other.adds
+        self.rows_removed += other.rows_removed
+        self.rows_added += other.rows_added
+
+
+def with_vector(add: Mapping[str, Any], descriptor: VectorDescriptor, *, data_change: bool = True) -> dict[str, Any]:
+    """An `add` of the same file with (another) deletion vector."""
+    kept = {name: value for name, value in add.items() if value is not None}
+    return {
+        **kept,
+        "dataChange": data_change,
+        "stats": loosened(add.get("stats")),
+        "deletionVector": descriptor.as_action(),
+    }
+
+
+def replaced(hits: Iterable[Hits], vectors: VectorWriter) -> Actions:
+    """Of silver's own files: what dies in each."""
+    actions = Actions()
+    for hit in hits:
+        if not len(hit.fresh):
+            continue
+        actions.removes.append(hit.file)
+        actions.rows_removed += len(hit.fresh)
+        if hit.live_after:
+            descriptor = vectors.add(_united(hit.dead, hit.fresh))
+            actions.adds.append(with_vector(hit.file.action, descriptor))
+    return actions
+
+
+def adopted(files: Iterable[NewFile], vectors: VectorWriter) -> Actions:
+    """Of staged files: each with its losers dead from the start; one without a winner isn't adopted."""
+    actions = Actions()
+    for file in files:
+        live = rows_of(file.add) - len(file.losers)
+        assert live >= 0, "no more losers than rows"
+        if not live:
+            continue
+        actions.rows_added += live
+        actions.adds.append(with_vector(file.add, vectors.add(file.losers)) if len(file.losers) else file.add)
+    return actions
+
+
+def rows_of(add: Mapping[str, Any]) -> int:
+    """Rows of a file that we wrote."""
+    rows = SilverFile(add).rows
+    assert rows is not None, "data_file.write gives statistics"
+    return rows
+
+
+def _united(dead: Positions, fresh: Positions) -> Positions:
+    if not len(dead):
+        return fresh
+    both = np.concatenate([dead, fresh])
+    both.sort(kind="stable")  # two runs: merged in one pass
+    return both

@@ -1,0 +1,93 @@
+"""Which live files may hold a key of the phase, as far as their statistics say.
+
+In:  live files, the table of keys.
+Out: the files that must be read. A file is ruled out only by bounds that are certainly wide enough.
+
+A key is compared by the 64-bit leads of its leading columns (key_hash.leads): a file whose box of bounds holds no lead
+of a changed key can't hold the key. Cut texts and rounded timestamps are widened first; what isn't understood, or
+missing, rules nothing out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import UnsupportedValue
+from tidegate.upsert.key_file import Int64s
+from tidegate.upsert.key_hash import leads
+from tidegate.upsert.key_table import WHOLE, KeyTable
+from tidegate.upsert.partition_values import partition_value
+from tidegate.upsert.snapshot import SilverFile
+
+# Statistics hold milliseconds; writers round their maximum either way (PROTOCOL.md asks readers to add one).
+_ROUNDED: Final = timedelta(milliseconds=1)
+
+
+def candidates(files: Iterable[SilverFile], table: KeyTable) -> list[SilverFile]:
+    """Files that the bounds of their leading key columns can't rule out."""
+    fields = [table.key_schema.field(name) for name in table.lead_names]
+    return [file for file in files if table.may_lie_in(box_of(file, fields))]
+
+
+def box_of(file: SilverFile, fields: Sequence[pa.Field]) -> Int64s:
+    """int64[columns, 2]: inclusive bounds of the leads of a file's rows."""
+    return np.array([_lead_bounds(file, field) for field in fields], np.int64).reshape(len(fields), 2)
+
+
+def _lead_bounds(file: SilverFile, field: pa.Field) -> tuple[int, int]:
+    if field.name in file.partition_values:
+        try:
+            value = partition_value(file.partition_values[field.name], field.type)
+        except UnsupportedValue:
+            return WHOLE
+        return lead_bounds(value.as_py(), value.as_py(), field.type)
+    found = file.bounds(field.name)
+    if found is None:
+        return WHOLE
+    low, high = (_value(bound, field.type) for bound in found)
+    if low is None or high is None:
+        return WHOLE
+    return lead_bounds(low, high + _ROUNDED if isinstance(high, datetime) else high, field.type)
+
+
+def lead_bounds(low: Any, high: Any, kind: pa.DataType) -> tuple[int, int]:
+    """Leads of two values of a column; WHOLE when they can't be had."""
+    if low is None or high is None:
+        return WHOLE
+    try:
+        found = leads(pa.array([low, high], kind))
+    except (pa.ArrowException, ValueError, TypeError, OverflowError, UnsupportedValue):
+        return WHOLE
+    return (int(found[0]), int(found[1])) if found[0] <= found[1] else WHOLE
+
+
+def _value(bound: Any, kind: pa.DataType) -> Any:
+    """A bound of the statistics' JSON as a Python value of the column's type; None when it isn't understood."""
+    types = pa.types
+    try:
+        if types.is_integer(kind):
+            return bound if type(bound) is int else None
+        if types.is_string(kind):
+            return bound if isinstance(bound, str) else None
+        if types.is_floating(kind):
+            return float(bound) if isinstance(bound, int | Decimal) else None
+        if types.is_decimal(kind):
+            return Decimal(bound) if isinstance(bound, int | Decimal) else None
+        if types.is_timestamp(kind):
+            return _instant(bound, aware=kind.tz is not None)
+        if types.is_date(kind):
+            return date.fromisoformat(bound)
+    except (ValueError, TypeError, ArithmeticError):
+        return None
+    return None
+
+
+def _instant(text: str, *, aware: bool) -> datetime | None:
+    found = datetime.fromisoformat(text)
+    return found if (found.tzinfo is not None) == aware else None

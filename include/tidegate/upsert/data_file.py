@@ -1,0 +1,119 @@
+"""Parquet files of a silver table, and the `add` actions that adopt them.
+
+In:  rows in a table's layout.
+Out: files in the table's folder that no log names yet (VACUUM removes those that no commit adopts), and their actions.
+
+Plain Parquet, as Spark, delta-rs, DuckDB and Polars read it: no Arrow schema inside, microseconds, optional columns.
+No dictionaries: they cost more CPU than they save here. Rows come in the order of partition, then key, so that row
+groups and files have narrow bounds.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidegate.errors import UnsupportedValue
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import MIB
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.partition_values import folder, partition_text
+from tidegate.upsert.statistics import statistics
+
+FILE_BYTES: Final = 256 * MIB  # in memory; a Parquet file is usually smaller
+ROW_GROUP_BYTES: Final = 32 * MIB
+_ROW_GROUP_ROWS: Final = 1 << 17
+_CODEC: Final = "snappy"
+
+
+def order(rows: pa.Table, layout: FileLayout) -> npt.NDArray[np.int64] | None:
+    """Indices that bring rows into the order of partition, then key; None when they are in it."""
+    names = [*layout.partition_columns, *(name for name in layout.key if name not in layout.partition_columns)]
+    if not names or rows.num_rows < 2:
+        return None
+    columns = [rows.column(name) for name in names]
+    if len(columns) == 1 and pc.all(pc.less_equal(columns[0][:-1], columns[0][1:])).as_py():
+        return None
+    keys = pa.table(columns, names=[str(i) for i in range(len(names))])
+    found = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    indices: npt.NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    return indices
+
+
+def write(lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLayout) -> list[dict[str, Any]]:
+    """Write rows (in order(); of layout.fit()) as files of at most FILE_BYTES each, per partition.
+
+    table_path: relative to the lake. Gives `add` actions whose files hold the rows one after the other.
+    """
+    actions = []
+    for start, stop in _partitions(rows, layout.partition_columns):
+        pieces = _pieces(rows.slice(start, stop - start))
+        actions += [_write_file(lake, table_path, piece, layout) for piece in pieces]
+    return actions
+
+
+def _partitions(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Runs of rows with equal partition values."""
+    if not rows.num_rows:
+        return
+    changes = np.zeros(rows.num_rows - 1, np.bool_)
+    for name in names:
+        codes = rows.column(name).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+        changes |= codes[1:] != codes[:-1]
+    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows]
+    yield from pairwise(edges)
+
+
+def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
+    count = max(1, -(-rows.nbytes // FILE_BYTES))
+    step = -(-rows.num_rows // count)
+    for at in range(0, rows.num_rows, step):
+        yield rows.slice(at, step)
+
+
+def _write_file(lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLayout) -> dict[str, Any]:
+    values = {name: partition_text(rows.column(name)[0].as_py()) for name in layout.partition_columns}
+    within = folder(values)
+    stored = rows.select(layout.stored.names)
+    path = f"{within}part-00000-{uuid.uuid4()}-c000.{_CODEC}.parquet"
+    if within:
+        lake.make_folder(f"{table_path}/{within}".rstrip("/"))
+    with lake.filesystem.open_output_stream(lake.local(f"{table_path}/{path}")) as sink:
+        _write_rows(sink, stored, layout)
+        size = sink.tell()
+    return {
+        "path": quote(path, safe="/=-_.~!$&'()*+,;:@"),
+        "partitionValues": values,
+        "size": size,
+        "modificationTime": int(time.time() * 1000),
+        "dataChange": True,
+        "stats": statistics(stored, layout.indexed),
+    }
+
+
+def _write_rows(sink: Any, rows: pa.Table, layout: FileLayout) -> None:
+    width = max(1, rows.nbytes // max(1, rows.num_rows))
+    try:
+        with pq.ParquetWriter(
+            sink,
+            rows.schema,
+            compression=_CODEC,
+            use_dictionary=False,
+            write_statistics=[name for name in layout.indexed if not pa.types.is_nested(rows.schema.field(name).type)],
+            coerce_timestamps="us",
+            store_schema=False,
+            store_decimal_as_integer=True,
+        ) as writer:
+            writer.write_table(rows, row_group_size=max(1024, min(_ROW_GROUP_ROWS, ROW_GROUP_BYTES // width)))
+    except pa.ArrowInvalid as error:
+        raise UnsupportedValue(f"rows can't be written as Parquet: {error}", remedy="use apply.writer: merge") from None

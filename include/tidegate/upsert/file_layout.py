@@ -1,0 +1,101 @@
+"""How the data files of one silver table look: columns, partitions, key, what has statistics.
+
+In:  a snapshot's schema, partition columns and properties; the names of the key.
+Out: FileLayout, small and picklable: workers write files by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from tidegate.errors import SchemaMismatch
+from tidegate.tables import SYSTEM_PREFIX
+from tidegate.upsert.delta_types import arrow_schema
+from tidegate.upsert.snapshot import SilverSnapshot
+
+_INDEXED_COLUMNS: Final = 32  # Delta's default of delta.dataSkippingNumIndexedCols
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """schema: all columns in table order with declared nullability. key: names, in the key's order.
+
+    indexed: columns with statistics, in table order. Partition columns lie in a file's path, not in the file.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    partition_columns: tuple[str, ...]
+    indexed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: SilverSnapshot, key: Sequence[str]) -> FileLayout:
+        """Raises SchemaMismatch when a key column isn't in the table."""
+        schema = arrow_schema(snapshot.schema)
+        missing = [name for name in key if name not in schema.names]
+        if missing:
+            raise SchemaMismatch(
+                f"key column {missing[0]} is not in the silver table",
+                where=snapshot.uri,
+                remedy="take a snapshot of the table",
+            )
+        partitions = snapshot.partition_columns
+        indexed = _indexed(schema, key, partitions, snapshot.configuration)
+        return cls(schema, tuple(key), partitions, indexed)
+
+    @property
+    def key_schema(self) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in self.key])
+
+    @property
+    def stored(self) -> pa.Schema:
+        """What a Parquet file holds: optional columns, as Spark writes them."""
+        fields = [field.with_nullable(True) for field in self.schema if field.name not in self.partition_columns]
+        return pa.schema(fields)
+
+    def fit(self, rows: pa.Table) -> pa.Table:
+        """Rows with the layout's columns, order and types; nothing changes a value.
+
+        Raises SchemaMismatch when a column is missing, unknown, of a type that doesn't fit, or wrongly NULL.
+        """
+        if set(rows.column_names) != set(self.schema.names):
+            odd = sorted(set(rows.column_names) ^ set(self.schema.names))
+            raise SchemaMismatch(f"the rows and the silver table differ in column {odd[0]}", remedy="apply it again")
+        columns = []
+        for field in self.schema:
+            column = rows.column(field.name)
+            if column.null_count and not field.nullable:
+                raise SchemaMismatch(
+                    f"column {field.name} is NULL but silver says NOT NULL", remedy="ALTER it in silver"
+                )
+            columns.append(column if column.type == field.type else _cast(column, field))
+        fields = [field.with_nullable(True) for field in self.schema]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatch(
+            f"column {field.name} is {column.type}, silver has {field.type}: {error}", remedy="take a snapshot"
+        ) from None
+
+
+def _indexed(
+    schema: pa.Schema, key: Sequence[str], partitions: Sequence[str], configuration: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Delta's choice (its first 32 columns, or as the properties say), the key and the system columns."""
+    names = [name for name in schema.names if name not in partitions]
+    chosen = configuration.get("delta.dataSkippingStatsColumns")
+    if chosen is not None:
+        by_delta = {name.strip().strip("`") for name in chosen.split(",")}
+    else:
+        count = int(configuration.get("delta.dataSkippingNumIndexedCols", _INDEXED_COLUMNS))
+        by_delta = set(names if count < 0 else names[:count])
+    wanted = by_delta | set(key)
+    return tuple(name for name in names if name in wanted or name.startswith(SYSTEM_PREFIX))

@@ -1,0 +1,49 @@
+"""Which live rows of a silver file belong to keys of the phase.
+
+In:  a live file, the table of keys.
+Out: their positions. Only the key's columns are read; rows that a deletion vector names already stay out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.errors import LakeRefused
+from tidegate.lake.files import LakeFiles
+from tidegate.upsert import deletion_vector
+from tidegate.upsert.key_columns import KeyColumns
+from tidegate.upsert.key_hash import Cells
+from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.roaring import Positions
+from tidegate.upsert.snapshot import SilverFile
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """fresh: ascending positions that die now. dead: those that were dead before. rows: in the file, all of them."""
+
+    file: SilverFile
+    fresh: Positions
+    dead: Positions
+    rows: int
+
+    @property
+    def live_after(self) -> int:
+        return self.rows - len(self.dead) - len(self.fresh)
+
+
+def probe_file(lake: LakeFiles, table_path: str, file: SilverFile, table: KeyTable) -> Hits:
+    """Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain."""
+    none = np.zeros(0, np.int64)
+    with KeyColumns(lake, table_path, file, table.key_schema) as columns:
+        found = [at + table.probe(Cells(arrays)) for at, arrays in columns.batches(table)]
+        rows, where = columns.rows, columns.where
+    matched = np.concatenate([none, *found])
+    if not len(matched) or file.deletion_vector is None:
+        return Hits(file, matched, none, rows)
+    dead = deletion_vector.read(lake, table_path, file.deletion_vector)
+    if len(dead) and dead[-1] >= rows:
+        raise LakeRefused(f"a deletion vector names row {dead[-1]} of {rows}", where=where, remedy="restore the table")
+    return Hits(file, np.setdiff1d(matched, dead, assume_unique=True), dead, rows)

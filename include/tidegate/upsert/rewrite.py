@@ -1,0 +1,83 @@
+"""Live rows of some files as new files: for compaction, and for a staged file most of which lost.
+
+In:  files of one table, with the positions of their dead rows.
+Out: `add` actions of files that hold the live rows. Memory is bounded by one new file (data_file.FILE_BYTES).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate.errors import LakeRefused
+from tidegate.lake.files import LakeFiles
+from tidegate.upsert import data_file, deletion_vector
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.partition_values import partition_value
+from tidegate.upsert.roaring import Positions
+from tidegate.upsert.snapshot import SilverFile
+
+
+def rewrite(
+    lake: LakeFiles, table_path: str, files: Sequence[SilverFile], layout: FileLayout, *, data_change: bool = False
+) -> list[dict[str, Any]]:
+    """New files with the live rows of `files`, in order of partition, then key, within each new file."""
+    adds: list[dict[str, Any]] = []
+    held: list[pa.Table] = []
+    size = 0
+    for file in files:
+        for rows in live_rows(lake, table_path, file, layout):
+            held.append(rows)
+            size += rows.nbytes
+            if size >= data_file.FILE_BYTES:
+                adds += _flush(lake, table_path, held, layout)
+                held, size = [], 0
+    adds += _flush(lake, table_path, held, layout)
+    return [{**add, "dataChange": data_change} for add in adds]
+
+
+def _flush(lake: LakeFiles, table_path: str, held: list[pa.Table], layout: FileLayout) -> list[dict[str, Any]]:
+    if not held:
+        return []
+    rows = pa.concat_tables(held)
+    order = data_file.order(rows, layout)
+    return data_file.write(lake, table_path, rows if order is None else rows.take(pa.array(order)), layout)
+
+
+def live_rows(
+    lake: LakeFiles, table_path: str, file: SilverFile, layout: FileLayout, dead: Positions | None = None
+) -> Iterator[pa.Table]:
+    """A file's live rows in the table's layout, row group by row group. dead: instead of its own deletion vector."""
+    if dead is None:
+        vector = file.deletion_vector
+        dead = deletion_vector.read(lake, table_path, vector) if vector else np.zeros(0, np.int64)
+    where = f"{table_path}/{file.local_path}"
+    with pq.ParquetFile(lake.open(where), coerce_int96_timestamp_unit="us") as parquet:
+        if len(dead) and dead[-1] >= parquet.metadata.num_rows:
+            raise LakeRefused(f"a deletion vector names row {dead[-1]}", where=where, remedy="restore the table")
+        at = 0
+        for group in range(parquet.num_row_groups):
+            rows = parquet.read_row_group(group, use_threads=False)
+            first, last = np.searchsorted(dead, [at, at + rows.num_rows])
+            at += rows.num_rows
+            if last > first:
+                keep = np.ones(rows.num_rows, np.bool_)
+                keep[dead[first:last] - (at - rows.num_rows)] = False
+                rows = rows.filter(pa.array(keep))
+            if rows.num_rows:
+                yield layout.fit(_whole(rows, file, layout))
+
+
+def _whole(rows: pa.Table, file: SilverFile, layout: FileLayout) -> pa.Table:
+    """With the columns that lie in the path, and those that were added after the file was written."""
+    for field in layout.schema:
+        if field.name in file.partition_values:
+            value = partition_value(file.partition_values[field.name], field.type)
+            rows = rows.append_column(field, pa.repeat(value, rows.num_rows))
+        elif field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+    return rows.select(layout.schema.names)

@@ -1,0 +1,79 @@
+"""Stage changes: their rows as files in silver's own folder, ready to be adopted, and a key file about them.
+
+In:  decoded changes of one physical table with the system columns op, commit_ts, seq, ordinal (binlog/decode.py).
+Out: data files, a key file. Nothing is visible before a commit adopts it; run again, it writes others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate import tables
+from tidegate.errors import UnsupportedValue
+from tidegate.lake.files import LakeFiles
+from tidegate.upsert import data_file
+from tidegate.upsert.actions import rows_of
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.key_file import DELETED, LEADS_MAX, KeyFile, write_keys
+from tidegate.upsert.key_hash import SEED, Seed, key_hashes, leads
+
+_ORDER = (tables.OP, tables.SEQ, tables.ORDINAL)  # not in silver
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where changes are staged for. table_path: silver's folder, relative to the lake. seed: one per phase."""
+
+    lake: LakeFiles
+    table_path: str
+    layout: FileLayout
+    seed: Seed = SEED
+
+
+def stage(target: Target, changes: pa.Table, source: str, key_path: str) -> KeyFile:
+    """Write data files and the key file at key_path (relative to the lake); gives what the key file holds.
+
+    changes: silver's columns, commit_ts among them, plus tables.OP, SEQ and ORDINAL; rows of deletes need only
+    their key. Fewer changes per key cost less, but may be any.
+    """
+    keys = staged(target, changes, source)
+    write_keys(target.lake, key_path, keys)
+    return keys
+
+
+def staged(target: Target, changes: pa.Table, source: str) -> KeyFile:
+    """stage() without the key file: for what is resolved in the same process."""
+    layout = target.layout
+    if any(changes.column(name).null_count for name in layout.key):
+        raise UnsupportedValue("a key holds NULL", where=target.table_path, remedy="use apply.writer: merge for it")
+    deletes = pc.equal(changes.column(tables.OP), tables.OP_DELETE).to_numpy(zero_copy_only=False)
+    kept = np.flatnonzero(~deletes)
+    rows = layout.fit(
+        changes.drop_columns(list(_ORDER)).take(pa.array(kept)) if deletes.any() else changes.drop_columns(list(_ORDER))
+    )
+    order = data_file.order(rows, layout)
+    if order is not None:
+        rows, kept = rows.take(pa.array(order)), kept[order]
+    adds = data_file.write(target.lake, target.table_path, rows, layout)
+    counts = [rows_of(add) for add in adds]
+    file, row = np.zeros(len(deletes), np.int32), np.full(len(deletes), DELETED, np.int64)
+    file[kept] = np.repeat(np.arange(len(adds), dtype=np.int32), counts)
+    row[kept] = np.concatenate([np.zeros(0, np.int64), *(np.arange(count) for count in counts)])
+    columns = [changes.column(field.name).cast(field.type) for field in layout.key_schema]
+    return KeyFile(
+        source=source,
+        key_schema=layout.key_schema,
+        seed=target.seed,
+        hashes=key_hashes(columns, target.seed),
+        commit_ts=changes.column(tables.COMMIT_TS).to_numpy(),
+        seq=changes.column(tables.SEQ).to_numpy(),
+        ordinal=changes.column(tables.ORDINAL).to_numpy(),
+        file=file,
+        row=row,
+        leads=np.array([leads(column) for column in columns[:LEADS_MAX]], np.int64),
+        adds=tuple(adds),
+    )
