@@ -6,10 +6,11 @@ merges into.
 **Tables written:** the silver tables (with the applied position inside the same transaction), `control/schema_history`
 (DDL), `control/table_states` (why a table is held), `control/ledger` (every byte accounted for), `control/cuts`.
 
-**How it runs:** the pipeline's bronze asset starts a run whenever bronze has grown; what comes while a run is
-going on is merged into the next. mode `batch` applies what is there and ends; `micro_batch` keeps one Spark
-application looking for `run_for_seconds`, or until nothing is new for `idle_seconds`. Running it again, killing
-it or clearing it is harmless: each window is applied exactly once.
+**How it runs:** the pipeline's bronze asset starts a run whenever bronze has gained changes, and every
+`quiet_seconds` while sources only prove that they are quiet; what comes while a run is going on is merged into
+the next. mode `batch` applies what is there and ends; `micro_batch` keeps one Spark application looking for
+`run_for_seconds`, or until no changes came for `idle_seconds`. Running it again, killing it or clearing it is
+harmless: each window is applied exactly once.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 

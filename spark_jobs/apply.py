@@ -5,7 +5,7 @@ Out: silver, cuts, ledger, schema_history, table_states. Exit code 0, 1 (stop: a
      or 75 (try again).
 
 batch applies until nothing new is resolved, then ends. micro_batch looks again every poll_seconds for
-run_for_seconds, and ends early when nothing came for idle_seconds. Where apply stands is read from silver
+run_for_seconds, and ends early when no changes came for idle_seconds. Where apply stands is read from silver
 and cuts: killing it at any point and starting it again gives the same tables.
 """
 
@@ -96,14 +96,17 @@ def run(app: Application, *, report: Callable[[str], None]) -> int:
         if window is not None:
             window = apply_window(app, window)
             windows += 1
-            last_work = time.monotonic()
-            report(_summary(window, last_work - now))
+            if window.refs:  # a source that only proves it is quiet is no work
+                last_work = time.monotonic()
+            report(_summary(window, time.monotonic() - now))
             app.lake.delete_folder("staging")
             if settings.mode == config.ApplyMode.BATCH and app.cut_ts >= goal and app.low_ts == app.cut_ts:
                 return windows
-        elif settings.mode == config.ApplyMode.BATCH or now - last_work > settings.idle_seconds:
+        elif settings.mode == config.ApplyMode.BATCH:
             return windows
-        else:
+        if time.monotonic() - last_work > settings.idle_seconds:
+            return windows
+        if window is None:
             time.sleep(settings.poll_seconds)
         if settings.mode == config.ApplyMode.MICRO_BATCH and time.monotonic() - started > settings.run_for_seconds:
             return windows

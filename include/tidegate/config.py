@@ -159,7 +159,12 @@ class Apply(_Model):
     idle_seconds: int = Field(
         60,
         ge=1,
-        description="micro_batch: nothing new for this long ends the application; the next bronze event starts one",
+        description="micro_batch: no changes for this long ends the application; the next change starts one",
+    )
+    quiet_seconds: int = Field(
+        300,
+        ge=5,
+        description="While a source only proves that it is quiet, apply is started this seldom, to move the cut",
     )
     parallel_tables: int = Field(2, ge=1, le=256, description="Silver tables written at the same time")
     window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes that one window takes")

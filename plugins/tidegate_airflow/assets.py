@@ -1,7 +1,7 @@
 """What a pipeline's DAGs tell each other and the rest of Airflow.
 
 In:  a pipeline.
-Out: its bronze Asset, watched by Delta version, which schedules apply; its silver Asset, which other teams'
+Out: its bronze Asset, watched in its Delta log, which schedules apply; its silver Asset, which other teams'
      DAGs may be scheduled by.
 """
 
@@ -15,9 +15,15 @@ from tidegate_airflow.pipelines import lake_root
 
 
 def bronze_asset(pipeline: Pipeline) -> Asset:
-    """bronze/segments of the pipeline's lake; an event whenever it has grown."""
+    """bronze/segments of the pipeline's lake; an event whenever it has changes to apply."""
     lake = lake_root(pipeline)
-    trigger = BronzeVersionTrigger(lake, pipeline.lake.conn_id, pipeline.lake.storage_options)
+    trigger = BronzeVersionTrigger(
+        lake,
+        pipeline.lake.conn_id,
+        pipeline.lake.storage_options,
+        sources=sorted(pipeline.sources),
+        quiet_seconds=pipeline.apply.quiet_seconds,
+    )
     return Asset(
         name=f"{pipeline.pipeline}__bronze",
         uri=f"tidegate://{pipeline.pipeline}/bronze/segments",

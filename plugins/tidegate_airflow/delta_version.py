@@ -1,10 +1,10 @@
-"""The newest version of a Delta table, asked for again and again as cheaply as it can be.
+"""The newest version of a Delta table, asked for again and again as cheaply as it can be, and what its commits say.
 
 In:  a table's place (local folder or store URL) and the store's options.
-Out: its version, or -1 while there is no table.
+Out: its version, or -1 while there is no table; the text of a commit.
 
-A local log is a folder of files named by version: one look for the next name answers, where opening the
-table would read the log. A store is asked through delta-rs, which reads only what it hasn't seen.
+A log is a folder of files named by version: one look for the next name answers, where opening the table would
+read the log and keep every file's statistics in memory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ _MISSING = -1
 
 
 class DeltaVersion(Protocol):
-    """Something that can be asked for a table's newest version; blocks while it looks."""
+    """Something that can be asked about a table's log; blocks while it looks."""
 
-    def latest(self) -> int: ...
+    def latest(self) -> int:
+        """The newest version; -1 without a table."""
+
+    def commit(self, version: int) -> str | None:
+        """The actions of a version, one JSON object per line; None when the log no longer has them."""
 
 
 def delta_version(place: str, options: Mapping[str, str]) -> DeltaVersion:
@@ -48,6 +52,13 @@ class LocalDeltaVersion:
             self._known += 1
         return self._known
 
+    def commit(self, version: int) -> str | None:
+        """The commit file's text; None when it was cleaned up."""
+        try:
+            return self._commit(version).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
     def _commit(self, version: int) -> Path:
         return self._log / f"{version:020d}.json"
 
@@ -60,23 +71,49 @@ class LocalDeltaVersion:
 
 
 class StoreDeltaVersion:
-    """Follow a table in an object store."""
+    """Follow the commit files of a table in an object store: a look is two requests, whatever the table's size."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         self._url = url
         self._options = dict(options)
-        self._table: Any = None
+        self._known = _MISSING
+        self._log: Any = None
 
     def latest(self) -> int:
-        """The newest version, -1 without a table. Raises delta-rs's own error when the store can't be asked."""
+        """The newest version, -1 without a table. Raises the store's own error when it can't be asked."""
+        if self._known == _MISSING or not self._exists(self._known):
+            self._known = self._open()
+        while self._known != _MISSING and self._exists(self._known + 1):
+            self._known += 1
+        return self._known
+
+    def commit(self, version: int) -> str | None:
+        """The commit file's text; None when it was cleaned up."""
+        try:
+            with self._files().open_input_file(f"{version:020d}.json") as file:
+                return bytes(file.read()).decode()
+        except FileNotFoundError:
+            return None
+
+    def _exists(self, version: int) -> bool:
+        from pyarrow import fs
+
+        return bool(self._files().get_file_info(f"{version:020d}.json").type == fs.FileType.File)
+
+    def _open(self) -> int:
+        """Read the whole log once: at the start, and when the version we knew has been cleaned up."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        if self._table is None:
-            try:
-                self._table = DeltaTable(self._url, storage_options=self._options)
-            except TableNotFoundError:
-                return _MISSING
-        else:
-            self._table.update_incremental()
-        return int(self._table.version())
+        try:
+            return int(DeltaTable(self._url, storage_options=self._options).version())
+        except TableNotFoundError:
+            return _MISSING
+
+    def _files(self) -> Any:
+        from deltalake.fs import DeltaStorageHandler
+        from pyarrow import fs
+
+        if self._log is None:
+            self._log = fs.PyFileSystem(DeltaStorageHandler(f"{self._url}/_delta_log", self._options))
+        return self._log

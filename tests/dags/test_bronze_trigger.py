@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.support.bronze import QuietBronze
 from tidegate.tables import SEGMENTS
 
 pytestmark = pytest.mark.airflow
@@ -41,12 +42,14 @@ def grow(lake: Path, times: int = 1) -> None:
         write_deltalake(str(lake / SEGMENTS.path), pa.table({"n": [1]}), mode="append")
 
 
-def fired(lake: Path, state: AssetState, seconds: float, *while_running: Callable[[], None]) -> list[int]:
+def fired(
+    lake: Path, state: AssetState, seconds: float, *while_running: Callable[[], object], **settings: Any
+) -> list[int]:
     """Versions that one life of the trigger fires within some seconds; the callables run in between."""
     from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
 
     async def live() -> list[int]:
-        first = BronzeVersionTrigger(str(lake), poll_seconds=0.02, settle_seconds=SETTLE)
+        first = BronzeVersionTrigger(str(lake), poll_seconds=SETTLE / 10, **settings)
         path, arguments = first.serialize()
         assert path == f"{BronzeVersionTrigger.__module__}.{BronzeVersionTrigger.__qualname__}"
         trigger = BronzeVersionTrigger(**arguments)  # as the triggerer makes it
@@ -127,6 +130,47 @@ def test_a_failing_asset_state_delays_the_watcher_but_does_not_end_it(tmp_path: 
     assert fired(tmp_path, Flaky(), 1.0) == [0]
 
 
+def test_a_source_that_only_proves_it_is_quiet_starts_nothing(tmp_path: Path) -> None:
+    bronze, state = QuietBronze(tmp_path), AssetState()
+    bronze.land("main", (100, 110, 110))
+    quiet = [lambda ts=ts: bronze.land("main", (ts,)) for ts in (120, 130, 140)]
+    assert fired(tmp_path, state, 2.0, *quiet, sources=["main"]) == [1], "changes fire, heartbeats don't"
+    assert fired(tmp_path, state, 1.0, sources=["main"]) == [], "and not after a restart"
+    last = [lambda: bronze.land("main", (150,), (160, 161, 161), (170,)), lambda: bronze.land("main", (180,))]
+    assert fired(tmp_path, state, 2.0, *last, sources=["main"]) == [5], "a change between heartbeats is one"
+
+
+def test_heartbeats_alone_fire_every_quiet_seconds_so_that_the_cut_of_a_quiet_source_moves(tmp_path: Path) -> None:
+    bronze = QuietBronze(tmp_path)
+    beats = [lambda ts=ts: bronze.land("main", (ts,)) for ts in range(100, 220, 10)]
+    found = fired(tmp_path, AssetState(), 3.6, *beats, sources=["main"], quiet_seconds=1.2)
+    assert len(found) in (2, 3)
+    assert fired(tmp_path, AssetState(), 1.0, sources=["main"], quiet_seconds=0.1) == [12], "once, then nothing is new"
+
+
+def test_a_heartbeat_fires_when_changes_of_another_source_waited_for_it(tmp_path: Path) -> None:
+    bronze, state, both = QuietBronze(tmp_path), AssetState(), ["a", "b"]
+    bronze.land("a", (100, 100, 100))
+    assert fired(tmp_path, state, 0.5, sources=both) == [], "b hasn't said a word: no window can be cut"
+    assert fired(tmp_path, state, 1.0, lambda: bronze.land("b", (90,)), sources=both) == [], "b is behind a's change"
+    found = fired(tmp_path, state, 1.5, lambda: bronze.land("b", (101,)), sources=both)
+    assert found == [3], "now a's change is below both"
+    further = [lambda: bronze.land("a", (110,)), lambda: bronze.land("b", (111,))]
+    assert fired(tmp_path, state, 1.5, *further, sources=both) == [], "over a restart: that change is done"
+    assert fired(tmp_path, state, 1.0, lambda: bronze.land("a", (120, 121, 121)), sources=both) == []
+    assert fired(tmp_path, state, 1.0, lambda: bronze.land("b", (130,)), sources=both) == [7]
+
+
+def test_a_log_that_was_cleaned_up_or_is_long_fires_rather_than_not(tmp_path: Path) -> None:
+    bronze, state = QuietBronze(tmp_path), AssetState()
+    for ts in range(100, 160, 10):
+        bronze.land("main", (ts,))
+    assert fired(tmp_path, state, 0.5, sources=["main"]) == []
+    DeltaTable(str(tmp_path / SEGMENTS.path)).create_checkpoint()
+    (tmp_path / SEGMENTS.path / "_delta_log" / f"{2:020d}.json").unlink()
+    assert fired(tmp_path, state, 1.0, sources=["main"]) == [6]
+
+
 def test_the_version_of_a_local_table_agrees_with_delta_rs_over_checkpoints_and_cleaned_logs(tmp_path: Path) -> None:
     from tidegate_airflow.delta_version import StoreDeltaVersion, delta_version
 
@@ -136,6 +180,8 @@ def test_the_version_of_a_local_table_agrees_with_delta_rs_over_checkpoints_and_
     for version in range(5):
         write_deltalake(str(table), pa.table({"n": [1]}), mode="append")
         assert quick.latest() == slow.latest() == version
+        assert (quick.commit(version) or "").splitlines() == (slow.commit(version) or "").splitlines() != []
+    assert quick.commit(5) is slow.commit(5) is None
     opened = DeltaTable(str(table))
     opened.create_checkpoint()
     for old in range(3):

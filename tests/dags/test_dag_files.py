@@ -119,6 +119,7 @@ def test_apply_is_scheduled_by_the_watched_bronze_asset_of_its_own_lake(parsed: 
         (watcher,) = asset["watchers"]
         assert watcher["trigger"]["classpath"] == "tidegate_airflow.bronze_trigger.BronzeVersionTrigger"
         assert watcher["trigger"]["kwargs"]["lake"] == lake
+        assert watcher["trigger"]["kwargs"]["sources"] == (["main"] if name == "shop" else ["a", "b"])
         assert dag["max_active_runs"] == 1, "events that arrive during a run wait as one"
         assert dag["catchup"] is False
         (task,) = dag["tasks"]

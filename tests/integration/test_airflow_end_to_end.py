@@ -5,7 +5,8 @@ In:  two real servers with an empty shop, one Airflow with a pipeline for each, 
 Out: silver, read by delta-rs, compared row by row with the servers' own SELECT by code of this file,
      and then once more by tidegate's own verify.
 
-The MariaDB pipeline applies in batches and defers when its source is quiet; the MySQL one in micro-batches.
+The MariaDB pipeline applies in batches and defers when its source is quiet, for long enough to be seen in it; the
+MySQL one in micro-batches, and its captures take turns.
 Both are in one Airflow, so that its start is paid for once.
 """
 
@@ -55,8 +56,10 @@ lake: {{path: {lake}}}
 sources:
   main: {{conn_id: {name}_db, flavour: {flavour}}}
 tables: {{include: ["{database}.*"]}}
-capture: {{run_for_seconds: 25, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3, value_log_path: {spool}}}
-apply: {{mode: {mode}, run_for_seconds: 40, idle_seconds: 8, poll_seconds: 0.3, driver_memory: 768m}}
+capture:
+  {{run_for_seconds: {capture_seconds}, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3, value_log_path: {spool}}}
+apply:
+  {{mode: {mode}, run_for_seconds: 40, idle_seconds: 8, quiet_seconds: 3600, poll_seconds: 0.3, driver_memory: 768m}}
 """
 
 SCHEMA = (
@@ -192,11 +195,17 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         shops[flavour] = Shop(f"e2e_{flavour}", server, tmp / "lakes" / flavour, folder / f"{flavour}.yaml")
     for flavour, shop in shops.items():
         shop.create()
-        mode = "batch" if flavour == "mariadb" else "micro_batch"
-        text = PIPELINE.format(
-            name=shop.name, lake=shop.lake, flavour=flavour, database=DATABASE, mode=mode, spool=tmp / "spool" / flavour
-        )
-        shop.file.write_text(text)
+        batch = flavour == "mariadb"
+        values = {
+            "name": shop.name,
+            "lake": shop.lake,
+            "flavour": flavour,
+            "database": DATABASE,
+            "spool": tmp / "spool" / flavour,
+            "mode": "batch" if batch else "micro_batch",
+            "capture_seconds": 60 if batch else 25,
+        }
+        shop.file.write_text(PIPELINE.format(**values))
     connections = {f"{shop.name}_db": _uri(shop.server) for shop in shops.values()}
     connections["spark_default"] = json.dumps({"conn_type": "spark", "host": "local[2]"})
     with AirflowInstance(tmp / "airflow", folder, connections) as airflow:
@@ -279,12 +288,25 @@ def test_a_quiet_source_is_waited_for_in_the_triggerer_and_its_next_write_is_app
     airflow, shops = world
     shop = shops["mariadb"]
     _wait_until_equal(airflow, shop)
+    runs = f"/dags/{shop.name}__apply/dagRuns?order_by=-run_after&limit=1"
+    airflow.wait_for(lambda: _ended(airflow.get(runs)["dag_runs"]), 120, "the last apply run ends")
+    before = airflow.get(runs)["total_entries"]
     instances = f"/dags/{shop.name}__capture/dagRuns/~/taskInstances?state=deferred"
     airflow.wait_for(lambda: airflow.get(instances)["task_instances"], 120, "capture gives its slot back")
+    shown = airflow.get(runs)["total_entries"]
+    assert shown == before, "a source that only proves it is quiet starts no Spark application"
     shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('after the quiet', 1)")
     _wait_until_equal(airflow, shop)
     assert not airflow.get(f"/dags/{shop.name}__capture/dagRuns?state=failed")["dag_runs"]
     assert airflow.get("/importErrors")["import_errors"] == []
+
+
+def _ended(runs: list[dict[str, Any]]) -> bool:
+    """The newest run is over, and long enough ago that what came during it would have started another."""
+    if not runs or runs[0]["state"] not in ("success", "failed"):
+        return False
+    ended = dt.datetime.fromisoformat(runs[0]["end_date"])
+    return (dt.datetime.now(dt.UTC) - ended).total_seconds() > 8
 
 
 def test_no_secret_is_in_airflows_logs_or_rendered_fields(world: World) -> None:

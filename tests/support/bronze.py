@@ -1,0 +1,57 @@
+"""Bronze without a server: segments that hold no events, appended by capture's own writer.
+
+In:  per segment its source, seq, and the commit_ts of its changes (none: a heartbeat) and its resolved_ts.
+Out: commits of bronze/segments as a capture makes them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tidegate.binlog.segment import Segment
+from tidegate.lake.bronze import Bronze
+from tidegate.lake.files import LakeFiles
+from tidegate.tables import SegmentFlag, SegmentKind
+
+
+class QuietBronze:
+    """Appends to a lake's bronze, one commit per call."""
+
+    def __init__(self, lake: Path) -> None:
+        self._lake = LakeFiles(str(lake))
+        self._ends: dict[str, tuple[int, int, int]] = {}  # per source: seq, position, resolved_ts
+
+    def land(self, source: str, *rows: tuple[int, ...]) -> int:
+        """Each row is (resolved_ts,): a heartbeat, or (min_commit_ts, max_commit_ts, resolved_ts). The new version."""
+        segments = [self._segment(source, *row) for row in rows]
+        return Bronze(self._lake, source).append(segments)
+
+    def _segment(self, source: str, *stamps: int) -> Segment:
+        seq, position, before = self._ends.get(source, (0, 4, 0))
+        low, high, resolved = stamps if len(stamps) == 3 else (0, 0, *stamps)
+        payload = b"changes" if high else b""
+        self._ends[source] = (seq + 1, position + len(payload), resolved)
+        return Segment(
+            source=source,
+            seq=seq + 1,
+            kind=SegmentKind.BINLOG if high else SegmentKind.HEARTBEAT,
+            server_id=1,
+            server_uuid="",
+            file="binlog.000001",
+            start_pos=position,
+            end_pos=position + len(payload),
+            gtid_executed="",
+            prev_commit_ts=before,
+            min_commit_ts=low,
+            max_commit_ts=high,
+            resolved_ts=resolved,
+            tables=("shop.orders",) if high else (),
+            flags=SegmentFlag(0),
+            event_count=1 if high else 0,
+            txn_count=1 if high else 0,
+            context=b"",
+            payload=payload,
+            payload_crc32c=0,
+            captured_at=datetime.now(UTC),
+        )
