@@ -94,11 +94,11 @@ def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iter
         mine = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
         given = pickle.loads(plan)
         if bulk:
-            for ref in mine:
-                yield from decoded(work.read_segment(given.lake, ref), given)
+            for _, segment in work.read_segments(given.lake, mine):
+                yield from decoded(segment, given)
             return
-        originals = (work.read_segment, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write)
-        work.read_segment = clock.timed("read bronze", originals[0])
+        originals = (work.read_segments, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write)
+        work.read_segments = lambda *a: clock.drawn("read bronze", originals[0](*a))
         work.decode.decode_in_pieces = lambda *a, **k: clock.drawn("decode", originals[1](*a, **k))
         work.net_last_per_key = clock.timed("net per key", originals[2])
         work._Stage._write = clock.timed("write Parquet", originals[3])
@@ -106,7 +106,7 @@ def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iter
             for _ in work.decode_refs(mine, given):
                 pass
         finally:
-            work.read_segment, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write = originals
+            work.read_segments, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write = originals
         yield pa.RecordBatch.from_pydict({"part": list(clock.parts), "seconds": list(clock.parts.values())})
 
     return run
@@ -138,9 +138,10 @@ def measure(spark: SparkSession, app: Application, window: Window) -> None:
     packed = pickle.dumps(plan)
     cells = [(pickle.dumps(ref),) for ref in window.refs]
     tasks = 3 * spark.sparkContext.defaultParallelism
-    rows = sum(len(batch) for ref in window.refs for batch in decoded(step.read_segment(app.lake, ref), plan))
+    segments = [segment for _, segment in step.read_segments(app.lake, window.refs)]
+    rows = sum(len(batch) for segment in segments for batch in decoded(segment, plan))
     name, versions = next(iter(plan.versions["one"].items()))
-    schema = next(iter(decoded(step.read_segment(app.lake, window.refs[-1]), plan))).schema
+    schema = next(iter(decoded(segments[-1], plan))).schema
     print(f"{'.'.join(name)}: {rows} changes in {len(window.refs)} segments, {len(versions)} version")
 
     def places() -> DataFrame:

@@ -26,10 +26,10 @@ from spark_jobs.application import HELD, Application, StagedFile, Window
 from tidegate import tables
 from tidegate.binlog import decode
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_index import read_segment
+from tidegate.lake.bronze_index import read_segments
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import net_last_per_key
-from tidegate.merge.window import SegmentRef
+from tidegate.merge.window import SegmentRef, split_evenly
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.types import ZeroDates
 
@@ -76,10 +76,10 @@ def decode_refs(refs: Iterable[SegmentRef], plan: DecodePlan) -> Iterator[tuple[
     """Decode segments in order; yields ("staged" | "problem" | "ledger", JSON)."""
     plan.lake.make_folder(plan.folder)
     stage = _Stage(plan)
-    for ref in refs:
+    for ref, segment in read_segments(plan.lake, refs):
         ledger = decode.Ledger(payload_bytes=0)
         parts = decode.decode_in_pieces(
-            read_segment(plan.lake, ref),
+            segment,
             plan.versions.get(ref.source, {}),
             plan.windows.get(ref.source, {}),
             held=plan.held.get(ref.source, ()),
@@ -160,15 +160,19 @@ def _plan(app: Application, window: Window) -> DecodePlan:
 
 
 def _in_workers(app: Application, refs: list[SegmentRef], plan: bytes) -> Iterator[tuple[str, str]]:
+    runs = split_evenly(refs, 3 * app.spark.sparkContext.defaultParallelism)
+    packed = [pickle.dumps(run) for run in runs]
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        mine = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]  # noqa: S301
-        for kind, body in decode_refs(mine, pickle.loads(plan)):  # noqa: S301  (our own driver's bytes)
+        mine: list[SegmentRef] = []
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                mine += pickle.loads(packed[number])  # noqa: S301  (our own driver's bytes)
+        for kind, body in decode_refs(mine, pickle.loads(plan)):  # noqa: S301
             yield pa.RecordBatch.from_arrays([pa.array([kind]), pa.array([body])], names=["kind", "body"])
 
-    cells = [(pickle.dumps(ref),) for ref in refs]
-    tasks = max(1, min(len(refs), 3 * app.spark.sparkContext.defaultParallelism))
-    frame = app.spark.createDataFrame(cells, "ref binary").repartition(tasks)
-    for row in frame.mapInArrow(run, _OUT).collect():
+    # One task per run: a range of n numbers in n partitions has one in each.
+    for row in app.spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
         yield row.kind, row.body
 
 

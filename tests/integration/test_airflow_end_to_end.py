@@ -57,7 +57,8 @@ sources:
   main: {{conn_id: {name}_db, flavour: {flavour}}}
 tables: {{include: ["{database}.*"]}}
 capture:
-  {{run_for_seconds: {capture_seconds}, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3, value_log_path: {spool}}}
+  {{run_for_seconds: {capture_seconds}, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3,
+   value_log_path: {spool}}}
 apply:
   {{mode: {mode}, run_for_seconds: 40, idle_seconds: 8, quiet_seconds: 3600, poll_seconds: 0.3, driver_memory: 768m}}
 """

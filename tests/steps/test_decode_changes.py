@@ -30,7 +30,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def decoded(folder: Path, given: Segment, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, Any]]]:
-    monkeypatch.setattr("spark_jobs.steps.decode_changes.read_segment", lambda *_: given)
+    monkeypatch.setattr("spark_jobs.steps.decode_changes.read_segments", lambda _, refs: ((ref, given) for ref in refs))
     windows = dict.fromkeys((ORDERS, ITEMS), ALL_TIME)
     plan = DecodePlan(LakeFiles(str(folder)), {"s": dict(VERSIONS)}, {"s": windows}, {}, "staging/one")
     ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, ("*",), SegmentFlag(0), "p", 0, 0)

@@ -20,17 +20,20 @@ class QuietBronze:
 
     def __init__(self, lake: Path) -> None:
         self._lake = LakeFiles(str(lake))
+        self.landed: list[Segment] = []
         self._ends: dict[str, tuple[int, int, int]] = {}  # per source: seq, position, resolved_ts
 
     def land(self, source: str, *rows: tuple[int, ...]) -> int:
         """Each row is (resolved_ts,): a heartbeat, or (min_commit_ts, max_commit_ts, resolved_ts). The new version."""
         segments = [self._segment(source, *row) for row in rows]
-        return Bronze(self._lake, source).append(segments)
+        version = Bronze(self._lake, source).append(segments)
+        self.landed += segments
+        return version
 
     def _segment(self, source: str, *stamps: int) -> Segment:
         seq, position, before = self._ends.get(source, (0, 4, 0))
         low, high, resolved = stamps if len(stamps) == 3 else (0, 0, *stamps)
-        payload = b"changes" if high else b""
+        payload = f"changes {low} to {high}".encode() if high else b""
         self._ends[source] = (seq + 1, position + len(payload), resolved)
         return Segment(
             source=source,
@@ -52,6 +55,6 @@ class QuietBronze:
             txn_count=1 if high else 0,
             context=b"",
             payload=payload,
-            payload_crc32c=0,
+            payload_crc32c=seq,
             captured_at=datetime.now(UTC),
         )

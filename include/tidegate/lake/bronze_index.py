@@ -10,7 +10,11 @@ resolved_ts all lie at or below the low-water mark is never opened.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -26,6 +30,12 @@ from tidegate.tables import SEGMENTS, SegmentFlag
 _SMALL_COLUMNS = [
     "seq", "file", "start_pos", "end_pos", "min_commit_ts", "max_commit_ts", "resolved_ts", "tables", "flags",
 ]  # fmt: skip
+
+
+# Fields of a segment that its ref has; those to be read from its row; of these the small ones.
+_REF_FIELDS: Final = tuple(field.name for field in fields(Segment) if field.name in SegmentRef.__dataclass_fields__)
+_READ_COLUMNS: Final = [field.name for field in fields(Segment) if field.name not in _REF_FIELDS]
+_READ_SMALL: Final = [name for name in _READ_COLUMNS if name not in ("payload", "context")]
 
 
 class BronzeIndex:
@@ -100,31 +110,38 @@ class BronzeIndex:
                     self._refs.setdefault(ref.source, {})[ref.seq] = ref
 
 
+def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment]]:
+    """Segments in the order asked for; a file is opened once and a row group read once for all its neighbours in it.
+
+    Payload and context are views of Arrow's memory, which lives as long as they do: at most one row group is held here.
+    """
+    for path, of_file in groupby(refs, key=attrgetter("path")):
+        with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
+            # Read ahead where a read is a request: the columns of a row group lie side by side.
+            parquet = pq.ParquetFile(handle, pre_buffer=not lake.is_local)
+            for number, of_group in groupby(of_file, key=attrgetter("row_group")):
+                group = parquet.read_row_group(number, columns=_READ_COLUMNS, use_threads=False)
+                small = group.select(_READ_SMALL).to_pylist()
+                payload, context = group.column("payload"), group.column("context")
+                for ref in of_group:
+                    yield ref, _segment(ref, small[ref.row], _view(payload[ref.row]), _view(context[ref.row]))
+
+
 def read_segment(lake: LakeFiles, ref: SegmentRef) -> Segment:
-    """Read one segment's row group from its Parquet file; the partition columns come from its ref."""
-    with lake.open(f"{SEGMENTS.path}/{unquote(ref.path)}") as handle:
-        group = pq.ParquetFile(handle).read_row_group(ref.row_group, use_threads=False)
-    return segment_of_row(group, ref)
+    """One segment alone; several are cheaper by read_segments."""
+    return next(read_segments(lake, [ref]))[1]
 
 
-def segment_of_row(group: pa.Table, ref: SegmentRef) -> Segment:
-    """One row of a row group as a Segment; payload and context stay views of Arrow's memory."""
-    row: dict[str, Any] = {
-        name: group.column(name)[ref.row].as_py()
-        for name in group.column_names
-        if name not in ("payload", "context", "day", "source")
-    }
-    row |= {
-        "source": ref.source,
-        "payload": _view(group, "payload", ref.row),
-        "context": _view(group, "context", ref.row),
-    }
-    return Segment.from_row(row)
+def _segment(ref: SegmentRef, row: dict[str, Any], payload: memoryview, context: memoryview) -> Segment:
+    """What the index knows of a segment, and the rest of its row."""
+    return Segment.from_row(
+        {name: getattr(ref, name) for name in _REF_FIELDS} | row | {"payload": payload, "context": context}
+    )
 
 
-def _view(group: pa.Table, name: str, row: int) -> memoryview:
-    cell = group.column(name)[row].as_buffer()
-    return memoryview(cell) if cell is not None else memoryview(b"")
+def _view(cell: pa.Scalar) -> memoryview:
+    buffer = cell.as_buffer()
+    return memoryview(buffer) if buffer is not None else memoryview(b"")
 
 
 def _column(actions: pa.Table, name: str) -> list[Any]:

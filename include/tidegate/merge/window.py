@@ -72,3 +72,21 @@ def resolved_everywhere(refs: Mapping[str, Sequence[SegmentRef]], sources: Colle
 def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SegmentRef]:
     """The segments that hold a transaction of (after_ts, upto_ts], in order of (source, seq)."""
     return sorted((ref for ref in refs if ref.overlaps(after_ts, upto_ts)), key=lambda ref: (ref.source, ref.seq))
+
+
+def split_evenly(refs: Sequence[SegmentRef], count: int) -> list[list[SegmentRef]]:
+    """At most `count` runs of neighbours with about equal bytes, none of them empty.
+
+    Neighbours, because changes to one key come in flocks: what one worker has netted, no other has to throw away.
+    """
+    total = sum(ref.payload_bytes for ref in refs)
+    runs: list[list[SegmentRef]] = []
+    taken = 0
+    for ref in refs:
+        # A segment belongs where its middle lies: it may fill more than one run, but never makes an empty one.
+        middle = taken + ref.payload_bytes / 2
+        if not runs or (len(runs) < count and middle * count >= len(runs) * total):
+            runs.append([])
+        runs[-1].append(ref)
+        taken += ref.payload_bytes
+    return runs

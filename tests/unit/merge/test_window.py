@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.merge.window import SegmentRef, choose_cut, in_window
+from tidegate.merge.window import SegmentRef, choose_cut, in_window, split_evenly
 from tidegate.tables import SegmentFlag
 
 
@@ -57,3 +57,21 @@ def test_windows_one_after_another_cover_every_segment_once(ends: list[int], low
         taken += [found.seq for found in in_window(refs, at, cut)]
         at = cut
     assert taken == [found.seq for found in refs if found.max_commit_ts > low]
+
+
+def test_a_window_is_split_into_runs_of_neighbours_with_about_equal_bytes() -> None:
+    for sizes in ([1] * 12, [5, 1, 1, 1, 1, 1], [1, 1, 1, 9], [3], [100, 1, 100, 1, 1, 1, 60, 30, 7]):
+        refs = [sized(number, size) for number, size in enumerate(sizes)]
+        for count in range(1, len(sizes) + 3):
+            runs = split_evenly(refs, count)
+            assert [ref for run in runs for ref in run] == refs, "in order, each once"
+            assert all(runs)
+            assert len(runs) <= count
+            fair = sum(sizes) / count
+            assert all(sum(ref.payload_bytes for ref in run) <= fair + max(sizes) for run in runs)
+    assert [len(run) for run in split_evenly([sized(n, 1) for n in range(12)], 4)] == [3, 3, 3, 3]
+    assert split_evenly([], 3) == []
+
+
+def sized(seq: int, size: int) -> SegmentRef:
+    return SegmentRef("s", seq, "f", 100, 100 + size, 1, 1, 1, (), SegmentFlag(0), "p", 0, seq)

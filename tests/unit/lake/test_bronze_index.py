@@ -1,0 +1,76 @@
+"""Segments come back from bronze as capture appended them, and no file or row group is read twice for neighbours."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.support.bronze import QuietBronze
+from tidegate.binlog.segment import Segment
+from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.window import SegmentRef
+from tidegate.tables import SEGMENTS
+
+
+def plain(segment: Segment) -> Segment:
+    return dataclasses.replace(segment, payload=bytes(segment.payload), context=bytes(segment.context))
+
+
+def bronze_of(folder: Path) -> tuple[LakeFiles, list[Segment], list[SegmentRef]]:
+    """Two sources, commits of one and of several segments; refs in the index's order."""
+    bronze = QuietBronze(folder)
+    for source in ("a", "b"):
+        bronze.land(source, (10, 11, 11))
+        bronze.land(source, *((ts, ts + 1, ts + 1) for ts in range(20, 90, 10)), (100,))
+        bronze.land(source, (110, 111, 112))
+    index = BronzeIndex(LakeFiles(str(folder)))
+    index.refresh(0)
+    return LakeFiles(str(folder)), bronze.landed, [ref for refs in index.refs.values() for ref in refs]
+
+
+def test_what_is_read_is_what_was_appended(tmp_path: Path) -> None:
+    lake, landed, refs = bronze_of(tmp_path)
+    wanted = {(segment.source, segment.seq): segment for segment in landed}
+    assert len(refs) == len(wanted) == 20
+    found = list(read_segments(lake, refs))
+    assert [ref for ref, _ in found] == refs
+    for ref, segment in found:
+        assert plain(segment) == wanted[ref.source, ref.seq]
+        assert plain(read_segment(lake, ref)) == wanted[ref.source, ref.seq]
+
+
+def test_any_order_and_any_choice_can_be_asked_for(tmp_path: Path) -> None:
+    lake, landed, refs = bronze_of(tmp_path)
+    wanted = {(segment.source, segment.seq): segment for segment in landed}
+    chosen = [*reversed(refs), refs[3], refs[3], refs[1]]
+    found = list(read_segments(lake, chosen))
+    assert [ref for ref, _ in found] == chosen
+    assert all(plain(segment) == wanted[ref.source, ref.seq] for ref, segment in found)
+
+
+def test_neighbours_share_one_opening_and_one_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, _, refs = bronze_of(tmp_path)
+    opened: list[str] = []
+    real = LakeFiles.open
+
+    def counted(self: LakeFiles, path: str) -> pa.NativeFile:
+        opened.append(path)
+        return real(self, path)
+
+    monkeypatch.setattr(LakeFiles, "open", counted)
+    groups: list[int] = []
+    real_group = pa.parquet.ParquetFile.read_row_group
+
+    def counted_group(self: pa.parquet.ParquetFile, number: int, **given: object) -> pa.Table:
+        groups.append(number)
+        return real_group(self, number, **given)
+
+    monkeypatch.setattr(pa.parquet.ParquetFile, "read_row_group", counted_group)
+    list(read_segments(lake, refs))
+    files = {f"{SEGMENTS.path}/{ref.path.replace('%3D', '=')}" for ref in refs}
+    assert sorted(opened) == sorted(files)
+    assert len(groups) == len({(ref.path, ref.row_group) for ref in refs})
