@@ -86,6 +86,10 @@ class LakeUnavailable(Transient):
     """The lake can't be reached, or a commit lost a race and may be tried again."""
 
 
+class CommitConflict(Transient):
+    """Another commit changed the table since it was read; nothing of ours was written."""
+
+
 class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 

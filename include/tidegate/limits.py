@@ -41,6 +41,12 @@ QUEUE_BYTES_DEFAULT: Final = 128 * MIB
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
 
+# --- Delta logs of silver tables, in the driver ----------------------------------------------------
+# What the file lists of all tables may take together; the least recently used are read again when asked for.
+LOG_STATES_BYTES_MAX: Final = 256 * MIB
+# A larger checkpoint is read by a Spark job.
+LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
+
 # --- value log ----------------------------------------------------------------------------------
 VALUE_LOG_FILE_BYTES: Final = 512 * MIB
 
