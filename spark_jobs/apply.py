@@ -12,17 +12,16 @@ and cuts: killing it at any point and starting it again gives the same tables.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from spark_jobs.application import Application, Window
+from spark_jobs.job import failed, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.decode_changes import decode_changes
 from spark_jobs.steps.merge_into_silver import TableWriteError, merge_into_silver
@@ -32,7 +31,7 @@ from spark_jobs.steps.record_ledger import record_ledger
 from spark_jobs.steps.replay_schema_history import replay_schema_history
 from tidegate import config, spark_settings
 from tidegate.commit_ts import physical_ms
-from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError, Transient
+from tidegate.errors import ConfigError, LakeUnavailable, TidegateError, Transient
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import lake_files
 from tidegate.merge.window import resolved_everywhere
@@ -122,21 +121,6 @@ def _summary(window: Window, seconds: float) -> str:
     )
 
 
-@contextmanager
-def sole_apply(root: Path, pipeline: str) -> Iterator[None]:
-    """Two applies of one pipeline would only get into each other's way; the second says so and goes."""
-    folder = root / ".tidegate" / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{pipeline}.apply.lock").open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise LakeUnavailable(
-                "another apply of this pipeline is running", where=pipeline, remedy="wait for it to end"
-            ) from error
-        yield
-
-
 def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="apply.py", description="Apply bronze to silver.")
     parser.add_argument("--pipeline", required=True, type=Path, help="pipeline file")
@@ -169,25 +153,15 @@ def main(argv: list[str]) -> int:
         pipeline = configured(arguments)
         options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
         lake = lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
-        with sole_apply(root, pipeline.pipeline):
+        with sole(root, pipeline.pipeline, "apply"):
             spark = application_session(f"tidegate apply {pipeline.pipeline}", lake.spark_options)
             app = Application(spark, pipeline, lake, BronzeIndex(lake))
             windows = run(app, report=lambda line: print(line, flush=True))
             print(f"applied {windows} windows; silver is complete up to {app.cut_ts}", flush=True)
             spark.stop()
-    except ConfigError as error:
-        return _failed(error, spark_settings.EXIT_USAGE)
-    except Terminal as error:
-        return _failed(error, spark_settings.EXIT_TERMINAL)
-    except (Transient, TableWriteError) as error:
-        return _failed(error, spark_settings.EXIT_TRANSIENT)
+    except (TidegateError, TableWriteError) as error:
+        return failed(error)
     return spark_settings.EXIT_OK
-
-
-def _failed(error: Exception, code: int) -> int:
-    kind = type(error).__name__ if isinstance(error, TidegateError) else "Transient"
-    print(f"tidegate: {kind}: {error}", file=sys.stderr, flush=True)
-    return code
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ DELETION_VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
 # bytes generated code pays for itself.
 CODEGEN_BYTES_MIN = 64 << 20
 
+_CUBE_FILES = 32
+
 
 def application_session(name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of a job. conf: settings beyond those that spark-submit passed, such as an object store's keys."""
@@ -37,9 +39,33 @@ def application_session(name: str, conf: Mapping[str, str] | None = None) -> Spa
 def table_session(spark: SparkSession, *, large: bool) -> SparkSession:
     """A session of its own for one table's statements: the Delta transaction id is session state."""
     session = spark.newSession()
+    fit_to_size(session, large=large)
+    return session
+
+
+def fit_to_size(session: SparkSession, *, large: bool) -> None:
+    """Generated code and plans that adapt, for a statement over much data; neither for a small one."""
     session.conf.set("spark.sql.codegen.wholeStage", str(large).lower())
     session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
     session.conf.set("spark.sql.adaptive.enabled", str(large).lower())
+
+
+def maintenance_session(spark: SparkSession, file_bytes: int) -> SparkSession:
+    """A session for OPTIMIZE, REORG and VACUUM that write files of this size."""
+    session = spark.newSession()
+    for name, value in {
+        "spark.databricks.delta.optimize.maxFileSize": file_bytes,
+        "spark.databricks.delta.optimize.minFileSize": file_bytes // 2,
+        # A cube is what Delta clusters as one; one that has grown to this size is left as it is.
+        "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold": _CUBE_FILES * file_bytes,
+        "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize": 2
+        * _CUBE_FILES
+        * file_bytes,
+        # VACUUM lists folders in this many tasks however few there are; Spark's own number is 10,000.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": 2 * spark.sparkContext.defaultParallelism,
+    }.items():
+        session.conf.set(name, str(value))
+    fit_to_size(session, large=False)
     return session
 
 

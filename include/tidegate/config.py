@@ -185,15 +185,40 @@ class Apply(_Model):
         return "null" if value is None else value  # YAML's null, written without quotes
 
 
+class Maintain(_Model):
+    """How silver and the control tables are kept small and quick to read."""
+
+    schedule: str = Field(
+        "@daily", description="When <name>__maintain runs: a preset or a cron expression; empty: by hand only"
+    )
+    keep_cuts_hours: int = Field(
+        168,
+        ge=1,
+        le=8760,
+        description="Published cuts are readable for this long: VACUUM removes nothing that they name",
+    )
+    thin_cuts_seconds: int = Field(
+        60, ge=1, le=86400, description="Of cuts older than an hour one is kept for each span of this length"
+    )
+    cluster_share: float = Field(
+        0.2, ge=0, le=1, description="A table is clustered again when more than this share of its bytes isn't"
+    )
+    purge_share: float = Field(
+        0.2, ge=0, le=1, description="A table is rewritten when more than this share of its rows is deleted by vector"
+    )
+    file_bytes: int = Field(256 << 20, ge=1 << 20, description="Size of the files that clustering and packing write")
+
+
 class Pipeline(_Model):
     """A pipeline file."""
 
-    pipeline: Name = Field(description="Name: DAG ids are <name>__capture and <name>__apply")
+    pipeline: Name = Field(description="Name: DAG ids are <name>__capture, <name>__apply and <name>__maintain")
     lake: Lake
     sources: dict[Name, Source] = Field(min_length=1)
     tables: Tables
     capture: Capture = Field(default_factory=Capture)
     apply: Apply = Field(default_factory=Apply)
+    maintain: Maintain = Field(default_factory=Maintain)
 
 
 def load(path: Path) -> Pipeline:

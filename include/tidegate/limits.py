@@ -47,6 +47,10 @@ LOG_STATES_BYTES_MAX: Final = 256 * MIB
 # A larger checkpoint is read by a Spark job.
 LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
 
+# --- maintain -----------------------------------------------------------------------------------
+# A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.
+MAINTAIN_ATTEMPTS_MAX: Final = 3
+
 # --- value log ----------------------------------------------------------------------------------
 VALUE_LOG_FILE_BYTES: Final = 512 * MIB
 

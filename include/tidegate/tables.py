@@ -187,7 +187,27 @@ CUTS: Final = Table(
     ),
 )
 
-ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, LEDGER, CUTS)
+MAINTENANCE: Final = Table(
+    path="control/maintenance",
+    doc="What maintain did, or why it left a table alone.",
+    key=("at", "table", "step"),
+    schema=pa.schema(
+        [
+            _field("at", pa.timestamp("us", tz="UTC"), "when the step ended"),
+            _field("table", pa.string(), "silver table, database.table; or a control table's path"),
+            _field("step", pa.string(), "retain | cluster | purge | vacuum | compact | forget"),
+            _field("outcome", pa.string(), "done | gave way (to another writer) | left (detail says why)"),
+            _field("files_before", pa.int64(), "live files; rows, for forget"),
+            _field("files_after", pa.int64(), "live files; rows, for forget"),
+            _field("bytes_before", pa.int64(), "bytes of the live files"),
+            _field("bytes_after", pa.int64(), "bytes of the live files"),
+            _field("seconds", pa.float64(), "how long it took"),
+            _field("detail", pa.string(), "one line"),
+        ]
+    ),
+)
+
+ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, LEDGER, CUTS, MAINTENANCE)
 
 # --- silver -------------------------------------------------------------------------------------
 # System columns of silver tables; a source column may not start with this.

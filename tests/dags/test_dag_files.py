@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.servers import ROOT
 from tidegate import tables
-from tidegate.config import Apply, Capture
+from tidegate.config import Apply, Capture, Maintain
 
 SHOP = """
 pipeline: shop
@@ -26,7 +26,9 @@ sources:
   main: {conn_id: shop_db, flavour: mariadb}
 tables: {include: ["shop.*"]}
 apply: {mode: micro_batch, parallel_tables: 3}
+maintain: {schedule: "", keep_cuts_hours: 48}
 """
+KINDS = ("capture", "apply", "maintain")
 TWO = """
 pipeline: two
 lake: {path: "s3://bucket/two", conn_id: keys}
@@ -71,8 +73,8 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return parse(folder, tmp)
 
 
-def test_each_good_pipeline_file_has_a_capture_and_an_apply_dag(parsed: dict[str, Any]) -> None:
-    assert set(parsed["dags"]) == {"shop__capture", "shop__apply", "two__capture", "two__apply"}
+def test_each_good_pipeline_file_has_a_dag_of_each_kind(parsed: dict[str, Any]) -> None:
+    assert set(parsed["dags"]) == {f"{name}__{kind}" for name in ("shop", "two") for kind in KINDS}
 
 
 def test_a_broken_pipeline_file_is_an_import_error_of_one_line_and_stops_no_other(parsed: dict[str, Any]) -> None:
@@ -92,7 +94,7 @@ def test_a_single_broken_file_is_reported_without_a_group(tmp_path: Path) -> Non
     (folder / "shop.yaml").write_text(SHOP)
     (folder / "broken.yaml").write_text(BROKEN)
     found = parse(folder, tmp_path)
-    assert set(found["dags"]) == {"shop__capture", "shop__apply"}
+    assert set(found["dags"]) == {f"shop__{kind}" for kind in KINDS}
     assert found["errors"]["pipeline_files.py"].rstrip().splitlines()[-1].startswith("tidegate.errors.ConfigError: ")
     (folder / "broken.yaml").unlink()
     assert parse(folder, tmp_path)["errors"] == {}
@@ -124,6 +126,21 @@ def test_apply_is_scheduled_by_the_watched_bronze_asset_of_its_own_lake(parsed: 
         assert dag["catchup"] is False
         (task,) = dag["tasks"]
         assert task["__var"]["outlets"][0]["__var"]["name"] == f"{name}__silver"
+
+
+def test_maintain_runs_by_the_files_schedule_or_by_hand_and_can_be_a_dry_run_of_one_table(
+    parsed: dict[str, Any],
+) -> None:
+    assert parsed["dags"]["two__maintain"]["summary"] == "0 0 * * *"
+    assert parsed["dags"]["shop__maintain"]["summary"] == "None"
+    for name in ("shop", "two"):
+        dag = parsed["dags"][f"{name}__maintain"]["serialised"]["dag"]
+        assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
+        assert [task["__var"]["task_type"] for task in dag["tasks"]] == ["MaintainOperator"]
+    params = parsed["dags"]["shop__maintain"]["params"]
+    assert set(params) == {*Maintain.model_fields, "table", "dry_run"} - {"schedule"}
+    assert params["dry_run"]["value"] is False
+    assert params["keep_cuts_hours"]["value"] == 48
 
 
 def test_every_setting_is_a_described_and_bounded_param_with_the_files_value(parsed: dict[str, Any]) -> None:

@@ -81,3 +81,17 @@ def test_a_fault_is_tried_three_times() -> None:
 
     actions = [TransientOnly().evaluate(KeyError("x"), try_number=n, max_tries=9).action for n in (1, 2, 3)]
     assert actions == [RetryAction.RETRY, RetryAction.RETRY, RetryAction.FAIL]
+
+
+def test_a_maintain_runs_params_become_the_jobs_arguments() -> None:
+    from tidegate import config
+    from tidegate_airflow.maintain_operator import MaintainOperator
+
+    text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['*.*']}\n"
+    pipeline = config.parse(text, where="p.yaml")
+    operator = MaintainOperator(task_id="maintain", pipeline_file="p.yaml")
+    params = {"keep_cuts_hours": 24, "purge_share": 0.2, "table": "shop.orders", "dry_run": True}
+    found, arguments = operator.configured(pipeline, {"params": params, "run_id": "manual__1"})
+    assert arguments == ["--set", "keep_cuts_hours=24", "--table", "shop.orders", "--dry-run"]
+    assert found.maintain.keep_cuts_hours == 24
+    assert operator.configured(pipeline, {"params": {"table": "", "dry_run": False}, "run_id": "m"})[1] == []

@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "up": ("tidegate.cli.up", "up", "Start Airflow on this computer for a pipeline."),
     "capture": ("tidegate.cli.capture", "capture", "Capture a source's binlog into bronze."),
     "apply": ("tidegate.cli.apply", "apply", "Apply bronze to silver, by spark-submit."),
+    "maintain": ("tidegate.cli.maintain", "maintain", "Keep silver small and quick to read, by spark-submit."),
     "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),

@@ -1,0 +1,57 @@
+"""Keeps silver small and quick to read: few clustered files, deleted rows purged, dead files removed.
+
+**Tables read:** `control/cuts`, `control/schema_history`, and the silver tables' logs and files.
+
+**Tables written:** the silver tables (the same rows in other files), `control/cuts` (cuts that are too old go),
+`control/maintenance` (what was done, or why not); all tables under `control` are compacted. Bronze is not touched.
+
+**How it runs:** by `schedule`, meant to be once a day, beside apply. Nothing waits for it and it waits for nobody: a
+rewrite that apply or a person was quicker than is tried again, then left to the next run. A cut that was published
+less than `keep_cuts_hours` ago stays readable: VACUUM removes no file that it needs, and leaves a table alone when
+it can't be sure. `dry_run` says in the log what would be done.
+
+**When it is red:** the task's log ends with one line: what, where, what to do.
+
+- *Up for retry:* the lake can't be reached, another maintain is running, or a table could not be maintained: the
+  others were, and `control/maintenance` says why. It tries again by itself.
+- *Failed:* do what the line says, then clear the task, or wait for the next run. Data is not behind meanwhile.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from airflow.sdk import DAG, Param
+
+from tidegate_airflow import pipelines
+from tidegate_airflow.maintain_operator import MaintainOperator
+from tidegate_airflow.params import manual, params_of
+from tidegate_airflow.retries import TASK_DEFAULTS
+
+for file in pipelines.good_files():
+    pipeline = file.pipeline
+    params = params_of(pipeline.maintain)
+    del params["schedule"]  # a run that was started by hand has none
+    params |= {
+        "table": Param("", title="Table", type="string", description="One silver table, database.table; empty: all"),
+        "dry_run": Param(False, title="Dry run", type="boolean", description="Only say what would be done"),
+    }
+    with DAG(
+        dag_id=f"{pipeline.pipeline}__maintain",
+        schedule=pipeline.maintain.schedule or None,
+        start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - a day long past, in whatever zone Airflow is set to
+        catchup=False,
+        max_active_runs=1,
+        max_consecutive_failed_dag_runs=5,
+        default_args=TASK_DEFAULTS,
+        params=params,
+        doc_md=manual(__doc__, params),
+        description=f"Upkeep of silver of {pipeline.pipeline}",
+        tags=["tidegate", pipeline.pipeline, "maintain"],
+    ):
+        MaintainOperator(
+            task_id="maintain",
+            pipeline_file=str(file.path),
+            conn_id=pipeline.apply.spark_conn_id,
+            max_active_tis_per_dag=1,
+        )

@@ -1,0 +1,142 @@
+"""Upkeep of the control tables: rows that nobody needs go, small files become one, the log gets a checkpoint.
+
+In:  a control table of tables.py, and which of its rows stay.
+Out: commits by delta-rs, as every commit of a control table. Appends that run beside it keep their rows.
+
+Only what the loaded snapshot holds is replaced. An append that commits meanwhile adds a file of its own, which no
+remove of ours names; a rewrite that loses a race is tried again on the new snapshot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from tidegate.errors import LakeUnavailable
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.tables import Table
+
+# Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while.
+_PROPERTIES: Final = {
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+}
+_BACKOFF_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Live files of a table and their bytes."""
+
+    files: int
+    bytes: int
+
+
+def load(lake: LakeFiles, table: Table) -> DeltaTable | None:
+    """The table's newest snapshot; None before it exists."""
+    url = lake.uri(table.path)
+    try:
+        return DeltaTable(url, storage_options=dict(lake.storage_options))
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise LakeUnavailable(f"can't be read: {error}", where=url, remedy="check the lake's store") from error
+
+
+def size_of(found: DeltaTable) -> Size:
+    sizes = pa.table(found.get_add_actions(flatten=True)).column("size_bytes").to_pylist()
+    return Size(len(sizes), sum(sizes))
+
+
+def rows_of(lake: LakeFiles, table: Table, found: DeltaTable) -> pa.Table:
+    """The rows of one snapshot of an unpartitioned control table."""
+    schema = pa.schema([field.with_nullable(True) for field in table.schema])
+    parts = []
+    for path in sorted(pa.table(found.get_add_actions()).column("path").to_pylist()):
+        with lake.open(f"{table.path}/{unquote(path)}") as file:
+            part = pq.ParquetFile(file).read(use_threads=False)
+        for field in schema:
+            if field.name not in part.column_names:
+                part = part.append_column(field, pa.nulls(part.num_rows, field.type))
+        parts.append(part.select(schema.names).cast(schema))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
+    """Keep only what `stays` returns of the rows; (rows before, rows after), None when there is nothing to do."""
+    for attempt in range(COMMIT_ATTEMPTS_MAX):
+        found = load(lake, table)
+        if found is None:
+            return None
+        rows = rows_of(lake, table, found)
+        kept = stays(rows)
+        if kept.num_rows == rows.num_rows:
+            return None
+        try:
+            write_deltalake(found, kept.cast(table.schema), mode="overwrite", schema_mode="merge")
+        except (CommitFailedError, DeltaError, OSError) as error:
+            _again(lake, table, attempt, error)
+        else:
+            return rows.num_rows, kept.num_rows
+    raise AssertionError("the loop returns or raises")
+
+
+def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Size] | None:
+    """One file instead of many, a checkpoint, and what is no longer needed removed; sizes before and after.
+
+    None when the table doesn't exist. Fewer than `files_min` files stay as they are.
+    """
+    for attempt in range(COMMIT_ATTEMPTS_MAX):
+        found = load(lake, table)
+        if found is None:
+            return None
+        before = size_of(found)
+        try:
+            if missing := _missing_properties(found):
+                found.alter.set_table_properties(missing)
+            if before.files >= files_min:
+                found.optimize.compact()
+            found.vacuum(dry_run=False)
+            found.create_checkpoint()
+            found.cleanup_metadata()
+        except (CommitFailedError, DeltaError, OSError) as error:
+            _again(lake, table, attempt, error)
+        else:
+            return before, size_of(found)
+    raise AssertionError("the loop returns or raises")
+
+
+def _missing_properties(found: DeltaTable) -> dict[str, str]:
+    there = found.metadata().configuration
+    return {name: value for name, value in _PROPERTIES.items() if there.get(name) != value}
+
+
+def _again(lake: LakeFiles, table: Table, attempt: int, error: Exception) -> None:
+    if attempt + 1 == COMMIT_ATTEMPTS_MAX:
+        raise LakeUnavailable(
+            f"upkeep failed {attempt + 1} times: {error}", where=lake.uri(table.path), remedy="check the lake's store"
+        ) from error
+    time.sleep(_BACKOFF_SECONDS * 2**attempt)
+
+
+def commit_times(lake: LakeFiles, path: str, versions: Sequence[int]) -> dict[int, float]:
+    """When versions of a Delta table were committed, Unix seconds: its log files' times, as Delta itself takes them.
+
+    A version whose log file is gone is left out. path: the table's, relative to the lake.
+    """
+    names = {version: lake.local(f"{path}/_delta_log/{version:020d}.json") for version in versions}
+    infos = lake.filesystem.get_file_info(list(names.values()))
+    return {
+        version: info.mtime.timestamp()
+        for version, info in zip(names, infos, strict=True)
+        if info.mtime is not None and info.is_file
+    }

@@ -1,0 +1,77 @@
+"""Which published cuts are kept, and which Delta versions of silver they need.
+
+In:  rows of control/cuts, and how long cuts are kept.
+Out: the rows that stay; per table the versions that a reader of a kept cut asks for. Pure.
+
+A cut names only the tables that its window changed. A reader of cut C takes, for each table, the newest row at or
+below C: so a row stays as long as a kept cut resolves to it, however old it is.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_ORDER: Final = [("cut_ts", "ascending"), ("published_at", "ascending")]
+# Every cut of the last hour is kept: a reader may still be at any of them.
+_DENSE: Final = timedelta(hours=1)
+
+
+def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int) -> pa.Table:
+    """The rows of control/cuts that kept cuts need, in order of cut_ts.
+
+    Kept are the newest cut, all cuts of the last hour, and of older ones the last of every `thin_seconds` that was
+    published within `keep`.
+    """
+    rows = cuts.sort_by(_ORDER)
+    is_cut = _numpy(pc.equal(rows["table"], "")).astype(bool)
+    if not is_cut.any():
+        return rows
+    stamps = _numpy(rows["cut_ts"]).astype(np.int64)
+    published = _numpy(rows["published_at"].cast(pa.timestamp("us")).cast(pa.int64())).astype(np.int64)
+    chosen = _chosen(published[is_cut], now, keep, thin_seconds)
+    kept = stamps[is_cut][chosen]
+    # Each row serves the first kept cut at or above it; of a table's rows that serve the same cut the last counts.
+    serves = np.searchsorted(kept, stamps, side="left")
+    stays = np.zeros(rows.num_rows, dtype=bool)
+    stays[np.flatnonzero(is_cut)[chosen]] = True
+    last: dict[tuple[str, int], int] = {}
+    names = rows["table"].to_pylist()
+    for index in np.flatnonzero(~is_cut).tolist():
+        last[(names[index], int(serves[index]))] = index
+    stays[list(last.values())] = True
+    stays |= (serves == len(kept)) & ~is_cut  # of a cut that is being published right now
+    return rows.filter(pa.array(stays))
+
+
+def versions_needed(rows: pa.Table) -> dict[str, list[int]]:
+    """Per table the Delta versions that kept rows name, ascending; a table that has no silver has none."""
+    found: dict[str, set[int]] = {}
+    for name, version in zip(rows["table"].to_pylist(), rows["delta_version"].to_pylist(), strict=True):
+        if name and version >= 0:
+            found.setdefault(name, set()).add(version)
+    return {name: sorted(versions) for name, versions in found.items()}
+
+
+def _chosen(
+    published: npt.NDArray[np.int64], now: datetime, keep: timedelta, thin_seconds: int
+) -> npt.NDArray[np.int64]:
+    """Positions of the cuts that are kept. published: Unix microseconds, in order of cut_ts."""
+    at = int(now.timestamp() * 1e6)
+    bucket = published // (thin_seconds * 1_000_000)
+    last_of_bucket = np.append(bucket[1:] != bucket[:-1], True)
+    young = published >= at - keep // timedelta(microseconds=1)
+    dense = published >= at - _DENSE // timedelta(microseconds=1)
+    stays = young & (dense | last_of_bucket)
+    stays[-1] = True
+    return np.flatnonzero(stays)
+
+
+def _numpy(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
+    found: npt.NDArray[np.generic] = column.combine_chunks().to_numpy(zero_copy_only=False)
+    return found

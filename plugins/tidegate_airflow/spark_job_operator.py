@@ -1,0 +1,136 @@
+"""Submit a job of spark_jobs/, and say in Airflow's words how it ended.
+
+In:  a pipeline file, the run's params, the Spark connection.
+Out: what the job writes; success, or the job's own one-line error as Terminal (fail) or Transient (retry).
+
+The job gets its settings by argv and the lake's keys by the environment variable TIDEGATE_STORAGE_OPTIONS,
+set at run time only: they are in no argv, no log and no rendered template. On YARN and Kubernetes, where
+spark-submit would put the environment into argv, keys are not passed: the driver uses the cluster's own
+identity, or a secret mounted under that name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
+
+from tidegate import config, spark_settings
+from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
+from tidegate_airflow.connections import storage_options
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidegate.config import Pipeline
+
+# How the job prints the error it ends with.
+_ERROR_LINE = re.compile(r"^tidegate: \w+: (?P<line>.+)$")
+
+
+class JobFailed(Terminal):
+    """The Spark job ended with an error that a person must look at."""
+
+
+class JobInterrupted(LakeUnavailable):
+    """The Spark job ended with an error that may be gone the next time."""
+
+
+class SparkJobOperator(SparkSubmitOperator):
+    """One run of a pipeline's job: a SparkSubmitOperator whose settings come from the pipeline file and the params.
+
+    A subclass names its job and says which arguments a run's params make.
+    """
+
+    job: ClassVar[str]
+    template_fields = ()  # nothing here is a template, and rendered fields are kept in Airflow's database
+
+    def __init__(self, *, pipeline_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline_file = pipeline_file
+
+    def execute(self, context: Context) -> None:
+        """Submit the job and wait for it. Raises JobFailed, JobInterrupted, or ConfigError for params out of bounds."""
+        pipeline, arguments = self.configured(config.load(Path(self.pipeline_file)), context)
+        self._prepare(pipeline, arguments)
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            raise self._named(error, pipeline) from None
+
+    def configured(self, pipeline: Pipeline, context: Context) -> tuple[Pipeline, list[str]]:
+        """The pipeline with the run's params in place of the file's values, and the job's arguments beyond it."""
+        raise NotImplementedError
+
+    def _prepare(self, pipeline: Pipeline, arguments: list[str]) -> None:
+        root = spark_settings.home()
+        self.application = str(spark_settings.application(self.job, root))
+        self.application_args = ["--pipeline", self.pipeline_file, *arguments]
+        self.name = f"tidegate {pipeline.pipeline} {self.job}"
+        self.conf = spark_settings.submit_conf(pipeline, root)
+        self._conn_id = pipeline.apply.spark_conn_id
+        self.env_vars = spark_settings.driver_environment(root) | _spark_of_this_environment()
+        self._hook = self._get_hook()
+        _use_local_unless_configured(self._hook, self.log)
+        if self._hook._connection["master"].startswith("local"):  # noqa: SLF001
+            self.env_vars["SPARK_LOCAL_IP"] = "127.0.0.1"  # a driver that nobody else talks to listens to nobody else
+        if self._hook._is_yarn or self._hook._is_kubernetes:  # noqa: SLF001 - the provider has no public word for it
+            if pipeline.lake.conn_id:
+                self.log.warning("lake.conn_id isn't passed to the driver, which uses its cluster's identity")
+            self.env_vars = {"TIDEGATE_HOME": str(root)}
+        else:
+            options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
+            self.env_vars[spark_settings.STORAGE_OPTIONS_ENV] = json.dumps(options)
+        self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
+
+    def _named(self, error: AirflowException, pipeline: Pipeline) -> Exception:
+        """The job's exit code and error line as one of our exceptions; without a line it is a fault, as it stands."""
+        process = self._hook._submit_sp if self._hook else None  # noqa: SLF001
+        kind = _KINDS.get(process.returncode if process else None)
+        lines = reversed(self._hook._last_submit_log_lines) if self._hook else ()  # noqa: SLF001
+        line = next((match["line"] for text in lines if (match := _ERROR_LINE.match(text.strip()))), None)
+        return kind(line, where=f"{self.job} of {pipeline.pipeline}") if kind and line else error
+
+
+# What isn't here was ended from outside (out of memory, a lost machine).
+_KINDS: dict[int | None, type[TidegateError]] = {
+    spark_settings.EXIT_TERMINAL: JobFailed,
+    spark_settings.EXIT_USAGE: JobFailed,
+    spark_settings.EXIT_TRANSIENT: JobInterrupted,
+}
+
+
+def _spark_of_this_environment() -> dict[str, str]:
+    """PATH and SPARK_HOME that lead to the pyspark installed beside this Python, whatever else the machine has."""
+    scripts = str(Path(sys.executable).parent)
+    found = importlib.util.find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        raise ConfigError(
+            "pyspark is not installed", where=sys.executable, remedy="install requirements.txt (make venv)"
+        )
+    return {
+        "PATH": os.pathsep.join((scripts, os.environ.get("PATH", os.defpath))),
+        "SPARK_HOME": next(iter(found.submodule_search_locations)),
+    }
+
+
+def _use_local_unless_configured(hook: SparkSubmitHook, log: Any) -> None:
+    """A fresh Airflow's spark_default says yarn; without a Hadoop configuration that can't work, this machine can."""
+    hadoop = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    connection = hook._connection  # noqa: SLF001
+    if connection["master"] == "yarn" and not hadoop:
+        log.info("the Spark connection names no cluster that can be reached; the job runs here, on local[*]")
+        connection |= {
+            "master": os.environ.get("TIDEGATE_SPARK_MASTER", "local[*]"),
+            "queue": None,
+            "deploy_mode": None,
+        }
+        hook._is_yarn = hook._is_yarn_cluster_mode = False  # noqa: SLF001

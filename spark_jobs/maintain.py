@@ -1,0 +1,143 @@
+"""Maintain: silver in few, clustered files; old files, cuts and log entries removed, kept cuts readable.
+
+In:  --pipeline FILE; an object store's keys in TIDEGATE_STORAGE_OPTIONS (JSON).
+Out: the same rows in other files; control/cuts without forgotten cuts; control/maintenance. Exit codes as apply's.
+
+Any step may be killed and done again. A table whose step fails doesn't stop the others; the run is red at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from spark_jobs.job import failed, sole
+from spark_jobs.maintenance import LEFT, Maintenance, SilverTable
+from spark_jobs.session import application_session, maintenance_session
+from spark_jobs.steps.cluster_files import cluster_files
+from spark_jobs.steps.compact_control import compact_control
+from spark_jobs.steps.forget_cuts import forget_cuts
+from spark_jobs.steps.purge_deleted_rows import purge_deleted_rows
+from spark_jobs.steps.retain_versions import retain_versions
+from spark_jobs.steps.vacuum_files import vacuum_files
+from tidegate import config, spark_settings, tables
+from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
+from tidegate.lake import control
+from tidegate.lake.files import lake_files
+from tidegate.lake.kept_cuts import versions_needed
+
+BEFORE: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_cuts,)
+# For each silver table, in this order: what clustering and purging leave behind is removed by a later run's VACUUM.
+STEPS: Final[tuple[Callable[[Maintenance, SilverTable], None], ...]] = (
+    retain_versions,
+    cluster_files,
+    purge_deleted_rows,
+    vacuum_files,
+)
+AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (compact_control,)
+
+
+def run(job: Maintenance, only: str | None = None) -> int:
+    """Maintain every silver table, or one; returns how many. Raises LakeUnavailable when a table's step failed."""
+    for step in BEFORE:
+        step(job)
+    found = silver_tables(job, only)
+    troubles = []
+    for table in found:
+        try:
+            for table_step in STEPS:
+                table_step(job, table)
+        except TidegateError as error:
+            troubles.append(error.what)
+            job.note(table.name, table_step.__name__, LEFT, 0.0, str(error))
+        except Exception as error:  # noqa: BLE001 - Spark's and Delta's own; another table may still be helped
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            troubles.append(f"{table.name}: {line}")
+            job.note(table.name, table_step.__name__, LEFT, 0.0, line)
+    for step in AFTER:
+        step(job)
+    job.record()
+    if troubles:
+        raise LakeUnavailable(
+            f"{len(troubles)} of {len(found)} tables could not be maintained: {troubles[0]}",
+            where=job.pipeline.pipeline,
+            remedy="control/maintenance has a row for each",
+        )
+    return len(found)
+
+
+def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
+    """Every table that a kept cut names and that has silver, by name. Raises ConfigError when `only` isn't one."""
+    needed = versions_needed(control.read(job.lake, tables.CUTS))
+    pairs = _pairs(job)
+    found = []
+    for name, versions in sorted(needed.items()):
+        if only in (None, "", name):
+            database, table = pairs.get(name) or tables.splits(name)[0]
+            found.append(SilverTable(name, tables.silver_path(database, table), versions))
+    if only and not found:
+        raise ConfigError(
+            f"no silver table {only}", where=job.pipeline.pipeline, remedy=f"known: {', '.join(sorted(needed)) or '-'}"
+        )
+    return found
+
+
+def _pairs(job: Maintenance) -> dict[str, tuple[str, str]]:
+    """Logical name -> database and table: a name may hold more than one dot."""
+    history = control.read(job.lake, tables.SCHEMA_HISTORY, columns=["database", "table"])
+    physical = {(row["database"], row["table"]) for row in history.to_pylist() if row["table"]}
+    logical = {job.pipeline.tables.logical(*name)[:2] for name in physical}
+    return {f"{database}.{table}": (database, table) for database, table in logical}
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="maintain.py", description="Keep silver small and quick to read.")
+    parser.add_argument("--pipeline", required=True, type=Path, help="pipeline file")
+    parser.add_argument("--table", help="one table, database.table; all when left out")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="overrides a key of maintain")
+    return parser.parse_args(argv)
+
+
+def configured(arguments: argparse.Namespace) -> config.Pipeline:
+    """The pipeline file with the command line's settings on top."""
+    pipeline = config.load(arguments.pipeline)
+    given = dict(item.split("=", 1) for item in arguments.set if "=" in item)
+    try:
+        part = config.Maintain.model_validate(pipeline.maintain.model_dump() | given)
+    except ValueError as error:
+        raise ConfigError(f"maintain settings: {error}", where="command line", remedy="mend the value") from error
+    return pipeline.model_copy(update={"maintain": part})
+
+
+def main(argv: list[str]) -> int:
+    """Entry of spark-submit."""
+    arguments = _arguments(argv)
+    try:
+        root = spark_settings.home()
+        pipeline = configured(arguments)
+        options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
+        lake = lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
+        with sole(root, pipeline.pipeline, "maintain"):
+            spark = application_session(f"tidegate maintain {pipeline.pipeline}", lake.spark_options)
+
+            def report(line: str) -> None:
+                print(line, flush=True)
+
+            session = maintenance_session(spark, pipeline.maintain.file_bytes)
+            job = Maintenance(session, pipeline, lake, report, datetime.now(UTC), arguments.dry_run)
+            print(f"maintained {run(job, arguments.table)} tables", flush=True)
+            spark.stop()
+    except TidegateError as error:
+        return failed(error)
+    return spark_settings.EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""What a maintain job knows of its lake, and how its steps say what they did.
+
+In:  a pipeline and its lake.
+Out: Maintenance (one run) and SilverTable (one table in it); a printed line and a row of control/maintenance per step.
+
+Maintain is never the only writer: apply commits to the same tables, and so do people. So a step that loses a race
+gives way: it tries again a few times, then leaves the table for the next run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.session import CODEGEN_BYTES_MIN, fit_to_size
+from tidegate import tables
+from tidegate.config import Maintain, Pipeline
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import MAINTAIN_ATTEMPTS_MAX
+
+DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
+# What Delta calls a commit that another one has made invalid (delta-error-classes.json).
+_CONFLICTS: Final = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "ConcurrentModification")
+_PAUSE_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Live files of a silver table.
+
+    small: files below half of what maintain writes. unclustered_bytes: of files that no clustering has written.
+    dead: rows that deletion vectors take away; rows includes them.
+    """
+
+    files: int
+    bytes: int
+    small: int
+    small_bytes: int
+    unclustered_bytes: int
+    rows: int
+    dead: int
+
+
+@dataclass(slots=True)
+class SilverTable:
+    """One silver table; path is relative to the lake. versions: the Delta versions that kept cuts need, ascending."""
+
+    name: str
+    path: str
+    versions: list[int]
+
+
+@dataclass(slots=True)
+class Maintenance:
+    """One run of maintain."""
+
+    spark: SparkSession
+    pipeline: Pipeline
+    lake: LakeFiles
+    report: Callable[[str], None]
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    dry_run: bool = False
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def settings(self) -> Maintain:
+        return self.pipeline.maintain
+
+    def sql_name(self, table: SilverTable) -> str:
+        """The table in a SQL statement."""
+        return "delta.`" + self.lake.spark_uri(table.path).replace("`", "``") + "`"
+
+    def snapshot(self, table: SilverTable) -> Any:
+        """Delta's own newest snapshot, a JVM object."""
+        jvm = self.spark.sparkContext._jvm  # noqa: SLF001 - Delta has no Python word for a snapshot
+        assert jvm is not None
+        delta = jvm.org.apache.spark.sql.delta.DeltaLog
+        log = delta.forTable(self.spark._jsparkSession, self.lake.spark_uri(table.path))  # noqa: SLF001
+        defaults = [getattr(log, f"update$default${number}")() for number in (1, 2, 3)]
+        return log.update(*defaults)
+
+    def size(self, table: SilverTable) -> Size:
+        """Live files, rows and deleted rows, from the log alone."""
+        files = DataFrame(self.snapshot(table).allFiles().toDF(), self.spark)
+        small = f"size < {self.settings.file_bytes // 2}"
+        found = files.selectExpr(
+            "count(*)",
+            "coalesce(sum(size), 0)",
+            f"count_if({small})",
+            f"coalesce(sum(if({small}, size, 0)), 0)",
+            "coalesce(sum(if(clusteringProvider IS NULL, size, 0)), 0)",
+            "coalesce(sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)), 0)",
+            "coalesce(sum(deletionVector.cardinality), 0)",
+        ).collect()[0]
+        return Size(*(int(value) for value in found))
+
+    def rewrite(self, sql: str, size: Size) -> bool:
+        """Run a statement that rewrites files of a table of this size; False when other writers beat it every time."""
+        fit_to_size(self.spark, large=size.bytes >= CODEGEN_BYTES_MIN)
+        try:
+            return giving_way(lambda: self.spark.sql(sql).collect())
+        finally:
+            fit_to_size(self.spark, large=False)
+
+    def note(self, name: str, step: str, outcome: str, seconds: float, detail: str, *sizes: Size) -> None:
+        """One line for people, one row for control/maintenance. sizes: before and after, when there was a change."""
+        before, after = (sizes[0], sizes[-1]) if sizes else (Size(*[0] * 7), Size(*[0] * 7))
+        self.add(name, step, outcome, seconds, detail, (before.files, after.files, before.bytes, after.bytes))
+
+    def add(
+        self, name: str, step: str, outcome: str, seconds: float, detail: str, sizes: tuple[int, int, int, int]
+    ) -> None:
+        """As note. sizes: files before and after, bytes before and after."""
+        what = f"{sizes[0]} -> {sizes[1]} files, {sizes[2]} -> {sizes[3]} bytes: " if any(sizes) else ""
+        self.report(f"{name}: {step}: {outcome}: {what}{detail} ({seconds:.1f} s)")
+        names = ("files_before", "files_after", "bytes_before", "bytes_after")
+        row = {"table": name, "step": step, "outcome": outcome, "seconds": seconds, "detail": detail}
+        self.rows.append({"at": datetime.now(UTC), **row, **dict(zip(names, sizes, strict=True))})
+
+    def record(self) -> None:
+        """Append the run's rows to control/maintenance."""
+        if self.rows and not self.dry_run:
+            control.append(self.lake, tables.MAINTENANCE, self.rows)
+            self.rows.clear()
+
+
+def giving_way(action: Callable[[], object]) -> bool:
+    """Run a statement that other writers may beat; False when they did every time."""
+    for attempt in range(1, MAINTAIN_ATTEMPTS_MAX + 1):
+        try:
+            action()
+        except Exception as error:
+            if not any(word in str(error) for word in _CONFLICTS):
+                raise
+            if attempt < MAINTAIN_ATTEMPTS_MAX:
+                time.sleep(_PAUSE_SECONDS * attempt)
+        else:
+            return True
+    return False

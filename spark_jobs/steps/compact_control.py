@@ -1,0 +1,30 @@
+"""After the tables: control tables in few files, with a checkpoint and a short log.
+
+In:  the tables under control/ of tables.py. Bronze is left alone: it is a plain, append-only log.
+Out: commits by delta-rs, beside apply's appends.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from spark_jobs.maintenance import DONE, Maintenance
+from tidegate import tables
+from tidegate.lake.control_upkeep import compact
+
+# Every window appends a file to two or three of them.
+_FILES_MIN: Final = 8
+
+
+def compact_control(job: Maintenance) -> None:
+    """Compact what has many files; checkpoint all."""
+    for table in tables.ALL:
+        if not table.path.startswith("control/") or job.dry_run:
+            continue
+        started = time.monotonic()
+        found = compact(job.lake, table, files_min=_FILES_MIN)
+        if found is not None and found[0] != found[1]:
+            before, after = found
+            sizes = (before.files, after.files, before.bytes, after.bytes)
+            job.add(table.path, "compact", DONE, time.monotonic() - started, "compacted", sizes)

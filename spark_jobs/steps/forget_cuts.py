@@ -1,0 +1,31 @@
+"""Before the tables: cuts that are too old go, so that nothing is kept for their sake.
+
+In:  control/cuts.
+Out: the rows that kept cuts resolve to; none is lost that is published meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from spark_jobs.maintenance import DONE, LEFT, Maintenance
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.control_upkeep import rewrite
+from tidegate.lake.kept_cuts import kept_rows
+
+
+def forget_cuts(job: Maintenance) -> None:
+    """Rewrite control/cuts without the rows that no kept cut needs."""
+    started = time.monotonic()
+    keep = timedelta(hours=job.settings.keep_cuts_hours)
+    if job.dry_run:
+        rows = control.read(job.lake, tables.CUTS)
+        kept = kept_rows(rows, job.now, keep, job.settings.thin_cuts_seconds)
+        job.note(tables.CUTS.path, "forget", LEFT, 0.0, f"dry run: would keep {kept.num_rows} of {rows.num_rows} rows")
+        return
+    found = rewrite(job.lake, tables.CUTS, lambda rows: kept_rows(rows, job.now, keep, job.settings.thin_cuts_seconds))
+    if found is not None:
+        detail = f"kept {found[1]} of {found[0]} rows"
+        job.add(tables.CUTS.path, "forget", DONE, time.monotonic() - started, detail, (*found, 0, 0))

@@ -1,0 +1,129 @@
+"""Step 1 of maintain: a table's kept versions can be read, by every reader, for as long as their cuts are kept.
+
+In:  the table's properties; the newest version that control/cuts names for it.
+Out: delta.deletedFileRetentionDuration and delta.logRetentionDuration; perhaps a new row of control/cuts.
+
+VACUUM keeps what was live within deletedFileRetentionDuration; it looks at no argument (Delta 4.4 ignores RETAIN),
+Spark refuses to read versions that are older, and the log is cut off after logRetentionDuration. A table that
+changes once a month is named by today's cut with a version of last month: cuts are no use then to a reader of
+Spark as soon as the table changes. So a version that is a day old is touched, by a commit without data, and the
+newest cut is told the new version: it holds the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, giving_way
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.control_upkeep import commit_times
+
+# The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
+ANCHOR_HOURS: Final = 24
+SLACK_HOURS: Final = 2 * ANCHOR_HOURS
+_RETENTION: Final = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+_TOUCHED: Final = "tidegate.touched"
+_FILES: Final = ("add", "remove")
+_UNIT_HOURS: Final = {"hour": 1, "day": 24, "week": 168}
+_INTERVAL: Final = re.compile(r"(?:interval )?(\d+) (hour|day|week)s?")
+
+
+def retain_versions(job: Maintenance, table: SilverTable) -> None:
+    """Set the properties, then name a fresh version for the newest cut."""
+    _set_retention(job, table)
+    if not job.dry_run:
+        _anchor(job, table)
+
+
+def retention_hours(keep_cuts_hours: int) -> int:
+    """How long a removed file stays: a cut's whole life, and the age its version may have had at birth."""
+    return keep_cuts_hours + SLACK_HOURS
+
+
+def _set_retention(job: Maintenance, table: SilverTable) -> None:
+    started = time.monotonic()
+    wanted = f"interval {retention_hours(job.settings.keep_cuts_hours)} hours"
+    there = _properties(job, table)
+    # Longer than ours was set by a person, for a reason. In hours is how we say it, and may be set anew.
+    changed = {name: wanted for name in _RETENTION if _differs(there.get(name), wanted)}
+    if not changed:
+        return
+    text = ", ".join(f"'{name}' = '{value}'" for name, value in changed.items())
+    if job.dry_run:
+        job.note(table.name, "retain", LEFT, 0.0, f"dry run: would set {text}")
+        return
+    won = giving_way(lambda: job.spark.sql(f"ALTER TABLE {job.sql_name(table)} SET TBLPROPERTIES ({text})"))
+    job.note(table.name, "retain", DONE if won else GAVE_WAY, time.monotonic() - started, text)
+
+
+def _differs(there: str | None, wanted: str) -> bool:
+    if there is None or there == wanted:
+        return there is None
+    found = _INTERVAL.fullmatch(there.strip().lower())
+    if found is None:
+        return False
+    hours = int(found[1]) * _UNIT_HOURS[found[2]]
+    return found[2] == "hour" or hours < int(wanted.split()[1])
+
+
+def _properties(job: Maintenance, table: SilverTable) -> dict[str, str]:
+    found = DeltaTable(job.lake.uri(table.path), storage_options=dict(job.lake.storage_options))
+    properties: dict[str, str] = found.metadata().configuration
+    return properties
+
+
+def _anchor(job: Maintenance, table: SilverTable) -> None:
+    """Touch the table and tell the newest cut, unless the version that it names is young."""
+    started = time.monotonic()
+    named = table.versions[-1]
+    committed = commit_times(job.lake, table.path, [named]).get(named)
+    if committed is None or job.now.timestamp() - committed < ANCHOR_HOURS * 3600:
+        return
+    row = _newest_row(job, table)
+    if row is None or row["delta_version"] != named or not _same_rows(job, table, named):
+        return
+    touch = f"ALTER TABLE {job.sql_name(table)} SET TBLPROPERTIES ('{_TOUCHED}' = '{job.now:%Y-%m-%dT%H:%M:%SZ}')"
+    if not giving_way(lambda: job.spark.sql(touch)) or not (newest := _same_rows(job, table, named)):
+        return  # apply has written more meanwhile: the cut that it is about to publish names that
+    control.append(job.lake, tables.CUTS, [{**row, "delta_version": newest, "published_at": datetime.now(UTC)}])
+    table.versions.append(newest)
+    job.note(table.name, "retain", DONE, time.monotonic() - started, f"version {named} is version {newest} now")
+
+
+def _same_rows(job: Maintenance, table: SilverTable, version: int) -> int | None:
+    """The newest version, when it shows the rows and columns of `version`; None when it doesn't, or nobody can say."""
+    newest = int(job.snapshot(table).version())
+    if any(_changes_rows(job, table, between) for between in range(version + 1, newest + 1)):
+        return None
+    uri, options = job.lake.uri(table.path), dict(job.lake.storage_options)
+    schemas = [DeltaTable(uri, version=at, storage_options=options).schema().to_json() for at in (version, newest)]
+    return newest if schemas[0] == schemas[1] else None
+
+
+def _newest_row(job: Maintenance, table: SilverTable) -> dict[str, Any] | None:
+    """The row that the newest cut resolves to for this table, as a row of that cut."""
+    rows = control.read(job.lake, tables.CUTS).sort_by([("cut_ts", "ascending"), ("published_at", "ascending")])
+    newest = pc.max(rows.filter(pc.equal(rows["table"], ""))["cut_ts"]).as_py()
+    mine = rows.filter(pc.equal(rows["table"], pa.scalar(table.name))).to_pylist()
+    return {**mine[-1], "cut_ts": max(newest, mine[-1]["cut_ts"])} if mine and newest is not None else None
+
+
+def _changes_rows(job: Maintenance, table: SilverTable, version: int) -> bool:
+    """Whether a commit changed rows; True when its log file is gone and nobody can say."""
+    path = f"{table.path}/_delta_log/{version:020d}.json"
+    try:
+        with job.lake.filesystem.open_input_file(job.lake.local(path)) as file:
+            lines = file.read().decode().splitlines()
+    except FileNotFoundError:
+        return True
+    actions = [action for line in lines if line.strip() for kind, action in json.loads(line).items() if kind in _FILES]
+    return any(action.get("dataChange", True) for action in actions)

@@ -1,0 +1,50 @@
+"""Step 4 of maintain: files that no kept version needs are removed, by Delta's own VACUUM.
+
+In:  the versions that kept cuts name, and when each was replaced.
+Out: fewer files; nothing is touched when the table's retention doesn't cover a kept version.
+
+VACUUM removes what has been dead for delta.deletedFileRetentionDuration, and files that no commit ever named which
+are older than that. A kept version's files died when the version after it was committed, or later. So all that
+must hold is that this lies within the retention; retain_versions sees to it, and here it is checked.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
+from tidegate.lake.control_upkeep import commit_times
+
+# Clocks of the store and of this machine may differ.
+_CLOCK_SECONDS: Final = 300
+
+
+def vacuum_files(job: Maintenance, table: SilverTable) -> None:
+    """VACUUM, or a list of what it would remove."""
+    started = time.monotonic()
+    if (why := why_not(job, table)) is not None:
+        job.note(table.name, "vacuum", LEFT, time.monotonic() - started, why)
+        return
+    gone = job.spark.sql(f"VACUUM {job.sql_name(table)} DRY RUN").collect()
+    if job.dry_run:
+        names = ", ".join(sorted(row[0].rsplit("/", 1)[-1] for row in gone)) or "nothing"
+        job.note(table.name, "vacuum", LEFT, time.monotonic() - started, f"dry run: would remove {names}")
+    elif gone:
+        job.spark.sql(f"VACUUM {job.sql_name(table)}").collect()
+        job.note(table.name, "vacuum", DONE, time.monotonic() - started, f"removed {len(gone)} files")
+
+
+def why_not(job: Maintenance, table: SilverTable) -> str | None:
+    """What a VACUUM would take away from a kept cut, in one phrase; None when nothing."""
+    snapshot = job.snapshot(table)
+    oldest = snapshot.minFileRetentionTimestamp() / 1000 + _CLOCK_SECONDS
+    older = [version for version in table.versions if version < snapshot.version()]
+    replaced = commit_times(job.lake, table.path, [version + 1 for version in older])
+    for version in older:
+        at = replaced.get(version + 1)
+        if at is None:
+            return f"kept cuts need version {version}, and the log no longer says when it was replaced"
+        if at < oldest:
+            return f"kept cuts need version {version}, which was replaced before what VACUUM would keep"
+    return None

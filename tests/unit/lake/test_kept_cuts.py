@@ -1,0 +1,86 @@
+"""Forgetting cuts: every kept cut shows each table as before, whatever was published in whatever order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate import tables
+from tidegate.lake.kept_cuts import kept_rows, versions_needed
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+KEEP = timedelta(hours=48)
+
+
+def cuts(*published: tuple[float, dict[str, int]]) -> pa.Table:
+    """published: (hours ago, table -> version) of each cut; cut_ts counts from 1."""
+    rows = [
+        {"cut_ts": number, "table": name, "delta_version": version, "applied_ts": number, "state": "active"}
+        | {"published_at": NOW - timedelta(hours=hours)}
+        for number, (hours, named) in enumerate(published, start=1)
+        for name, version in {"": -1, **named}.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=tables.CUTS.schema)
+
+
+def named(rows: pa.Table) -> list[int]:
+    return [row["cut_ts"] for row in rows.to_pylist() if row["table"] == ""]
+
+
+def view(rows: pa.Table, cut_ts: int) -> dict[str, int]:
+    """What a reader of a cut takes: per table the newest row at or below it."""
+    ordered = sorted(rows.to_pylist(), key=lambda row: (row["cut_ts"], row["published_at"]))
+    return {row["table"]: row["delta_version"] for row in ordered if row["cut_ts"] <= cut_ts and row["table"]}
+
+
+def test_a_cut_older_than_kept_goes_and_the_version_that_a_kept_one_resolves_to_stays() -> None:
+    rows = cuts((100, {"a": 1, "b": 1}), (90, {"a": 2}), (10, {"a": 3}), (5, {"c": 1}))
+    kept = kept_rows(rows, NOW, KEEP, 1)
+    assert named(kept) == [3, 4]
+    assert view(kept, 3) == {"a": 3, "b": 1}
+    assert versions_needed(kept) == {"a": [3], "b": [1], "c": [1]}
+
+
+def test_the_newest_cut_stays_however_old_it_is() -> None:
+    assert named(kept_rows(cuts((900, {"a": 1}), (800, {"a": 2})), NOW, KEEP, 1)) == [2]
+
+
+def test_of_older_cuts_one_a_minute_stays_and_all_of_the_last_hour() -> None:
+    second = 1 / 3600
+    old = [(10 + 0.25 / 60 - number * 2 * second, {"a": number}) for number in range(60)]  # two minutes
+    young = [(0.5 - number * 2 * second, {"a": 100 + number}) for number in range(60)]
+    kept = kept_rows(cuts(*old, *young), NOW, KEEP, 60)
+    assert 2 <= len(named(kept)) - 60 <= 3
+    assert named(kept)[-60:] == list(range(61, 121))
+
+
+def test_rows_above_the_newest_cut_stay() -> None:
+    rows = cuts((100, {"a": 1}), (1, {"a": 2}))
+    half = rows.filter(pa.array([not (r["cut_ts"] == 2 and r["table"] == "") for r in rows.to_pylist()]))
+    assert view(kept_rows(half, NOW, KEEP, 60), 2) == {"a": 2}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 200, allow_nan=False),
+            st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), max_size=3),
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from([1, 60, 3600, 86400]),
+)
+def test_every_kept_cut_shows_what_it_showed(published: list[tuple[float, dict[str, int]]], thin: int) -> None:
+    rows = cuts(*sorted(published, key=lambda cut: -cut[0]))
+    kept = kept_rows(rows, NOW, KEEP, thin)
+    assert named(kept)[-1] == len(published)
+    assert {number for number, (hours, _) in enumerate(sorted(published, key=lambda c: -c[0]), 1) if hours < 1} <= set(
+        named(kept)
+    )
+    for cut in named(kept):
+        assert view(kept, cut) == view(rows, cut)
+    assert kept_rows(kept, NOW, KEEP, thin).num_rows == kept.num_rows, "forgetting again forgets nothing more"
