@@ -16,8 +16,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.delta_commit import DeltaCommitter
+from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
-from tidegate.config import Pipeline
+from tidegate.config import Pipeline, Writer
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
@@ -27,6 +29,7 @@ from tidegate.schema.columns import TableVersion
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
 from tidegate.tables import splits
+from tidegate.upsert.key_file import KeyFile
 
 ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
 # table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
@@ -71,7 +74,11 @@ class StagedFile:
 
 @dataclass(slots=True)
 class TableWindow:
-    """One logical table's share of a window: (after_ts, the window's cut_ts]."""
+    """One logical table's share of a window: (after_ts, the window's cut_ts].
+
+    writer, why: chosen by choose_writers, with the reason in one phrase. MERGE takes `staged`, the positional writer
+    `upserts`.
+    """
 
     name: str
     database: str
@@ -80,6 +87,10 @@ class TableWindow:
     after_ts: int
     physical: set[tuple[str, str, str]] = field(default_factory=set)  # (source, database, table)
     staged: list[StagedFile] = field(default_factory=list)
+    writer: Writer = Writer.MERGE
+    why: str = ""
+    target: UpsertTarget | None = None  # of a table that the positional writer takes
+    upserts: list[StagedUpsert] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -94,10 +105,13 @@ class Window:
     ddl_times: dict[tuple[str, int], int] = field(default_factory=dict)  # (source, commit_ts) -> Unix microseconds
     ledger: list[dict[str, Any]] = field(default_factory=list)
     delta_versions: dict[str, int] = field(default_factory=dict)
+    key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
+    abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
 
     def hold(self, name: str, error: str, reason: str, applied: int | None = None) -> None:
         """Take a table out of this window; the first reason counts."""
         entry = self.tables.pop(name, None)
+        self.abandoned += entry.upserts if entry else []
         if name not in self.held:
             at = applied if applied is not None else (entry.after_ts if entry else self.low_ts)
             self.held[name] = TableState(HELD, reason, error, at)
@@ -115,11 +129,19 @@ class Application:
     states: dict[str, TableState] = field(default_factory=dict)
     cut_ts: int = 0
     large_tables: set[str] = field(default_factory=set)  # once large, not measured again
+    merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
+    _committer: DeltaCommitter | None = None
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
     _states_version: int = -1
     _history_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
+
+    @property
+    def committer(self) -> DeltaCommitter:
+        if self._committer is None:
+            self._committer = DeltaCommitter.of(self.spark)
+        return self._committer
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""

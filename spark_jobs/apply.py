@@ -23,6 +23,7 @@ from typing import Final
 from spark_jobs.application import Application, Window
 from spark_jobs.job import failed, sole
 from spark_jobs.session import application_session
+from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.decode_changes import decode_changes
 from spark_jobs.steps.merge_into_silver import TableWriteError, merge_into_silver
 from spark_jobs.steps.plan_window import next_window, plan_window
@@ -39,6 +40,7 @@ from tidegate.merge.window import resolved_everywhere
 STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     plan_window,
     replay_schema_history,
+    choose_writers,
     decode_changes,
     merge_into_silver,
     record_ledger,

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sql_functions
 
 from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
+from spark_jobs.table_shapes import SHARDS, shape_at
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver import column_names, data_bytes
@@ -26,32 +27,6 @@ from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten, diff
 from tidegate.schema.types import canonical
-
-_SHARDS = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE)
-
-
-def shape_of(versions: Sequence[TableVersion], *, routed: bool) -> SilverShape:
-    """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
-    columns: dict[str, SilverColumn] = {}
-    for version in versions:
-        for column in version.columns:
-            delta = canonical(column).delta
-            known = columns.setdefault(column.name, SilverColumn(column.name, delta, column.type))
-            if known.type != delta:
-                raise SchemaMismatch(
-                    f"column {column.name} is {delta} here and {known.type} in another shard",
-                    where=f"{version.source} {version.name}",
-                    remedy="route tables of one shape together",
-                )
-    keys = {version.key_names for version in versions}
-    if len(keys) > 1:
-        raise SchemaMismatch(
-            f"shards have different keys: {sorted(keys)}",
-            where=versions[0].name,
-            remedy="route tables of one shape together",
-        )
-    key = keys.pop()
-    return SilverShape(tuple(columns.values()), (*_SHARDS, *key) if routed and key else key, routed)
 
 
 @dataclass(slots=True)
@@ -87,28 +62,6 @@ class SilverWriter:
     def app_id(self) -> str:
         return tables.app_id(self.app.pipeline.pipeline, self.entry.name)
 
-    def shape_at(self, commit_ts: int) -> SilverShape | None:
-        """The shape in force at a commit_ts; None when no physical table exists then."""
-        found = [
-            version
-            for source, database, table in sorted(self._all_physical())
-            if (version := self.app.histories[source].version_at(database, table, commit_ts)) is not None
-            and not empties_by_drop(version)
-        ]
-        return shape_of(found, routed=self.entry.routed) if found else None
-
-    def _all_physical(self) -> set[tuple[str, str, str]]:
-        """Every physical table of a routed table, also those without changes in this window."""
-        if not self.entry.routed:
-            return self.entry.physical
-        return self.entry.physical | {
-            (history.source, database, table)
-            for history in self.app.histories.values()
-            for database, table in history.tables()
-            if self.app.pipeline.tables.keeps(database, table)
-            and self.app.logical(database, table)[:2] == (self.entry.database, self.entry.table)
-        }
-
     # --- rows ---------------------------------------------------------------------------------------
 
     def write_rows(self, phase: RowsPhase) -> None:
@@ -120,7 +73,7 @@ class SilverWriter:
         ]
         if not files:
             return
-        shape = self.shape_at(phase.upto_ts)
+        shape = shape_at(self.app, self.entry, phase.upto_ts)
         assert shape is not None, "staged rows have a version in force"
         self.ensure(shape)
         changes = self._changes(files, phase, shape)
@@ -156,7 +109,7 @@ class SilverWriter:
             )
             frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
             if self.entry.routed:
-                for name, value in zip(_SHARDS, (source, database, table), strict=True):
+                for name, value in zip(SHARDS, (source, database, table), strict=True):
                     frame = frame.withColumn(name, sql_functions.lit(value))
             if not all(phase.after_ts < f.min_commit_ts and f.max_commit_ts <= phase.upto_ts for f in group):
                 stamp = sql_functions.col(tables.COMMIT_TS)
@@ -180,7 +133,7 @@ class SilverWriter:
 
     def change_schema(self, phase: DdlPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
-        shape = self.shape_at(phase.upto_ts)
+        shape = shape_at(self.app, self.entry, phase.upto_ts)
         for old, new in phase.changes:
             if empties(new) or (new.kind == "create" and old is not None):
                 self._empty(new, shape)
@@ -220,7 +173,7 @@ class SilverWriter:
         if not self.entry.routed:
             return ""
         values = (version.source, version.database, version.table)
-        tests = (f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(_SHARDS, values, strict=True))
+        tests = (f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(SHARDS, values, strict=True))
         return " WHERE " + " AND ".join(tests)
 
     def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
@@ -294,11 +247,6 @@ class SilverWriter:
 
 def _types_of(shape: SilverShape) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in shape.all_columns]
-
-
-def empties_by_drop(version: TableVersion) -> bool:
-    """Whether the version says that the table is gone."""
-    return str(version.status) == "dropped"
 
 
 def _staged_schema(version: TableVersion) -> str:

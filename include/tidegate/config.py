@@ -41,6 +41,12 @@ class ApplyMode(StrEnum):
     MICRO_BATCH = "micro_batch"
 
 
+class Writer(StrEnum):
+    MERGE = "merge"
+    POSITIONAL = "positional"
+    AUTO = "auto"
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -168,6 +174,11 @@ class Apply(_Model):
     )
     parallel_tables: int = Field(2, ge=1, le=256, description="Silver tables written at the same time")
     window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes that one window takes")
+    writer: Writer = Field(
+        Writer.AUTO,
+        description="How rows get into silver: merge (Delta's MERGE), positional (keys are probed, rows replaced by their"
+        " positions; tables that it can't serve go by MERGE all the same), or auto: per table and window what costs less",
+    )
     spark_conn_id: str = Field("spark_default", description="Airflow Spark connection the job is submitted with")
     spark_conf: dict[str, str] = Field(
         default_factory=dict, description="Extra Spark settings; win over tidegate's own"

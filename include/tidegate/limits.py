@@ -51,6 +51,15 @@ LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
 # A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.
 MAINTAIN_ATTEMPTS_MAX: Final = 3
 
+# --- upsert -------------------------------------------------------------------------------------
+# Key records of one phase in the driver's memory while the last change per key is found. A window of 512 MiB of
+# narrow rows stays below it; a table that would need more goes by MERGE.
+UPSERT_KEYS_BYTES_MAX: Final = 1024 * MIB
+# Probing reads a silver file's key columns. Up to this many rows over all tables of a window the driver does it
+# itself (about 0.3 s); above, one Spark job does it for all tables, in tasks of about this many rows.
+PROBE_DRIVER_ROWS_MAX: Final = 4_000_000
+PROBE_TASK_ROWS: Final = 2_000_000
+
 # --- value log ----------------------------------------------------------------------------------
 VALUE_LOG_FILE_BYTES: Final = 512 * MIB
 

@@ -1,8 +1,10 @@
-"""Step 3: raw bytes -> typed columns, per table, in parallel.
+"""Step 4: raw bytes -> typed columns, per table, in parallel.
 
 In:  the window's segments (as places in bronze: payload bytes never pass through the JVM) and the table
      versions in force.
-Out: staged Parquet files per table version, net of changes per key within a task; problems; the ledger.
+Out: staged files, net of changes per key within a task, in the layout that the table's writer takes: Parquet files of
+     changes per table version for MERGE, rows in silver's folder and key files for the positional writer
+     (spark_jobs/upsert_staging.py); problems; the ledger.
 
 A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the last
 change per key of each table before anything is shuffled, and writes what remains. A problem holds its
@@ -15,7 +17,7 @@ import json
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +25,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.application import HELD, Application, StagedFile, Window
+from spark_jobs.upsert_staging import UpsertStage
+from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.binlog import decode
 from tidegate.failpoint import failpoint
@@ -32,6 +36,7 @@ from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.window import SegmentRef, split_evenly
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.types import ZeroDates
+from tidegate.upsert.key_file import KeyFile
 
 # Below this a Spark job costs more than the decode itself (about 0.2 s on two cores, 1 GB/s decoded).
 _DRIVER_BYTES_MAX = 16 << 20
@@ -46,7 +51,8 @@ Name = tuple[str, str]
 class DecodePlan:
     """What a worker needs besides its segments; pickled once per window.
 
-    versions and windows are per source; folder is the staging folder, relative to the lake.
+    versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
+    writer, per source and physical table.
     """
 
     lake: LakeFiles
@@ -54,6 +60,7 @@ class DecodePlan:
     windows: dict[str, dict[Name, decode.Window]]
     held: dict[str, set[Name]]
     folder: str
+    targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
 
 
 def decode_changes(app: Application, window: Window) -> None:
@@ -64,18 +71,25 @@ def decode_changes(app: Application, window: Window) -> None:
         return
     total = sum(ref.payload_bytes for ref in refs)
     if total <= _DRIVER_BYTES_MAX:
-        found: Iterable[tuple[str, str]] = decode_refs(refs, plan)
+        found: Iterable[tuple[str, str]] = decode_refs(refs, plan, window.key_files)
     else:
         found = _in_workers(app, refs, pickle.dumps(plan))
     for kind, body in found:
         _collect(app, window, kind, json.loads(body))
     failpoint("apply_after_decode")
+    if any(entry.upserts for entry in window.tables.values()):
+        failpoint("apply_after_stage")
 
 
-def decode_refs(refs: Iterable[SegmentRef], plan: DecodePlan) -> Iterator[tuple[str, str]]:
-    """Decode segments in order; yields ("staged" | "problem" | "ledger", JSON)."""
+def decode_refs(
+    refs: Iterable[SegmentRef], plan: DecodePlan, key_files: dict[str, KeyFile] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Decode segments in order; yields ("staged" | "upsert" | "problem" | "ledger", JSON).
+
+    key_files: takes key files in memory, by path, instead of the staging folder.
+    """
     plan.lake.make_folder(plan.folder)
-    stage = _Stage(plan)
+    stage = _Stage(plan, key_files)
     for ref, segment in read_segments(plan.lake, refs):
         ledger = decode.Ledger(payload_bytes=0)
         parts = decode.decode_in_pieces(
@@ -98,15 +112,21 @@ def decode_refs(refs: Iterable[SegmentRef], plan: DecodePlan) -> Iterator[tuple[
 class _Stage:
     """Decoded changes per table version, netted and written when they grow large."""
 
-    def __init__(self, plan: DecodePlan) -> None:
+    def __init__(self, plan: DecodePlan, key_files: dict[str, KeyFile] | None) -> None:
         self._plan = plan
+        self._upserts = UpsertStage(plan.lake, plan.folder, key_files)
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
 
     def add(self, source: str, changes: decode.TableChanges) -> Iterator[tuple[str, str]]:
         if changes.batch.num_rows == 0:
             return
-        self._held.setdefault((source, changes.database, changes.table, changes.version), []).append(changes.batch)
+        target = self._plan.targets.get(source, {}).get((changes.database, changes.table))
+        if target is not None:
+            self._upserts.add(target, source, changes)
+        else:
+            owner = (source, changes.database, changes.table, changes.version)
+            self._held.setdefault(owner, []).append(changes.batch)
         self._bytes += changes.batch.nbytes
         if self._bytes >= _STAGE_BYTES:
             yield from self.flush()
@@ -118,6 +138,8 @@ class _Stage:
             for batch in merged.to_batches():
                 net = net_last_per_key(batch, key) if key else batch
                 yield "staged", json.dumps(asdict(self._write((source, database, table, version), net)))
+        for upsert in self._upserts.flush():
+            yield "upsert", json.dumps(asdict(upsert))
         self._held.clear()
         self._bytes = 0
 
@@ -142,9 +164,12 @@ class _Stage:
 def _plan(app: Application, window: Window) -> DecodePlan:
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
     windows: dict[str, dict[Name, decode.Window]] = {}
+    targets: dict[str, dict[Name, UpsertTarget]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         for source, database, table in entry.physical:
+            if entry.target is not None:
+                targets.setdefault(source, {})[(database, table)] = entry.target
             name = (database, table)
             windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
@@ -156,7 +181,7 @@ def _plan(app: Application, window: Window) -> DecodePlan:
             if logical in window.held or (state is not None and state.state == HELD):
                 held.setdefault(ref.source, set()).add((database, table))
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    return DecodePlan(app.lake, versions, windows, held, folder)
+    return DecodePlan(app.lake, versions, windows, held, folder, targets)
 
 
 def _in_workers(app: Application, refs: list[SegmentRef], plan: bytes) -> Iterator[tuple[str, str]]:
@@ -179,6 +204,11 @@ def _in_workers(app: Application, refs: list[SegmentRef], plan: bytes) -> Iterat
 def _collect(app: Application, window: Window, kind: str, body: dict[str, Any]) -> None:
     if kind == "ledger":
         window.ledger.append(body)
+        return
+    if kind == "upsert":
+        upsert = StagedUpsert(**body)
+        entry = window.tables.get(upsert.name)
+        (entry.upserts if entry else window.abandoned).append(upsert)
         return
     logical = app.logical_name(body["database"], body["table"])
     if kind == "problem":

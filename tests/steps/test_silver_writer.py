@@ -1,8 +1,11 @@
-"""Silver follows its table's DDL: rows meet the columns of their own time, and a second try changes nothing."""
+"""Silver follows its table's DDL: rows meet the columns of their own time, and a second try changes nothing.
+
+Every case by both writers: MERGE, and the positional upsert.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application, StagedFile, TableWindow, Window
+from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.merge_into_silver import merge_into_silver
+from spark_jobs.upsert_staging import UpsertStage
 from tidegate import config, tables
+from tidegate.binlog.decode import TableChanges
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import applied_ts
@@ -30,10 +36,10 @@ Rows = list[tuple[int, int, dict[str, Any]]]
 class Shop:
     """One source with a schema history, and a way to apply windows of ready-made changes."""
 
-    def __init__(self, spark: SparkSession, folder: Path, routes: str = "[]") -> None:
+    def __init__(self, spark: SparkSession, folder: Path, writer: str, routes: str = "[]") -> None:
         text = (
             f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
-            f"tables: {{include: ['d.*'], routes: {routes}}}\n"
+            f"tables: {{include: ['d.*'], routes: {routes}}}\napply: {{writer: {writer}}}\n"
         )
         pipeline = config.parse(text, where="shop.yaml")
         lake = LakeFiles(str(folder))
@@ -61,12 +67,22 @@ class Shop:
                 name, TableWindow(name, database, table, routed, max(low, self.app.applied(name)))
             )
             entry.physical.add(("s", "d", physical))
-            entry.staged += self._stage(physical, [c for c in changes.get(physical, []) if c[0] > entry.after_ts])
+        choose_writers(self.app, window)
+        stage = UpsertStage(self.app.lake, "staging", window.key_files)
+        for entry in window.tables.values():
+            for _, _, physical in sorted(entry.physical):
+                mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
+                for version, rows in self._decoded(physical, mine):
+                    if entry.target is None:
+                        entry.staged.append(self._stage(physical, version, rows))
+                    else:
+                        stage.add(entry.target, "s", TableChanges("d", physical, version, rows))
+        for upsert in stage.flush():
+            window.tables[upsert.name].upserts.append(upsert)
         merge_into_silver(self.app, window)
         return window
 
-    def _stage(self, table: str, changes: Rows) -> list[StagedFile]:
-        staged = []
+    def _decoded(self, table: str, changes: Rows) -> Iterator[tuple[int, pa.RecordBatch]]:
         for version in self.app.histories["s"].versions("d", table):
             later = [
                 v.commit_ts for v in self.app.histories["s"].versions("d", table) if v.commit_ts > version.commit_ts
@@ -82,13 +98,15 @@ class Shop:
             }
             for column in version.columns:
                 columns[column.name] = pa.array([c[2][column.name] for c in mine], canonical(column).arrow)
-            self.files += 1
-            path = f"staging/{self.files}.parquet"
-            self.app.lake.make_folder("staging")
-            pq.write_table(pa.table(columns), self.app.lake.uri(path))
-            stamps = [c[0] for c in mine]
-            staged.append(StagedFile("s", "d", table, version.version, path, len(mine), 1, min(stamps), max(stamps)))
-        return staged
+            yield version.version, pa.RecordBatch.from_pydict(columns)
+
+    def _stage(self, table: str, version: int, rows: pa.RecordBatch) -> StagedFile:
+        self.files += 1
+        path = f"staging/{self.files}.parquet"
+        self.app.lake.make_folder("staging")
+        pq.write_table(pa.Table.from_batches([rows]), self.app.lake.uri(path))
+        stamps = rows.column(tables.COMMIT_TS).to_pylist()
+        return StagedFile("s", "d", table, version, path, rows.num_rows, 1, min(stamps), max(stamps))
 
     def silver(self, table: str) -> list[dict[str, Any]]:
         frame = self.app.spark.read.format("delta").load(self.app.lake.uri(tables.silver_path("d", table)))
@@ -96,9 +114,9 @@ class Shop:
         return sorted((row.asDict() for row in frame.select(*(f"`{c}`" for c in shown)).collect()), key=repr)
 
 
-@pytest.fixture
-def shop(spark: SparkSession, tmp_path: Path) -> Callable[..., Shop]:
-    return lambda **given: Shop(spark, tmp_path, **given)
+@pytest.fixture(params=["merge", "positional"])
+def shop(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Callable[..., Shop]:
+    return lambda **given: Shop(spark, tmp_path, request.param, **given)
 
 
 UP, DEL = tables.OP_UPSERT, tables.OP_DELETE

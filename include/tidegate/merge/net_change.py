@@ -1,6 +1,6 @@
 """One net change per key: of several changes of a key in one batch only the last can matter.
 
-In:  a record batch of changes in log order (binlog/decode.py), the names of the key's columns.
+In:  changes in log order (binlog/decode.py): a record batch and its key's names, or the hashes of their keys.
 Out: the rows that are the last of their key, in the same order.
 
 Right because a change says the whole row (upsert) or its absence (delete): what came before it leaves no trace. An
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 _INDEX: Final = "index"
+_HASHES: Final = numba.types.Array(numba.types.uint64, 2, "C", readonly=True)
 _WORDS: Final = numba.types.Array(numba.types.int64, 1, "C", readonly=True)
 
 
@@ -35,6 +36,27 @@ def net_last_per_key(batch: pa.RecordBatch, key_names: Sequence[str]) -> pa.Reco
     if len(last) == batch.num_rows:
         return batch
     return batch.take(pa.array(last))
+
+
+@numba.njit(numba.int64[::1](_HASHES), cache=True, nogil=True, boundscheck=False)
+def last_per_hash(hashes: Any) -> Any:
+    """hashes: uint64[n, 2], one 128-bit key hash per change, in log order -> indices of the last of each, ascending."""
+    count = hashes.shape[0]
+    slots = 16
+    while slots < 2 * count:
+        slots *= 2
+    seen = np.full(slots, -1, np.int64)  # index of the change whose hash lies here
+    last = np.empty(count, np.int64)
+    at = count
+    for row in range(count - 1, -1, -1):
+        slot = np.int64(hashes[row, 0] & np.uint64(slots - 1))
+        while seen[slot] >= 0 and (hashes[seen[slot], 0] != hashes[row, 0] or hashes[seen[slot], 1] != hashes[row, 1]):
+            slot = (slot + 1) & (slots - 1)
+        if seen[slot] < 0:
+            seen[slot] = row
+            at -= 1
+            last[at] = row
+    return last[at:].copy()
 
 
 def _last_of_any(keys: list[pa.Array]) -> npt.NDArray[np.int64]:

@@ -1,0 +1,205 @@
+"""Staged upserts into silver by position, many tables at once: resolve, probe, commit.
+
+In:  Upserts: a table's rows phase with what decode staged for it (spark_jobs/upsert_staging.py).
+Out: one Delta commit each, data and applied_ts together: the version it made, or the error that stopped it.
+
+Resolving (the last change per key) and probing (which live rows have these keys) read narrow columns only. Little is
+probed in the driver, much in ONE Spark job over all tables (spark_jobs/positional_writer_probe.py). A commit stands on
+the very snapshot that was probed: when someone else changed the table meanwhile, it is probed again as it is then. A
+phase that silver has recorded already is not done twice.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.positional_writer_probe import Probe, probe_all
+from spark_jobs.upsert_target import StagedUpsert, StagePhase
+from tidegate import limits, tables
+from tidegate.errors import CommitConflict, Transient
+from tidegate.failpoint import failpoint
+from tidegate.upsert.actions import adopted, replaced, rows_of
+from tidegate.upsert.candidates import candidates
+from tidegate.upsert.data_file import write
+from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.delta_types import arrow_schema
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.key_file import read_keys
+from tidegate.upsert.resolve import NewFile, Resolved, resolve
+from tidegate.upsert.rewrite import live_rows
+from tidegate.upsert.snapshot import SilverFile, SilverSnapshot, why_not
+
+_OPERATION = "UPSERT"
+# Seconds to wait after a conflict, times the number of the try, jittered so that two writers fall out of step.
+_CONFLICT_WAIT = 0.2
+
+Outcome = int | BaseException
+
+
+class GivenBack(Transient):
+    """The positional writer can't do this table after all: the window is tried again, and MERGE does it."""
+
+
+@dataclass(slots=True)
+class Upsert:
+    """One table's rows phase on its way into silver.
+
+    path: of the table, relative to the lake. files: the new files that the commit adopts. adopted: it has.
+    """
+
+    entry: TableWindow
+    phase: StagePhase
+    path: str
+    app_id: str
+    staged: list[StagedUpsert]
+    snapshot: SilverSnapshot | None = None
+    resolved: Resolved | None = None
+    probe: Probe | None = None
+    files: list[NewFile] | None = None
+    adopted: bool = False
+
+
+def upsert_of(app: Application, entry: TableWindow, upto_ts: int) -> Upsert | None:
+    """The upsert of a table's phase; None when nothing was staged for it."""
+    staged = [upsert for upsert in entry.upserts if upsert.upto_ts == upto_ts]
+    if not staged:
+        return None
+    assert entry.target is not None, "staged upserts have a target"
+    phase = next(phase for phase in entry.target.phases if phase.upto_ts == upto_ts)
+    return Upsert(entry, phase, entry.target.path, tables.app_id(app.pipeline.pipeline, entry.name), staged)
+
+
+def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
+    """Write each of them. The result is by the table's name; a table that fails doesn't stop the others."""
+    outcome: dict[str, Outcome] = {}
+    if not upserts:
+        return outcome
+    waiting = list(upserts)
+    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upsert") as pool:
+        for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
+            prepared = _each(pool, lambda upsert: _prepare(app, window, upsert), waiting)
+            outcome |= {name: found for name, found in prepared.items() if found is not None}
+            ready = [upsert for upsert in waiting if prepared[upsert.entry.name] is None]
+            probe_all(app, [upsert.probe for upsert in ready if upsert.probe is not None])
+            outcome |= _each(pool, lambda upsert: _commit(app, upsert), ready)
+            waiting = [upsert for upsert in ready if isinstance(outcome[upsert.entry.name], CommitConflict)]
+            if not waiting:
+                break
+            time.sleep(_CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+    for upsert in upserts:
+        _settle(app, window, upsert, outcome[upsert.entry.name])
+    return outcome
+
+
+def _each(pool: ThreadPoolExecutor, step: Callable[[Upsert], int | None], among: Sequence[Upsert]) -> dict[str, Any]:
+    """Run a step for each, side by side: what it gave, or its exception."""
+    running = {upsert.entry.name: pool.submit(step, upsert) for upsert in among}
+    return {name: future.exception() or future.result() for name, future in running.items()}
+
+
+def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
+    """Look at silver as it is now and find what has to be probed; the version, when silver has the phase already."""
+    upsert.snapshot = snapshot = app.committer.snapshot(app.lake.spark_uri(upsert.path), upsert.app_id)
+    if snapshot.applied_ts >= upsert.phase.upto_ts:
+        return snapshot.version
+    reason = why_not(snapshot) or misfit(snapshot, upsert.phase.layout)
+    if reason is not None:
+        raise GivenBack(reason, where=upsert.entry.name, remedy="the window is tried again, this table by MERGE")
+    if upsert.resolved is None:
+        held = window.key_files
+        files = [held.pop(s.keys) if s.keys in held else read_keys(app.lake, s.keys) for s in upsert.staged]
+        upsert.resolved = resolve(files)
+    upsert.probe = Probe(upsert.path, upsert.resolved.table, candidates(snapshot.files, upsert.resolved.table))
+    return None
+
+
+def _commit(app: Application, upsert: Upsert) -> int:
+    """All that the phase does to the table, in one commit on the snapshot that was probed."""
+    snapshot, resolved, probe = upsert.snapshot, upsert.resolved, upsert.probe
+    assert snapshot is not None, "prepared"
+    assert resolved is not None, "prepared"
+    assert probe is not None, "prepared"
+    with VectorWriter(app.lake, upsert.path) as vectors:
+        actions = replaced(probe.hits, vectors)
+        actions.extend(adopted(_new_files(app, upsert, resolved), vectors))
+    failpoint("apply_before_commit")
+    version = app.committer.commit(
+        snapshot,
+        removes=actions.removes,
+        adds=actions.adds,
+        transaction=(upsert.app_id, upsert.phase.upto_ts),
+        operation=_OPERATION,
+        data_change=True,
+    )
+    upsert.adopted = True
+    failpoint("apply_after_commit")
+    return version
+
+
+def _new_files(app: Application, upsert: Upsert, resolved: Resolved) -> list[NewFile]:
+    """The staged files; one that lost most of its rows is written anew without them, once."""
+    if upsert.files is None:
+        upsert.files = []
+        for file in resolved.files:
+            live = rows_of(file.add) - len(file.losers)
+            if live and len(file.losers) > live:
+                pieces = live_rows(app.lake, upsert.path, SilverFile(file.add), upsert.phase.layout, file.losers)
+                adds = write(app.lake, upsert.path, pa.concat_tables(pieces), upsert.phase.layout)
+                upsert.files += [NewFile(add, np.zeros(0, np.int64)) for add in adds]
+            else:
+                upsert.files.append(file)
+    return upsert.files
+
+
+def misfit(snapshot: SilverSnapshot, layout: FileLayout) -> str | None:
+    """How silver differs from what rows are laid out for, in one phrase: a column that we don't write would be null."""
+    held = {field.name: field for field in arrow_schema(snapshot.schema)}
+    ours = {field.name: field.type for field in layout.schema}
+    for name in sorted(held.keys() | ours.keys()):
+        there, here = held.get(name), ours.get(name)
+        if there is None or here is None:
+            return f"column {name} is not in {'silver' if there is None else 'the source'}"
+        if not _same(there.type, here):
+            return f"column {name} is {there.type} in silver and {here} at the source"
+        if not there.nullable:
+            return f"column {name} is NOT NULL in silver"
+    if snapshot.partition_columns != layout.partition_columns:
+        return "its partition columns changed"
+    return None
+
+
+def _same(there: pa.DataType, here: pa.DataType) -> bool:
+    """Lists compare by what they hold: the names of their elements differ."""
+    if pa.types.is_list(there) and pa.types.is_list(here):
+        return bool(there.value_type == here.value_type)
+    return bool(there == here)
+
+
+def _settle(app: Application, window: Window, upsert: Upsert, outcome: Outcome) -> None:
+    """What becomes of the staged files, now that it is known what became of the phase."""
+    entry = upsert.entry
+    entry.upserts = [staged for staged in entry.upserts if staged.upto_ts != upsert.phase.upto_ts]
+    if not upsert.adopted and isinstance(outcome, int | CommitConflict | GivenBack):
+        window.abandoned += upsert.staged  # certainly in no commit; after any other error only VACUUM may tell
+    if isinstance(outcome, GivenBack):
+        app.merge_only[entry.name] = outcome.what
+
+
+def remove_abandoned(app: Application, window: Window) -> None:
+    """Delete data files that no commit will name: best effort, VACUUM takes what stays."""
+    for staged in window.abandoned:
+        for path in staged.files:
+            try:
+                app.lake.filesystem.delete_file(app.lake.local(path))
+            except OSError:
+                continue
+    window.abandoned.clear()

@@ -1,0 +1,117 @@
+"""Step 3: which writer takes each table of the window, before its changes are laid out for it.
+
+In:  window.tables after the window's DDL was replayed, silver's snapshots, apply.writer.
+Out: entry.writer with the reason in entry.why; for the positional writer entry.target, and silver created when it
+     isn't there: decode writes rows straight into its folder.
+
+MERGE is right everywhere, so anything unusual goes there. A table whose columns can't be brought together is held here
+with the error that its writer would give.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.silver_writer import SilverWriter
+from spark_jobs.table_shapes import shape_at, versions_at, window_phases
+from spark_jobs.upsert_target import StagePhase, UpsertTarget
+from tidegate import config, limits, tables
+from tidegate.errors import Terminal
+from tidegate.merge.phases import DdlPhase, Phase
+from tidegate.merge.silver_sql import SilverShape
+from tidegate.schema.types import canonical
+from tidegate.upsert import cost
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.snapshot import SilverSnapshot, why_not
+
+
+def choose_writers(app: Application, window: Window) -> None:
+    """Fill entry.writer and entry.why of every table of the window."""
+    if app.pipeline.apply.writer == config.Writer.MERGE or not window.tables:
+        return
+    shares = _shares(app, window)
+    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="choose") as pool:
+        entries = list(window.tables.values())
+        done = [pool.submit(_choose, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
+    for entry, future in zip(entries, done, strict=True):
+        try:
+            future.result()
+        except Terminal as error:
+            window.hold(entry.name, type(error).__name__, str(error), app.applied(entry.name))
+
+
+def _shares(app: Application, window: Window) -> dict[str, int]:
+    """About how many bytes of binlog each logical table has: a segment's are split among the tables it names."""
+    shares: dict[str, int] = {}
+    for ref in window.refs:
+        names = [app.logical_name(*pair) for pair in app.names_in(ref)]
+        for name in names:
+            shares[name] = shares.get(name, 0) + ref.payload_bytes // len(names)
+    return shares
+
+
+def _choose(app: Application, window: Window, entry: TableWindow, share: int) -> None:
+    phases = window_phases(app, entry, window.cut_ts)
+    shapes = [shape_at(app, entry, phase.upto_ts) for phase in phases]
+    known = [shape for shape in shapes if shape is not None]
+    entry.why = app.merge_only.get(entry.name) or _unfit(known)
+    if entry.why:
+        return
+    snapshot = _snapshot(app, window, entry, known[0])
+    entry.why = why_not(snapshot) or ""
+    if entry.why:
+        return
+    if app.pipeline.apply.writer == config.Writer.POSITIONAL:
+        choice = cost.Choice(positional=True, why="by the pipeline file")
+    else:
+        choice = cost.choose(_load(snapshot, known[-1], share), keys_bytes_max=limits.UPSERT_KEYS_BYTES_MAX)
+    entry.why = choice.why
+    if choice.positional:
+        entry.writer = config.Writer.POSITIONAL
+        entry.target = _target(app, entry, phases, snapshot)
+
+
+def _unfit(shapes: list[SilverShape]) -> str:
+    if not shapes:
+        return "no columns are known"
+    return "" if all(shape.key for shape in shapes) else "no key"
+
+
+def _snapshot(app: Application, window: Window, entry: TableWindow, shape: SilverShape) -> SilverSnapshot:
+    """Silver as it is now; created first when it isn't there, for a table can't be made in a folder with files."""
+    uri = app.lake.spark_uri(tables.silver_path(entry.database, entry.table))
+    app_id = tables.app_id(app.pipeline.pipeline, entry.name)
+    snapshot = app.committer.snapshot(uri, app_id)
+    if not snapshot.created:
+        SilverWriter.of(app, entry, window.ddl_times).ensure(shape)
+        snapshot = app.committer.snapshot(uri, app_id)
+    return snapshot
+
+
+def _load(snapshot: SilverSnapshot, shape: SilverShape, share: int) -> cost.Load:
+    types = {column.name: column.type for column in shape.all_columns}
+    return cost.Load(
+        target_rows=sum(file.live_rows or 0 for file in snapshot.files),
+        target_files=len(snapshot.files),
+        change_bytes=share,
+        key_bytes=cost.key_bytes([types[name] for name in shape.key]),
+    )
+
+
+def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot: SilverSnapshot) -> UpsertTarget:
+    """What workers need to know of the table."""
+    path = tables.silver_path(entry.database, entry.table)
+    found = []
+    for phase in phases:
+        shape = shape_at(app, entry, phase.upto_ts)
+        if isinstance(phase, DdlPhase) or shape is None:
+            continue
+        arrow = {c.name: canonical(c).arrow for v in versions_at(app, entry, phase.upto_ts) for c in v.columns}
+        arrow |= {c.name: pa.int64() if c.type == "bigint" else pa.string() for c in shape.system}
+        columns = {column.name: arrow[column.name] for column in shape.all_columns}
+        layout = FileLayout.planned(snapshot, columns, shape.key)
+        found.append(StagePhase(phase.after_ts, phase.upto_ts, layout))
+    return UpsertTarget(entry.name, path, tuple(found))

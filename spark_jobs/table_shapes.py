@@ -1,0 +1,91 @@
+"""What a logical table looks like at a commit_ts, and where its window is cut.
+
+In:  an Application's schema histories and a table's share of a window.
+Out: SilverShapes, the version changes inside the window, its phases. Nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_jobs.application import Application, TableWindow
+from tidegate import tables
+from tidegate.errors import SchemaMismatch
+from tidegate.merge.phases import Phase, phases
+from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.types import canonical
+
+SHARDS = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE)
+
+
+def shape_of(versions: Sequence[TableVersion], *, routed: bool) -> SilverShape:
+    """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
+    columns: dict[str, SilverColumn] = {}
+    for version in versions:
+        for column in version.columns:
+            delta = canonical(column).delta
+            known = columns.setdefault(column.name, SilverColumn(column.name, delta, column.type))
+            if known.type != delta:
+                raise SchemaMismatch(
+                    f"column {column.name} is {delta} here and {known.type} in another shard",
+                    where=f"{version.source} {version.name}",
+                    remedy="route tables of one shape together",
+                )
+    keys = {version.key_names for version in versions}
+    if len(keys) > 1:
+        raise SchemaMismatch(
+            f"shards have different keys: {sorted(keys)}",
+            where=versions[0].name,
+            remedy="route tables of one shape together",
+        )
+    key = keys.pop()
+    return SilverShape(tuple(columns.values()), (*SHARDS, *key) if routed and key else key, routed)
+
+
+def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
+    """The version in force of every physical table that exists then, in order of name."""
+    return [
+        version
+        for source, database, table in sorted(_all_physical(app, entry))
+        if (version := app.histories[source].version_at(database, table, commit_ts)) is not None
+        and version.status != VersionStatus.DROPPED
+    ]
+
+
+def shape_at(app: Application, entry: TableWindow, commit_ts: int) -> SilverShape | None:
+    """The shape in force at a commit_ts; None when no physical table exists then. Raises SchemaMismatch."""
+    found = versions_at(app, entry, commit_ts)
+    return shape_of(found, routed=entry.routed) if found else None
+
+
+def version_changes(
+    app: Application, entry: TableWindow, cut_ts: int
+) -> list[tuple[TableVersion | None, TableVersion]]:
+    """(version before, version) of every schema version that begins in the table's window."""
+    found: list[tuple[TableVersion | None, TableVersion]] = []
+    for source, database, table in sorted(entry.physical):
+        before: TableVersion | None = None
+        for version in app.histories[source].versions(database, table):
+            if entry.after_ts < version.commit_ts <= cut_ts:
+                found.append((before, version))
+            before = version
+    return found
+
+
+def window_phases(app: Application, entry: TableWindow, cut_ts: int) -> list[Phase]:
+    """The table's window, cut where its schema changes."""
+    return phases(entry.after_ts, cut_ts, version_changes(app, entry, cut_ts), routed=entry.routed)
+
+
+def _all_physical(app: Application, entry: TableWindow) -> set[tuple[str, str, str]]:
+    """Every physical table of a routed table, also those without changes in this window."""
+    if not entry.routed:
+        return entry.physical
+    return entry.physical | {
+        (history.source, database, table)
+        for history in app.histories.values()
+        for database, table in history.tables()
+        if app.pipeline.tables.keeps(database, table)
+        and app.logical(database, table)[:2] == (entry.database, entry.table)
+    }

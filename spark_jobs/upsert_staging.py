@@ -1,0 +1,98 @@
+"""Decoded changes as the positional writer takes them: rows in silver's folder, and narrow key files beside them.
+
+In:  decoded changes of tables with a key, per physical table, in log order per source.
+Out: StagedUpserts: per table, source and phase Parquet files in silver's own layout, ready to be adopted by the commit,
+     and a key file with one record per change that is the last of its key here (tidegate/upsert/stage.py).
+
+A worker (or the driver, for a small window) holds what it decoded, lays it out with silver's columns, keeps the last
+change per key, and writes. No file straddles two phases, so a phase never has to filter what was staged for another.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from spark_jobs.upsert_target import StagedUpsert, StagePhase, UpsertTarget
+from tidegate import tables
+from tidegate.binlog.decode import TableChanges
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.net_change import last_per_hash
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.key_file import KeyFile, write_keys
+from tidegate.upsert.key_hash import key_hashes
+from tidegate.upsert.stage import Target, staged
+
+
+@dataclass(slots=True)
+class UpsertStage:
+    """What a task decoded for the positional writer, until flush() writes it.
+
+    kept: where key files go when the same process resolves them; None: to the staging folder.
+    """
+
+    lake: LakeFiles
+    folder: str
+    kept: dict[str, KeyFile] | None = None
+    _held: dict[tuple[str, str], list[TableChanges]] = field(default_factory=dict)  # by table's name and source
+    _targets: dict[str, UpsertTarget] = field(default_factory=dict)
+
+    def add(self, target: UpsertTarget, source: str, changes: TableChanges) -> None:
+        self._targets[target.name] = target
+        self._held.setdefault((target.name, source), []).append(changes)
+
+    def flush(self) -> Iterator[StagedUpsert]:
+        """Write what is held, table by table."""
+        held, self._held = self._held, {}
+        for (name, source), parts in held.items():
+            target = self._targets[name]
+            for phase in target.phases:
+                laid = [
+                    _laid_out(within, phase.layout, source, changes)
+                    for changes in parts
+                    if (within := _within(changes.batch, phase)).num_rows
+                ]
+                if laid:
+                    yield self._write(target, phase, source, pa.concat_tables(laid).combine_chunks())
+
+    def _write(self, target: UpsertTarget, phase: StagePhase, source: str, changes: pa.Table) -> StagedUpsert:
+        last = last_per_hash(key_hashes([changes.column(name) for name in phase.layout.key]))
+        if len(last) < changes.num_rows:
+            changes = changes.take(pa.array(last))
+        keys = staged(Target(self.lake, target.path, phase.layout), changes, source)
+        path = f"{self.folder}/{uuid.uuid4().hex}.keys"
+        if self.kept is None:
+            write_keys(self.lake, path, keys)
+        else:
+            self.kept[path] = keys
+        files = tuple(f"{target.path}/{unquote(add['path'])}" for add in keys.adds)
+        return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
+
+
+def _laid_out(batch: pa.RecordBatch, layout: FileLayout, source: str, changes: TableChanges) -> pa.Table:
+    """Silver's columns, whatever the physical table has, then op and what orders changes."""
+    rows = batch.num_rows
+    shard = {tables.SHARD_SOURCE: source, tables.SHARD_DATABASE: changes.database, tables.SHARD_TABLE: changes.table}
+    names = set(batch.schema.names)
+    columns = {}
+    for column in layout.schema:
+        if column.name in names:
+            columns[column.name] = batch.column(column.name)
+        elif column.name in shard:
+            columns[column.name] = pa.repeat(pa.scalar(shard[column.name], pa.string()), rows)
+        else:
+            columns[column.name] = pa.nulls(rows, column.type)
+    return pa.table(columns | {name: batch.column(name) for name in (tables.OP, tables.SEQ, tables.ORDINAL)})
+
+
+def _within(batch: pa.RecordBatch, phase: StagePhase) -> pa.RecordBatch:
+    """The phase's share of a batch; nearly always all of it or nothing."""
+    stamps = batch.column(tables.COMMIT_TS).to_numpy()
+    inside = (stamps > phase.after_ts) & (stamps <= phase.upto_ts)
+    if inside.all():
+        return batch
+    return batch.filter(pa.array(inside)) if inside.any() else batch.slice(0, 0)
