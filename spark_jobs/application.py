@@ -32,6 +32,7 @@ from tidegate.tables import splits
 from tidegate.upsert.key_file import KeyFile
 
 ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
+_NAMED_MAX = 5  # tables named in a window's line of the log
 # table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
 DDL_NOT_READ = DdlNotRead.__name__
 
@@ -107,6 +108,14 @@ class Window:
     delta_versions: dict[str, int] = field(default_factory=dict)
     key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
     abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
+
+    def writers(self) -> str:
+        """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
+        wrote = [entry for name, entry in self.tables.items() if name in self.delta_versions]
+        merged = [f"{e.name} ({e.why or 'by the pipeline file'})" for e in wrote if e.target is None]
+        parts = [f"{len(wrote) - len(merged)} by position"] if len(merged) < len(wrote) else []
+        more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
+        return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
 
     def hold(self, name: str, error: str, reason: str, applied: int | None = None) -> None:
         """Take a table out of this window; the first reason counts."""

@@ -117,8 +117,9 @@ def _summary(window: Window, seconds: float) -> str:
     rows = sum(entry["rows"] for entry in window.ledger)
     lag = time.time() - physical_ms(window.cut_ts) / 1000
     held = f", held: {', '.join(sorted(window.held))}" if window.held else ""
+    writers = f" ({window.writers()})" if window.delta_versions else ""
     return (
-        f"cut {window.cut_ts}: {len(window.refs)} segments, {rows} changes, {len(window.delta_versions)} tables"
+        f"cut {window.cut_ts}: {len(window.refs)} segments, {rows} changes, {len(window.delta_versions)} tables{writers}"
         f" in {seconds:.2f} s, lag {lag:.1f} s{held}"
     )
 

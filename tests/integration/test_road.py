@@ -35,6 +35,7 @@ def test_a_busy_shop_with_ddl_is_equal_in_silver(any_server: Server, spark: Spar
     assert len(counts) >= 8
     assert sum(counts.values()) > 100
     assert not [name for name, state in app.states.items() if state.state == "held"]
+    assert any("by position" in line for line in road.lines), road.lines
     _the_ledger_accounts_for_every_byte(road)
 
 

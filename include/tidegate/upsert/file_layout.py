@@ -47,6 +47,15 @@ class FileLayout:
         indexed = _indexed(schema, key, partitions, snapshot.configuration)
         return cls(schema, tuple(key), partitions, indexed)
 
+    @classmethod
+    def planned(cls, snapshot: SilverSnapshot, columns: Mapping[str, pa.DataType], key: Sequence[str]) -> FileLayout:
+        """The layout that the table will have once it has these columns: those of the snapshot first, in its order."""
+        held = [field["name"] for field in snapshot.schema["fields"] if field["name"] in columns]
+        names = [*held, *(name for name in columns if name not in held)]
+        schema = pa.schema([(name, columns[name]) for name in names])
+        partitions = snapshot.partition_columns
+        return cls(schema, tuple(key), partitions, _indexed(schema, key, partitions, snapshot.configuration))
+
     @property
     def key_schema(self) -> pa.Schema:
         return pa.schema([self.schema.field(name) for name in self.key])
