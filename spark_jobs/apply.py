@@ -119,8 +119,8 @@ def _summary(window: Window, seconds: float) -> str:
     held = f", held: {', '.join(sorted(window.held))}" if window.held else ""
     writers = f" ({window.writers()})" if window.delta_versions else ""
     return (
-        f"cut {window.cut_ts}: {len(window.refs)} segments, {rows} changes, {len(window.delta_versions)} tables{writers}"
-        f" in {seconds:.2f} s, lag {lag:.1f} s{held}"
+        f"cut {window.cut_ts}: {len(window.refs)} segments, {rows} changes, {len(window.delta_versions)} tables"
+        f"{writers} in {seconds:.2f} s, lag {lag:.1f} s{held}"
     )
 
 
