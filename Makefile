@@ -35,9 +35,8 @@ lock: environment ## requirements.in -> requirements.txt: every pin with its has
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
 		requirements.in --output-file requirements.txt
 
-bench: environment jars ## the benchmarks, as ratios in one run
-	@set -e; for script in benchmarks/bench_*.py; do \
-		[ -e "$$script" ] || continue; echo "== $$script"; $(BIN)/python "$$script"; done
+bench: environment jars ## the benchmarks, each beside its peers: .tidegate/bench/report.md (QUICK=1: under ten minutes)
+	@$(BIN)/python -m benchmarks --sizes $(if $(QUICK),quick,formal) $(if $(ONLY),--only $(ONLY))
 
 clean: ## remove .venv and .tidegate, and with them the demo's lake and every download
 	rm -rf .venv .tidegate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "include"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 import pyarrow as pa  # noqa: E402
-from bench_decode import play  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
+from benchmarks.cpu import tree_cpu  # noqa: E402
+from benchmarks.workloads import create, play_batches  # noqa: E402
 from spark_jobs.application import Application, Window  # noqa: E402
 from spark_jobs.apply import next_window, plan_window  # noqa: E402
 from spark_jobs.session import application_session  # noqa: E402
@@ -41,23 +42,6 @@ from tidegate.lake.bronze_index import BronzeIndex  # noqa: E402
 
 RUNS = 3
 Parts = dict[str, float]
-
-
-def tree_cpu() -> float:
-    """User + system seconds of this process and all below it, ended ones included."""
-    tick, found, parents = os.sysconf("SC_CLK_TCK"), {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-            found[int(entry.name)] = sum(map(int, fields[11:15])) / tick
-    mine = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    return sum(found[pid] for pid in mine if pid in found)
 
 
 class Clock:
@@ -172,9 +156,9 @@ def measure(spark: SparkSession, app: Application, window: Window) -> None:
     best: dict[str, tuple[float, Parts]] = {}
     for _ in range(RUNS):
         for road, go in roads.items():
-            started = tree_cpu()
+            started = tree_cpu(os.getpid())
             parts = go()
-            spent = tree_cpu() - started
+            spent = tree_cpu(os.getpid()) - started
             if road not in best or spent < best[road][0]:
                 best[road] = (spent, parts)
     base = best["staged"][0]
@@ -194,8 +178,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, mariadb.MariaDB(Path(folder) / "mariadb", base) as server:
         server.query("CREATE DATABASE bench CHARACTER SET utf8mb4")
         road = Road(server, Path(folder), include="bench.*")
+        create(server, "a")
         road.capture(idle=0.5)
-        play(server, "a", count)
+        play_batches(server, "a", count)
         road.capture(seconds=600)
         conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(road.pipeline, ROOT)
         conf["spark.sql.parquet.columnarReaderBatchSize"] = "16"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ from tidegate.demo.processes import run_whole
 from tidegate.demo.server import Server
 from tidegate.errors import DownloadFailed, HostLacks, ProcessFailed
 
-_LIBRARIES = "usr/lib/x86_64-linux-gnu"
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _TOOLS = ("sbin/mysqld", "bin/mysql", "bin/mysqladmin", "bin/mysqlbinlog", "bin/mysqldump")
 _PACKAGES = ("mysql-server-core", "mysql-client-core")
 # Only mysqld_safe and its like need Perl.
@@ -73,9 +74,9 @@ class MySQL9(Server):
         root = self.base / "root"
         share = root / "usr" / "share" / "mysql"
         return [
-            str(root / _LIBRARIES / "ld-linux-x86-64.so.2"),
+            str(root / LIBRARIES / "ld-linux-x86-64.so.2"),
             "--library-path",
-            str(root / _LIBRARIES),
+            str(root / LIBRARIES),
             str(root / "usr" / "sbin" / "mysqld"),
             "--no-defaults",
             f"--basedir={root / 'usr'}",
@@ -91,15 +92,16 @@ def install(root: Path) -> Path:
     base = root / ".tidegate" / "mysql9"
     with locked(root / ".tidegate" / ".mysql9.lock"):
         if not (base / "root" / "usr" / "sbin" / "mysqld").exists():
-            _unpack(_download(base), base)
+            unpack(download(base, _PACKAGES), base)
         _write_tools(base)
     return base
 
 
-def _download(base: Path) -> list[Path]:
+def download(base: Path, packages: Sequence[str]) -> list[Path]:
+    """Debian packages, and all that they need, in base/.apt. Raises HostLacks or DownloadFailed."""
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
-            raise HostLacks(f"no {program}", remedy="MySQL 9 comes from Debian packages: run on Debian or Ubuntu")
+            raise HostLacks(f"no {program}", remedy=f"{packages[0]} is a Debian package: run on Debian or Ubuntu")
     state = base / ".apt"
     for folder in ("lists/partial", "cache/archives/partial"):
         (state / folder).mkdir(parents=True, exist_ok=True)
@@ -107,13 +109,13 @@ def _download(base: Path) -> list[Path]:
     (state / "sources.list").write_text(f"deb [signed-by={_keyring()} arch=amd64] {_mirror()} {_SUITE} main\n")
     (state / "apt.conf").write_text(_apt_conf(state))
     environment = os.environ | {"APT_CONFIG": str(state / "apt.conf"), "LC_ALL": "C"}
-    for arguments in (["update"], ["-y", "--download-only", "install", *_PACKAGES]):
+    for arguments in (["update"], ["-y", "--download-only", "install", *packages]):
         done = subprocess.run(
             ["apt-get", "-qq", *arguments], env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            raise DownloadFailed(f"apt-get {arguments[0]}: {lines[-1]}", where="MySQL 9", remedy="check the network")
+            raise DownloadFailed(f"apt-get {arguments[0]}: {lines[-1]}", where=packages[0], remedy="check the network")
     return sorted((state / "cache" / "archives").glob("*.deb"))
 
 
@@ -162,7 +164,8 @@ def _mirror() -> str:
     return found[0]
 
 
-def _unpack(packages: list[Path], base: Path) -> None:
+def unpack(packages: list[Path], base: Path) -> None:
+    """Packages into base/root, which is replaced as a whole."""
     root = base / "root"
     scratch = base / "root.new"
     shutil.rmtree(scratch, ignore_errors=True)
@@ -183,7 +186,7 @@ def _write_tools(base: Path) -> None:
         wrapper = base / "bin" / Path(tool).name
         text = (
             '#!/bin/sh\nroot=$(cd "$(dirname "$0")/../root" && pwd)\n'
-            f"libraries=$root/{_LIBRARIES}\n"
+            f"libraries=$root/{LIBRARIES}\n"
             f'exec "$libraries/ld-linux-x86-64.so.2" --library-path "$libraries" "$root/usr/{tool}" "$@"\n'
         )
         if not wrapper.exists() or wrapper.read_text() != text:

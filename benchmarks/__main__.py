@@ -1,0 +1,43 @@
+"""All benchmarks: `make bench`, `make bench QUICK=1`, or `python -m benchmarks --help`.
+
+In:  --sizes formal | quick | tiny; --only SECTION...
+Out: .tidegate/bench/report.md, report.json and plot.svg; exit code 0, or 1 when a section failed (what it should
+     have measured is missing from the report, by name), 2 for wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
+    options.add_argument("--sizes", choices=["formal", "quick", "tiny"], default="formal")
+    options.add_argument("--only", nargs="+", default=[], metavar="SECTION", help="capture decode road apply latency")
+    chosen = options.parse_args()
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
+    os.environ.setdefault("TIDEGATE_HOME", str(ROOT))
+
+    from benchmarks import sections, sizes
+
+    cache = ROOT / ".tidegate" / "bench"
+    cache.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=cache) as folder:
+        wanted = tuple(chosen.only) or sections.ALL
+        report = sections.run(ROOT, cache, Path(folder), sizes.BY_NAME[chosen.sizes], wanted)
+    report.seconds = time.monotonic() - started
+    report.write(cache)
+    print(f"\n{report.markdown()}\nwritten: {cache / 'report.md'}, report.json, plot.svg", flush=True)
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

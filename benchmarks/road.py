@@ -1,0 +1,102 @@
+"""The whole road: capture -> bronze -> Spark -> silver, beside Debezium's embedded engine, which delivers to nobody.
+
+In:  workload A, its origin (a lake whose capture began before it was played), a warm Spark application.
+Out: rows: row changes per CPU second of everything (driver, JVM, Python workers, capture), warm; the same with the
+     application's start in it; the parts.
+
+Debezium's start is measured apart and taken off, as ours is: what is compared is work on rows.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from benchmarks.context import Context
+from benchmarks.figures import Missing, Row, in_turns
+from benchmarks.lakes import BenchLake
+from benchmarks.peers import maven
+from benchmarks.peers.process import Peer
+from benchmarks.readers import count
+from benchmarks.spark import Warm
+from benchmarks.workloads import DATABASE, Workload
+
+_UNIT = "row changes per CPU second"
+
+
+class Ours:
+    """capture_cpu, apply_cpu: seconds per run."""
+
+    def __init__(self, ctx: Context, workload: Workload, origin: BenchLake, warm: Warm) -> None:
+        self.ctx = ctx
+        self.workload = workload
+        self.origin = origin
+        self.warm = warm
+        self.capture_cpu: list[float] = []
+        self.apply_cpu: list[float] = []
+
+    def once(self) -> float:
+        """Rows per CPU second of one whole road."""
+        lake = self.origin.fork(self.ctx.folder / "road")
+        self.capture_cpu.append(self.ctx.meter.run(lake.capture).cpu_seconds)
+        self.apply_cpu.append(self.ctx.meter.run(lambda: self.warm.apply(lake)).cpu_seconds)
+        found = count(lake.silver)
+        assert found == self.workload.rows, f"silver has {found} rows, the source {self.workload.rows}"
+        lake.remove()
+        return self.workload.changes / (self.capture_cpu[-1] + self.apply_cpu[-1])
+
+
+def measure(ctx: Context, workload: Workload, origin: BenchLake, warm: Warm) -> list[Row]:
+    """Both keys of the report, and the parts."""
+    ours = Ours(ctx, workload, origin, warm)
+    ours.once()
+    cold = ours.capture_cpu.pop() + ours.apply_cpu.pop() + warm.start_cpu_seconds
+    what = f"{workload.changes} row changes, {workload.bytes / 1e6:.0f} MB of binlog"
+    alone = Row("road_A_rows_per_cpu_s", "whole road, workload A: server to silver", _UNIT, note=f"{what}; warm")
+    versus = Row("road_A_vs_debezium", "whole road against Debezium's delivery", _UNIT, peer=maven.DEBEZIUM[0])
+    versus.note = f"{what}; Debezium has no sink; both without their start"
+    try:
+        alone.ours, versus.theirs = _beside_debezium(ctx, workload, ours)
+    except Missing as missing:
+        versus.why_missing = str(missing)
+        (alone.ours,) = in_turns(ctx.sizes.runs_road, ours.once)
+    versus.ours = alone.ours
+    first = Row(
+        "road_A_with_start",
+        "whole road, first window of a new application",
+        _UNIT,
+        [workload.changes / cold],
+        note=f"Spark's start ({warm.start_cpu_seconds:.1f} CPU-s) and everything's first use included",
+    )
+    shares = Row(
+        "road_A_apply_share",
+        "share of apply (Spark) in the whole road",
+        "of its CPU seconds",
+        [a / (a + c) for a, c in zip(ours.apply_cpu, ours.capture_cpu, strict=True)],
+        note=f"capture {statistics.median(ours.capture_cpu):.2f}, apply {statistics.median(ours.apply_cpu):.2f} CPU-s",
+    )
+    return [alone, versus, first, shares]
+
+
+def _beside_debezium(ctx: Context, workload: Workload, ours: Ours) -> list[list[float]]:
+    """[ours, theirs] in turns. Raises Missing."""
+    server = ctx.server
+    asked = {
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password,
+        "file": workload.path.name,
+        "gtid": workload.gtid,
+        "table": f"{DATABASE}.{workload.table}",
+        "folder": str(ctx.folder),
+    }
+    command = maven.program("Debezium.java", maven.jars(maven.DEBEZIUM, ctx.cache))
+    with Peer(maven.DEBEZIUM[0], command) as peer:
+        ctx.meter.without.add(peer.pid)
+
+        def spent(rows: int) -> float:
+            return ctx.meter.run(lambda: peer.go({**asked, "rows": rows}, rows), root=peer.pid).cpu_seconds
+
+        spent(workload.changes)  # compiles
+        start = statistics.median([spent(1), spent(1), spent(1)])
+        return in_turns(ctx.sizes.runs_road, ours.once, lambda: workload.changes / (spent(workload.changes) - start))

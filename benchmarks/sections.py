@@ -1,0 +1,139 @@
+"""The sections in their order: a workload is played, and every road that takes it runs before the next is played.
+
+In:  sizes, which sections are wanted.
+Out: Report. A section that fails is named, and the others go on.
+
+One MariaDB serves all. A workload is played just before it is used, so that capture can run to the end of the
+server's binlog and has that workload alone; what every road of it reads is the same file.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.context import Context
+from benchmarks.cpu import Meter
+from benchmarks.figures import Missing, Row
+from benchmarks.report import Report
+from benchmarks.sizes import Sizes
+from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
+from tidegate.demo import mariadb
+
+ALL = ("capture", "decode", "road", "apply", "latency")
+
+
+class Progress:
+    """Lines with the time since the start, for who waits; and what each section found or failed by."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.started = time.monotonic()
+
+    def say(self, line: str) -> None:
+        print(f"[{time.monotonic() - self.started:6.1f} s] {line}", flush=True)
+
+    def section(self, name: str, work: Callable[[], list[Row]]) -> None:
+        """Run one section; its failure is the report's, not the program's."""
+        self.say(f"{name} ...")
+        try:
+            rows = work()
+        except Missing as missing:
+            self.report.left_out[name] = str(missing)
+            self.say(f"{name} left out: {missing}")
+            return
+        except Exception as error:  # noqa: BLE001  (whatever it was: it is reported by name, and the exit code is 1)
+            traceback.print_exc()
+            line = (str(error).strip().splitlines() or [""])[0][:300]
+            self.report.failures[name] = f"{type(error).__name__}: {line}"
+            self.say(f"{name} FAILED: {self.report.failures[name]}")
+            return
+        self.report.rows += rows
+        for row in rows:
+            told = row.as_json()
+            beside = f", {told['theirs']} of {row.peer}: {told['ratio']}x" if row.theirs else ""
+            missing = f" (left out: {row.why_missing})" if row.why_missing else ""
+            self.say(f"  {row.title}: {told['ours']} {row.unit}{beside}{missing}")
+
+
+@contextmanager
+def server(root: Path, folder: Path) -> Iterator[mariadb.MariaDB]:
+    with mariadb.MariaDB(folder / "mariadb", mariadb.install(root)) as running:
+        prepare(running)
+        yield running
+
+
+def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, ...]) -> Report:
+    """All wanted sections."""
+    from tidegate.binlog.warm import warm
+
+    warm()
+    report = Report(sizes)
+    progress = Progress(report)
+    meter = Meter()
+    progress.say(f"{sizes.name} sizes; sections: {' '.join(wanted)}")
+    with server(root, folder) as running:
+        meter.without.add(running.pid)
+        ctx = Context(sizes, folder, cache, root, running, meter)
+        if {"capture", "decode", "road"} & set(wanted):
+            _logs(ctx, progress, wanted)
+        if "apply" in wanted:
+            progress.section("apply", lambda: _apply(ctx))
+    if "latency" in wanted:
+        progress.section("latency", lambda: _latency(sizes))
+    report.noise = meter.noise()
+    return report
+
+
+def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...]) -> None:
+    """Workloads A, B and C with the roads that take them."""
+    from benchmarks import capture, decode, lakes, road, spark
+
+    plays: dict[str, Callable[[], Workload]] = {
+        "a": lambda: play_batches(ctx.server, "a", ctx.sizes.rows_a),
+        "c": lambda: play_single(ctx.server, ctx.sizes.changes_c),
+        "b": lambda: play_batches(ctx.server, "b", ctx.sizes.rows_b),
+    }
+    for name, play in plays.items():
+        if name == "b" and "decode" not in wanted:
+            continue
+        played: list[tuple[Workload, lakes.BenchLake]] = []
+
+        def begin(name: str = name, play: Callable[[], Workload] = play, played: list = played) -> list[Row]:
+            create(ctx.server, name)
+            origin = lakes.begun(ctx.server, ctx.folder / f"origin-{name}", name)
+            played.append((play(), origin))
+            return []
+
+        progress.section(f"workload {name.upper()}", begin)
+        if not played:
+            continue
+        workload, origin = played[0]
+        progress.say(f"  {workload.changes} row changes, {workload.bytes / 1e6:.0f} MB of binlog")
+        if "capture" in wanted and name != "b":
+            progress.section(f"capture {name.upper()}", lambda w=workload, o=origin: capture.measure(ctx, w, o))
+        if "decode" in wanted:
+            progress.section(f"decode {name.upper()}", lambda w=workload: decode.measure(ctx, w))
+        if "road" in wanted and name == "a":
+
+            def whole(workload: Workload = workload, origin: lakes.BenchLake = origin) -> list[Row]:
+                with spark.warm(ctx) as warm:
+                    return road.measure(ctx, workload, origin, warm)
+
+            progress.section("road A", whole)
+
+
+def _apply(ctx: Context) -> list[Row]:
+    from benchmarks import apply, spark
+
+    with spark.warm(ctx) as warm:
+        return apply.measure(ctx, warm)
+
+
+def _latency(sizes: Sizes) -> list[Row]:
+    from benchmarks import latency
+
+    return latency.measure(sizes)

@@ -1,0 +1,81 @@
+"""How much of everything: the formal run, and QUICK, which fits into ten minutes on two cores.
+
+In:  quick or not.
+Out: Sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """rows_*: inserted rows of a workload (A and B make two thirds as many changes again of them)."""
+
+    name: str
+    rows_a: int
+    rows_b: int
+    changes_c: int
+    target_rows: int  # of the silver table that changes go into
+    changes_large: int
+    changes_small: int
+    runs: int  # of cheap roads
+    runs_apply: int
+    runs_road: int
+    reference_rows: int  # mysql-replication reads only so many
+    decode_seconds: float  # a decode run takes at least this long: passes are repeated
+    latency_rates: tuple[int, ...]  # row changes a second
+    latency_seconds: float  # per rate
+
+
+FORMAL = Sizes(
+    name="formal",
+    rows_a=900_000,
+    rows_b=1_800_000,
+    changes_c=200_000,
+    target_rows=10_000_000,
+    changes_large=1_000_000,
+    changes_small=100_000,
+    runs=5,
+    runs_apply=3,
+    runs_road=3,
+    reference_rows=20_000,
+    decode_seconds=1.0,
+    latency_rates=(100, 1_000, 5_000),
+    latency_seconds=60.0,
+)
+QUICK = Sizes(
+    name="quick",
+    rows_a=180_000,
+    rows_b=360_000,
+    changes_c=30_000,
+    target_rows=1_000_000,
+    changes_large=100_000,
+    changes_small=10_000,
+    runs=3,
+    runs_apply=2,
+    runs_road=2,
+    reference_rows=6_000,
+    decode_seconds=0.5,
+    latency_rates=(100, 1_000),
+    latency_seconds=15.0,
+)
+# For those who work on the benchmarks themselves: every road once, figures without meaning.
+TINY = Sizes(
+    name="tiny",
+    rows_a=10_000,
+    rows_b=20_000,
+    changes_c=2_000,
+    target_rows=50_000,
+    changes_large=10_000,
+    changes_small=1_000,
+    runs=2,
+    runs_apply=1,
+    runs_road=1,
+    reference_rows=1_000,
+    decode_seconds=0.1,
+    latency_rates=(50,),
+    latency_seconds=4.0,
+)
+BY_NAME = {sizes.name: sizes for sizes in (FORMAL, QUICK, TINY)}

@@ -1,0 +1,78 @@
+"""The benchmarks' own arithmetic: what is counted, and what the report promises.
+
+In:  made-up runs; child processes of known cost.
+Out: CPU seconds of a tree, medians, the JSON's keys, the plot.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from benchmarks import plot
+from benchmarks.cpu import tree_cpu
+from benchmarks.figures import KEYS, Row, in_turns
+from benchmarks.report import Report
+from benchmarks.sizes import QUICK
+
+BURN = "import time\nwhile time.process_time() < 0.4: pass\n"
+
+
+def test_a_childs_child_counts_after_both_have_ended() -> None:
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}], check=True)"
+    before = tree_cpu(os.getpid())
+    subprocess.run([sys.executable, "-c", nested], check=True)
+    assert 0.38 <= tree_cpu(os.getpid()) - before < 1.5
+
+
+def test_processes_that_do_not_count_are_left_out_with_all_below_them() -> None:
+    child = subprocess.Popen([sys.executable, "-c", BURN + "input()"], stdin=subprocess.PIPE)
+    try:
+        while tree_cpu(child.pid) < 0.3:
+            pass
+        whole = tree_cpu(os.getpid())
+        assert whole - tree_cpu(os.getpid(), {child.pid}) >= 0.25
+        assert tree_cpu(child.pid, {child.pid}) >= 0.3, "the root itself is what was asked for"
+    finally:
+        child.communicate(b"\n")
+
+
+def test_the_ratio_is_the_median_of_each_turns_own() -> None:
+    row = Row("k", "t", "u", ours=[10, 100, 30], theirs=[1, 50, 10])
+    assert row.ratio == 3.0
+    assert row.as_json()["ours"] == 30
+    assert row.as_json()["theirs"] == 10
+    assert Row("k", "t", "u", ours=[1.0]).ratio is None
+
+
+def test_roads_take_turns() -> None:
+    order: list[str] = []
+    in_turns(2, lambda: order.append("a") or 1.0, lambda: order.append("b") or 1.0)
+    assert order == ["a", "b", "a", "b"]
+
+
+def test_the_json_has_exactly_its_keys_and_says_why_one_is_empty(tmp_path: Path) -> None:
+    report = Report(QUICK)
+    report.rows.append(Row(KEYS[0], "capture", "MB", [2.0, 4.0], [1.0, 2.0], peer="p"))
+    report.rows.append(Row("decode_vs_java_B", "an extra row", "rows", [1.0]))
+    report.failures["apply"] = "ValueError: boom"
+    report.write(tmp_path)
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert tuple(found) == KEYS
+    assert found[KEYS[0]] | {"ours": 3.0, "theirs": 1.5, "ratio": 2.0, "runs": [2.0, 4.0]} == found[KEYS[0]]
+    assert found["apply_1m_into_10m_vs_merge"]["ours"] is None
+    assert "boom" in found["apply_1m_into_10m_vs_merge"]["why_missing"]
+    page = (tmp_path / "report.md").read_text()
+    assert "an extra row" in page
+    assert "section apply failed: ValueError: boom" in page
+
+
+def test_the_plot_is_well_formed_whatever_a_peer_is_called() -> None:
+    drawn = ET.fromstring(plot.svg([Row("k", "a < b & c", "u", [0.5, 700.0], [1.0, 1.0], peer='"p" <1>')]))
+    texts = [node.text for node in drawn.iter() if node.tag.endswith("text")]
+    assert "a < b & c" in texts
+    assert len([node for node in drawn.iter() if node.tag.endswith("circle")]) == 2
