@@ -31,7 +31,7 @@ from tidegate.position import Position
 from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.schema.history import BASELINE, DEFAULTS
-from tidegate.schema.table_shape import key_of
+from tidegate.schema.table_indexes import key_of
 from tidegate.schema.types import COMPRESSED, type_as_known
 from tidegate.tables import splits
 from tidegate.wire.connection import ConnectionInfo, connect, named

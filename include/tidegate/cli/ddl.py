@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidegate.schema.ddl_tokens import Server
+    from tidegate.schema.script import Step
 
 
 def ddl(
@@ -27,32 +31,47 @@ def ddl(
     trace: Annotated[bool, typer.Option(help="One JSON line per statement: what it changed")] = False,
 ) -> None:
     """Replay a DDL script; print the tables as JSON."""
-    from tidegate.schema.columns import VersionStatus
-    from tidegate.schema.script import Script, primary_key, shown_columns, statements
+    from tidegate.schema.ddl_tokens import Server
+    from tidegate.schema.script import Script
+    from tidegate.schema.script_text import statements
+    from tidegate.schema.shown_columns import shown_table
 
-    failed = False
+    server, failed = Server.of(server_version), False
     for file in files:
         script, unparsed = Script(database, server_version, charset), []
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"can't read the script: {error}", where=str(file), remedy="give a UTF-8 file") from error
         named: dict[str, Any] = {"file": str(file)} if len(files) > 1 else {}
-        for line, sql in statements(text):
+        for line, sql in statements(_text(file), plain=script.is_plain):
             step = script.run(line, sql)
             if step.error:
                 unparsed.append({"line": line, "sql": sql, "error": step.error})
             if trace:
-                gone = [v.name for v in step.versions if v.status is VersionStatus.DROPPED]
-                changed = {v.name: {"columns": shown_columns(v)} for v in step.versions if v.name not in gone}
-                row: dict[str, Any] = {"line": line, "kind": step.kind, "changed": changed, "dropped": gone}
-                row["error"] = step.error or None
-                print(json.dumps(named | row, ensure_ascii=False))
+                print(json.dumps(named | _traced(step, server), ensure_ascii=False))
         if not trace:
-            found = {
-                name: {"columns": shown_columns(version), "primary_key": primary_key(version)}
-                for name, version in sorted(script.tables().items())
-            }
+            found = {name: shown_table(version, server) for name, version in sorted(script.tables().items())}
             print(json.dumps(named | {"tables": found, "unparsed": unparsed}, ensure_ascii=False))
         failed = failed or bool(unparsed)
     raise typer.Exit(EXIT_ERROR if failed else 0)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read the script: {error}", where=str(file), remedy="give a UTF-8 file") from error
+
+
+def _traced(step: Step, server: Server) -> dict[str, Any]:
+    """A line of --trace: tables whose columns differ from before, and those that are gone."""
+    from tidegate.schema.columns import VersionStatus
+    from tidegate.schema.shown_columns import shown_columns
+
+    changed, dropped = {}, list(step.forgotten)
+    for version, before in zip(step.versions, step.before, strict=True):
+        if version.status is VersionStatus.DROPPED:
+            dropped.append(version.name)
+            continue
+        columns = shown_columns(version, server)
+        if before is None or shown_columns(before, server) != columns:
+            changed[version.name] = {"columns": columns}
+    row = {"line": step.line, "kind": step.kind, "changed": changed, "dropped": dropped}
+    return row | {"error": step.error or None}

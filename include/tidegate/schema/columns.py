@@ -34,7 +34,9 @@ class Column:
     type: the server's column_type in lower case as information_schema shows it, e.g. "int(10) unsigned",
     "decimal(12,2)", "enum('a','b')", "datetime(6)". charset and collation are "" for types without one.
     default: the literal's text without quotes, or the expression's text; None when there is none or it is NULL;
-    default_is_expression tells CURRENT_TIMESTAMP, UUID() and the like from literals.
+    default_is_expression tells CURRENT_TIMESTAMP, UUID() and the like from literals. no_default: not even NULL (ALTER
+    COLUMN ... DROP DEFAULT). on_update: "CURRENT_TIMESTAMP(3)", or "". generation_expression: as the server shows it,
+    as far as we understand it; "ROW START" and "ROW END" in a system-versioned table.
     """
 
     id: int
@@ -50,6 +52,8 @@ class Column:
     auto_increment: bool = False
     invisible: bool = False
     comment: str = ""
+    on_update: str = ""
+    no_default: bool = False
 
 
 class IndexKind(StrEnum):
@@ -64,6 +68,7 @@ class Index:
 
     parts: ids of its columns in order; 0 stands for an expression. whole: no part is a prefix or an expression.
     made_for_key: the server made it for a foreign key, and drops it when another index covers the same columns.
+    hidden_end: unique together with the row end of a system-versioned table, which nobody sees.
     """
 
     name: str
@@ -71,6 +76,7 @@ class Index:
     parts: tuple[int, ...]
     whole: bool = True
     made_for_key: bool = False
+    hidden_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.errors import DDLError
 from tidegate.schema.ddl_columns import read_column, read_constraint, read_default, starts_constraint
 from tidegate.schema.ddl_statements import (
     Action,
@@ -19,6 +18,7 @@ from tidegate.schema.ddl_statements import (
     ConvertCharset,
     DropColumn,
     DropIndex,
+    MovePartition,
     RenameColumn,
     RenameIndex,
     RenameTo,
@@ -26,6 +26,7 @@ from tidegate.schema.ddl_statements import (
     SetDefault,
     SetNotNull,
     SetVisibility,
+    SystemVersioning,
     TableDefaults,
     TableName,
 )
@@ -137,7 +138,7 @@ def _add(cursor: Cursor) -> list[Action]:
         return []
     if cursor.now.upper == "SYSTEM" and cursor.ahead().upper == "VERSIONING":
         cursor.at += 2
-        return []
+        return [SystemVersioning(on=True)]
     cursor.take("COLUMN")
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if not cursor.is_mark("("):
@@ -186,7 +187,10 @@ def _drop(cursor: Cursor) -> list[Action]:
     if word == "PARTITION" and cursor.ahead().text not in ("", ","):
         _skip_all(cursor)
         return [RowsChanged("DROP PARTITION deletes rows")]
-    if (word == "SYSTEM" and after == "VERSIONING") or (word == "PERIOD" and after in ("FOR", "IF")):
+    if word == "SYSTEM" and after == "VERSIONING":
+        cursor.at += 2
+        return [SystemVersioning(on=False)]
+    if word == "PERIOD" and after in ("FOR", "IF"):
         cursor.skip_item()
         return []
     cursor.take("COLUMN")
@@ -235,11 +239,13 @@ def _alter_column(cursor: Cursor) -> list[Action]:
 def _convert(cursor: Cursor, database: str, touched: list[TableName]) -> list[Action]:
     if cursor.take("TO"):
         return [ConvertCharset(_charset(cursor))]
-    # MariaDB: CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p
+    back = cursor.now.upper == "TABLE"  # MariaDB: CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p
     while not (cursor.ended or cursor.take("TABLE")):
         cursor.skip_one()
-    touched.append(cursor.table(database))
-    raise DDLError("CONVERT PARTITION or TABLE moves rows between tables", remedy="snapshot both tables")
+    other = cursor.table(database)
+    touched.append(other)
+    _skip_all(cursor)
+    return [MovePartition(other, back)]
 
 
 def _rows_changed(cursor: Cursor, database: str, touched: list[TableName], word: str) -> list[Action]:

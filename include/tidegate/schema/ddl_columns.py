@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.schema.columns import Generated, IndexKind
+from tidegate.schema.ddl_expressions import server_text
 from tidegate.schema.ddl_statements import ColumnDefinition, Default, IndexDefinition, Place, TypeSpec
 from tidegate.schema.ddl_tokens import Cursor, Kind
 from tidegate.schema.ddl_types import read_attribute, read_type
@@ -38,7 +39,7 @@ class _Draft:
     comment: str = ""
     index: IndexKind | None = None
     place: Place | None = None
-    on_update: bool = False
+    on_update: str = ""
 
 
 def starts_constraint(cursor: Cursor) -> bool:
@@ -83,10 +84,9 @@ def _attribute(cursor: Cursor, draft: _Draft) -> None:
     elif cursor.take("DEFAULT"):
         draft.default = read_default(cursor)
     elif cursor.take("ON", "UPDATE"):
-        draft.on_update = True
+        start = cursor.now.start
         cursor.next()
-        if cursor.is_mark("("):
-            cursor.skip_group()
+        draft.on_update = _function(cursor, start, "NOW").text or ""
     elif cursor.take("AUTO_INCREMENT"):
         draft.auto_increment = True
     elif cursor.take("SERIAL", "DEFAULT", "VALUE"):
@@ -134,7 +134,7 @@ def _generated(cursor: Cursor, draft: _Draft) -> None:
         draft.nullable = False
         return
     start, end = cursor.skip_group()
-    draft.generation_expression = cursor.sql[start:end].strip()
+    draft.generation_expression = server_text(cursor.sql[start:end].strip(), cursor.sql_mode, cursor.server)
     draft.generated = Generated.VIRTUAL  # when nothing else is written
 
 
@@ -159,7 +159,7 @@ def read_default(cursor: Cursor) -> Default:
     token = cursor.now
     if cursor.is_mark("("):
         start, end = cursor.skip_group()
-        return Default(cursor.sql[start:end].strip(), is_expression=True)
+        return _expression(cursor, cursor.sql[start:end].strip())
     cursor.next()
     if token.kind == Kind.STRING:
         return Default(token.text + _more_strings(cursor))
@@ -189,6 +189,17 @@ def read_default(cursor: Cursor) -> Default:
     return _function(cursor, token.start, word)
 
 
+def _expression(cursor: Cursor, text: str) -> Default:
+    """An expression; MariaDB takes a literal in parentheses for that literal."""
+    if cursor.server.mariadb:
+        inner = Cursor(text, cursor.sql_mode, cursor.server)
+        if inner.now.kind in (Kind.STRING, Kind.NUMBER) and inner.ahead().kind == Kind.END:
+            return Default(inner.now.text)
+        if inner.now.upper == "NULL" and inner.ahead().kind == Kind.END:
+            return Default(None)
+    return Default(server_text(text, cursor.sql_mode, cursor.server, default=True), is_expression=True)
+
+
 def _more_strings(cursor: Cursor) -> str:
     """'a' 'b' is 'ab'."""
     text = ""
@@ -210,6 +221,8 @@ def _function(cursor: Cursor, start: int, word: str) -> Default:
     if word in _NOW:
         digits = "".join(c for c in text if c.isdigit())
         text = f"CURRENT_TIMESTAMP({digits})" if digits and digits != "0" else "CURRENT_TIMESTAMP"
+    elif word not in ("NEXT", "PREVIOUS"):
+        text = server_text(text, cursor.sql_mode, cursor.server, default=True)
     return Default(text, is_expression=True)
 
 

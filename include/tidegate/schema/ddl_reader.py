@@ -9,13 +9,16 @@ token by token. What can't be read is a DdlNotRead that names the tables as far 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.columns import IndexKind
 from tidegate.schema.ddl_alter import read_actions
 from tidegate.schema.ddl_columns import read_column, read_constraint, read_parts, starts_constraint
+from tidegate.schema.ddl_query import read_query
 from tidegate.schema.ddl_statements import (
+    Action,
     AddIndex,
     AlterTable,
     Charset,
@@ -28,7 +31,9 @@ from tidegate.schema.ddl_statements import (
     DropTables,
     Ignored,
     IndexDefinition,
+    MovePartition,
     RenameTables,
+    RenameTo,
     Statement,
     TableName,
     Truncate,
@@ -95,7 +100,7 @@ def touched_tables(statement: Statement) -> tuple[TableName, ...]:
         case CreateTable(temporary=True) | CreateLike(temporary=True) | DropTables(temporary=True):
             return ()
         case AlterTable(table, actions):
-            return (table, *(action.to for action in actions if hasattr(action, "to")))
+            return (table, *(name for action in actions if (name := _other_table(action))))
         case CreateTable() | CreateLike() | Truncate():
             return (statement.table,)
         case DropTables(tables):
@@ -104,6 +109,16 @@ def touched_tables(statement: Statement) -> tuple[TableName, ...]:
             return tuple(name for pair in pairs for name in pair)
         case _:
             return ()
+
+
+def _other_table(action: Action) -> TableName | None:
+    match action:
+        case RenameTo(to):
+            return to
+        case MovePartition(other):
+            return other
+        case _:
+            return None
 
 
 def _short(sql: str) -> str:
@@ -217,11 +232,21 @@ def _create_table(
     if cursor.is_mark("(") and not _query_in_parentheses(cursor):
         cursor.next()
         period = _table_elements(cursor, columns, indexes)
-    charset, select = _table_options(cursor)
-    if not columns and not select:
+    options = _table_options(cursor)
+    if not columns and not options.select:
         raise DDLError("CREATE TABLE without columns", remedy="the engine discovers them; snapshot the table")
     return CreateTable(
-        table, tuple(columns), tuple(indexes), charset, if_not_exists, or_replace, temporary, select, period
+        table,
+        tuple(columns),
+        tuple(indexes),
+        options.charset,
+        if_not_exists,
+        or_replace,
+        temporary,
+        options.select,
+        period,
+        read_query(cursor, database) if options.select else None,
+        options.versioned,
     )
 
 
@@ -247,9 +272,18 @@ def _table_elements(cursor: Cursor, columns: list[ColumnDefinition], indexes: li
         cursor.expect_mark(",")
 
 
-def _table_options(cursor: Cursor) -> tuple[Charset, bool]:
-    """(charset, whether a query follows). START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
-    charset, collation = "", ""
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """select: a query follows, and the cursor is at it."""
+
+    charset: Charset
+    select: bool = False
+    versioned: bool = False
+
+
+def _table_options(cursor: Cursor) -> _Options:
+    """START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
+    charset, collation, versioned = "", "", False
     while not cursor.ended:
         word = cursor.now.upper
         if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
@@ -258,15 +292,17 @@ def _table_options(cursor: Cursor) -> tuple[Charset, bool]:
             cursor.next()
             cursor.take_mark("=")
             collation = cursor.next().text
+        elif cursor.take("WITH", "SYSTEM", "VERSIONING"):
+            versioned = True
         elif _query_starts(cursor):
-            return Charset(charset, collation), True
+            return _Options(Charset(charset, collation), select=True, versioned=versioned)
         elif word in ("COMMENT", "CONNECTION", "PASSWORD", "ENGINE"):
             cursor.next()
             cursor.take_mark("=")
             cursor.next()
         else:
             cursor.skip_one()
-    return Charset(charset, collation), False
+    return _Options(Charset(charset, collation), versioned=versioned)
 
 
 def _query_starts(cursor: Cursor) -> bool:

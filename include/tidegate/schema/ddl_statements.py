@@ -62,7 +62,7 @@ class ColumnDefinition:
     comment: str = ""
     index: IndexKind | None = None
     place: Place | None = None
-    on_update: bool = False
+    on_update: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +179,21 @@ class TableDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemVersioning:
+    """ADD or DROP SYSTEM VERSIONING."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MovePartition:
+    """CONVERT PARTITION p TO TABLE other; back: CONVERT TABLE other TO PARTITION p."""
+
+    other: TableName
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SetNotNull:
     """What ADD PERIOD does to its two columns."""
 
@@ -210,8 +225,46 @@ Action = (
     | ConvertCharset
     | TableDefaults
     | SetNotNull
+    | SystemVersioning
+    | MovePartition
     | RowsChanged
 )
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySource:
+    """A table in FROM. name: its alias, else its own. outer: an outer join may put NULLs in its place."""
+
+    table: TableName
+    name: str
+    outer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryItem:
+    """An item of a select list: a column (of a source by name, or of any when source is ""), `*`, or a literal.
+
+    name: of the column that it makes; "*" for all columns. literal: column_type of a literal, else "".
+    """
+
+    name: str
+    source: str = ""
+    column: str = ""
+    literal: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query whose columns follow from those of its tables. groups: DISTINCT or GROUP BY."""
+
+    items: tuple[QueryItem, ...]
+    sources: tuple[QuerySource, ...]
+    groups: bool = False
+
+    @property
+    def tables(self) -> tuple[TableName, ...]:
+        return tuple(source.table for source in self.sources)
 
 
 # --- statements -----------------------------------------------------------------------------------
@@ -219,7 +272,7 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """select: the table also takes rows and columns of a query, which the text alone doesn't tell.
+    """select: the table also takes rows and columns of a query. query: that query, when it is of a simple kind.
 
     period: columns of its PERIODs, which are NOT NULL whatever is written.
     """
@@ -233,6 +286,8 @@ class CreateTable:
     temporary: bool = False
     select: bool = False
     period: tuple[str, ...] = ()
+    query: Query | None = None
+    versioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

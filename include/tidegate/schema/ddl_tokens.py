@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tidegate.errors import DDLError
 
 # Bits of sql_mode (sql/sql_class.h, the same in MySQL and MariaDB as far as both have them).
 REAL_AS_FLOAT: Final = 1
+PIPES_AS_CONCAT: Final = 2
 ANSI_QUOTES: Final = 4
 ORACLE: Final = 512
+MAXDB: Final = 4096
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
-STRICT: Final = (1 << 21) | (1 << 22)
+STRICT_TRANS_TABLES: Final = 1 << 21
+STRICT: Final = STRICT_TRANS_TABLES | 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Server:
     number: int
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of(cls, version: str) -> Server:
         """From the text of @@version or of FORMAT_DESCRIPTION, e.g. "11.4.5-MariaDB-log", "9.7.4"."""
         mariadb = "mariadb" in version.lower()
@@ -66,74 +71,94 @@ class Token(NamedTuple):
     end: int
 
 
+# White space goes with the token behind it; the commonest kinds come first. The possessive quantifiers keep the time
+# linear: a quote that never ends is looked at once.
 _TOKEN: Final = re.compile(
-    r"""
-      (?P<space>\s+|\#[^\n]*|--(?=\s|$)[^\n]*)
-    | (?P<open>/\*(?:M?!|T!(?:\[[^\]]*\])?)\d{0,6})
+    r"""[ \t-\r]*+(?:
+      (?P<word>[A-Za-z_$\x80-\U0010ffff][0-9A-Za-z_$\x80-\U0010ffff]*+)
+    | (?P<plain>[(),;=])
+    | (?P<backtick>`(?:[^`]++|``)*+`)
+    | (?P<string>'(?:[^'\\]++|\\.|'')*+')
+    | (?P<double>"(?:[^"\\]++|\\.|"")*+")
+    | (?P<number>(?:\d++\.\d*+|(?<![\w$`"])\.\d++|\d++)(?:[eE][+-]?\d++)?(?![\w$]))
+    | (?P<digits>\d[0-9A-Za-z_$\x80-\U0010ffff]*+)
+    | (?P<line>\#[^\n]*+|--(?=\s|$)[^\n]*+)
+    | (?P<open>/\*(?:M?!|T!(?:\[[^\]]*+\])?)\d{0,6})
     | (?P<comment>/\*.*?\*/)
     | (?P<close>\*/)
-    | (?P<backtick>`(?:[^`]|``)*`)
-    | (?P<string>'(?:[^'\\]|\\.|'')*')
-    | (?P<double>"(?:[^"\\]|\\.|"")*")
-    | (?P<number>(?:\d+\.\d*|(?<![\w$`"])\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$]))
-    | (?P<word>[\w$]+)
     | (?P<mark>.)
-    """,
+    | (?P<end>\Z)
+    )""",
     re.VERBOSE | re.DOTALL,
 )
 # Under NO_BACKSLASH_ESCAPES a backslash is a character like any other.
 _PLAIN_TOKEN: Final = re.compile(
-    _TOKEN.pattern.replace(r"[^'\\]|\\.", "[^']").replace(r'[^"\\]|\\.', '[^"]'), re.VERBOSE | re.DOTALL
+    _TOKEN.pattern.replace(r"[^'\\]++|\\.", "[^']++").replace(r'[^"\\]++|\\.', '[^"]++'), re.VERBOSE | re.DOTALL
 )
 _ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+_new = tuple.__new__  # NamedTuple's own __new__ costs as much as a regular expression
 
 
 def tokens(sql: str, sql_mode: int, server: Server) -> list[Token]:
     """All tokens of one statement, a final `;` left out. Raises DDLError when a quote or comment is never closed."""
-    ansi, plain = bool(sql_mode & (ANSI_QUOTES | ORACLE)), bool(sql_mode & NO_BACKSLASH_ESCAPES)
+    pattern = _PLAIN_TOKEN if sql_mode & NO_BACKSLASH_ESCAPES else _TOKEN
     found: list[Token] = []
-    pattern = _PLAIN_TOKEN if plain else _TOKEN
-    at, depth, size = 0, 0, len(sql)
-    while at < size:
-        match = pattern.match(sql, at)
-        if match is None:  # `.` with DOTALL takes any character
-            raise DDLError(f"can't read the statement at character {at}", remedy="report the statement")
-        kind, text, start, at = match.lastgroup, match[0], at, match.end()
-        if kind in ("space", "comment"):
-            continue
+    add, match = found.append, pattern.match
+    at, depth = 0, 0
+    while True:
+        piece = match(sql, at)
+        assert piece is not None  # `.` and the end take whatever there is
+        kind, at = piece.lastgroup, piece.end()
         if kind == "word":
-            found.append(Token(Kind.WORD, text, text.upper(), start, at))
-        elif kind == "mark" or (kind == "close" and not depth):
-            if kind == "close":
-                at = start + 1
-            if text in "'\"`" or sql.startswith("/*", start):
-                raise DDLError(f"a quote or comment that starts at character {start} never ends", remedy="report it")
-            found.append(Token(Kind.MARK, sql[start:at], "", start, at))
-        elif kind == "backtick":
-            found.append(Token(Kind.QUOTED, text[1:-1].replace("``", "`"), "", start, at))
-        elif kind in ("string", "double"):
-            quoted = kind == "double" and ansi
-            content = text[1:-1].replace(text[0] * 2, text[0]) if quoted else _unescape(text, plain)
-            found.append(Token(Kind.QUOTED if quoted else Kind.STRING, content, "", start, at))
-        elif kind == "number":
-            found.append(Token(Kind.NUMBER, text, "", start, at))
+            text = piece[1]
+            add(_new(Token, (Kind.WORD, text, text.upper(), at - len(text), at)))
+        elif kind == "plain":
+            add(_new(Token, (Kind.MARK, piece[2], "", at - 1, at)))
+        elif kind == "end":
+            break
         elif kind == "open":
-            if _opens(text, server):
+            if _opens(piece["open"], server):
                 depth += 1
             else:
                 at = _past_comment(sql, at)
-        else:
+        elif kind == "close" and depth:
             depth -= 1
+        elif kind not in ("line", "comment"):
+            token = _token(str(kind), piece, sql_mode)
+            add(token)
+            at = token.end
     while found and found[-1].text == ";" and found[-1].kind == Kind.MARK:
         found.pop()
     return found
+
+
+def _token(kind: str, piece: re.Match[str], sql_mode: int) -> Token:
+    """A token of the rarer kinds."""
+    text, start, end = piece[kind], piece.start(kind), piece.end()
+    if kind == "digits":
+        return Token(Kind.WORD, text, text.upper(), start, end)
+    if kind == "number":
+        return Token(Kind.NUMBER, text, "", start, end)
+    if kind == "backtick":
+        return Token(Kind.QUOTED, text[1:-1].replace("``", "`"), "", start, end)
+    if kind == "double" and sql_mode & (ANSI_QUOTES | ORACLE):
+        return Token(Kind.QUOTED, text[1:-1].replace('""', '"'), "", start, end)
+    if kind in ("string", "double"):
+        return Token(Kind.STRING, _unescape(text, bool(sql_mode & NO_BACKSLASH_ESCAPES)), "", start, end)
+    if text in "'\"`" or piece.string.startswith("/*", start):
+        raise DDLError(f"a quote or comment that starts at character {start} never ends", remedy="report it")
+    return Token(Kind.MARK, text[0], "", start, start + 1)
+
+
+_BOTH_ESCAPES: Final = {quote: re.compile(r"(?s)\\(.)|" + quote * 2) for quote in "'\""}
+_COMMENT_ENDS: Final = re.compile(r"/\*|\*/")
 
 
 def _unescape(text: str, plain: bool) -> str:
     body = text[1:-1]
     if not plain and "\\" in body:
         # One pass over both kinds of escape: '\\''' must not be read twice.
-        both = re.compile(r"(?s)\\(.)|" + text[0] * 2)
+        both = _BOTH_ESCAPES[text[0]]
         return both.sub(lambda m: text[0] if m[1] is None else _ESCAPES.get(m[1], m[1]), body)
     return body.replace(text[0] * 2, text[0])
 
@@ -155,7 +180,7 @@ def _past_comment(sql: str, at: int) -> int:
     """The end of a versioned comment that stays closed; one comment may lie inside it."""
     depth = 1
     while depth:
-        match = re.compile(r"/\*|\*/").search(sql, at)
+        match = _COMMENT_ENDS.search(sql, at)
         if match is None:
             raise DDLError("a versioned comment never ends", remedy="report the statement")
         depth += 1 if match[0] == "/*" else -1

@@ -19,7 +19,7 @@ from tidegate.schema.charsets import (
     shown_charset,
 )
 from tidegate.schema.ddl_statements import TypeSpec
-from tidegate.schema.ddl_tokens import ORACLE, REAL_AS_FLOAT, STRICT, Cursor, Kind, Server
+from tidegate.schema.ddl_tokens import MAXDB, ORACLE, REAL_AS_FLOAT, STRICT, Cursor, Kind, Server
 from tidegate.schema.types import COMPRESSED, members_text
 
 _SYNONYMS: Final = {
@@ -123,6 +123,8 @@ def _base(cursor: Cursor, word: str, *, oracle: bool) -> str:
         return "mediumtext"
     if word == "NUMBER":
         return "decimal"
+    if word == "TIMESTAMP" and cursor.sql_mode & MAXDB and cursor.server.mariadb:
+        return "datetime"
     if oracle and word in ("DATE", "BLOB"):
         return {"DATE": "datetime", "BLOB": "longblob"}[word]
     base = _SYNONYMS.get(word, word.lower())
@@ -276,6 +278,12 @@ def converted_text(base: str, old_charset: str, new_charset: str) -> str:
     """The TEXT type that CONVERT TO CHARACTER SET makes of one: it holds as many characters as before."""
     characters = _CAPACITY[base] // bytes_per_character(old_charset)
     return text_for(characters * bytes_per_character(new_charset))
+
+
+def as_binary(kind: str) -> str:
+    """What CONVERT TO CHARACTER SET binary makes of a text type: its length stays."""
+    base, mark, rest = kind.partition("(")
+    return _AS_BINARY[base] + mark + rest
 
 
 def _numeric_or_plain(spec: TypeSpec, server: Server) -> str:

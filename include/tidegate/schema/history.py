@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.charsets import server_default
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_statements import (
@@ -28,6 +28,7 @@ from tidegate.schema.ddl_statements import (
     DropDatabase,
     DropTables,
     Ignored,
+    MovePartition,
     RenameTables,
     RenameTo,
     RowsChanged,
@@ -36,6 +37,7 @@ from tidegate.schema.ddl_statements import (
     Truncate,
 )
 from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.table_query import query_columns
 from tidegate.schema.table_shape import Context, Shape, alter, copy, create, resolve_charset
 from tidegate.schema.work import Work
 from tidegate.tables import splits
@@ -56,14 +58,18 @@ class SchemaHistory:
         source: str,
         rows: Iterable[Mapping[str, Any]] = (),
         keeps: Callable[[str, str], bool] = lambda _database, _table: True,
+        *,
+        derives: bool = False,
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
 
-        keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error.
+        keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error. derives: work out
+        the columns of CREATE TABLE ... SELECT, for a script; from a log rows would be missing.
         """
         self.source = source
         self.held: dict[TableName, DdlNotRead] = {}
         self._keeps = keeps
+        self._derives = derives
         self._versions: dict[TableName, list[TableVersion]] = {}
         self._next_id = 1
         self._floor = 0
@@ -112,12 +118,17 @@ class SchemaHistory:
             if names and not any(self._keeps(*name) for name in names):
                 return []
             raise self._hold(names, error.what, statement, error.remedy) from error
+        return self.follow(parsed, statement)
+
+    def follow(self, parsed: Statement, statement: DdlStatement) -> list[TableVersion]:
+        """The same for a statement that is read already."""
         touched = touched_tables(parsed)
         if isinstance(parsed, Ignored) or any(self._seen(name, statement.commit_ts) for name in touched):
             return []
         before = next((self.held[name] for name in touched if name in self.held), None)
         if before is not None and not _starts_anew(parsed):
             raise self._hold(touched, f"an earlier statement wasn't followed: {before}", statement, "mend that first")
+        server = Server.of(statement.server_version)
         work = Work(self._last)
         try:
             self._follow(parsed, work, self._context(statement, server, parsed))
@@ -135,12 +146,16 @@ class SchemaHistory:
         versions = self._versions.get(name)
         return versions[-1] if versions else None
 
+    def hold(self, names: Iterable[TableName], error: DdlNotRead) -> None:
+        """Hold tables for a reason from outside."""
+        for name in names:
+            self.held.setdefault(name, error)
+
     def _hold(self, names: Iterable[TableName], what: str, statement: DdlStatement, remedy: str) -> DdlNotRead:
         names = tuple(dict.fromkeys(names))
         where = f"{self.source} at {statement.where}"
         error = DdlNotRead(what, where=where, remedy=remedy, tables=tuple(f"{d}.{t}" for d, t in names))
-        for name in names:
-            self.held.setdefault(name, error)
+        self.hold(names, error)
         return error
 
     def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
@@ -197,19 +212,28 @@ class SchemaHistory:
     def _create(self, statement: CreateTable, work: Work, context: Context) -> None:
         if statement.temporary or (statement.if_not_exists and work.lives(statement.table)):
             return
+        taken: list[Column] = []
         if statement.select:
-            raise DDLError(
-                "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
-                remedy="set binlog_format=ROW for every session, then snapshot the table",
-            )
-        work.put(statement.table, create(statement, context), "create", VersionStatus.ACTIVE)
+            if statement.query is None or not self._derives:
+                raise DDLError(
+                    "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
+                    remedy="set binlog_format=ROW for every session, then snapshot the table",
+                )
+            shapes = [self._source(table, work).columns for table in statement.query.tables]
+            taken = query_columns(statement.query, shapes, context.server)
+        work.put(statement.table, create(statement, context, taken), "create", VersionStatus.ACTIVE)
+
+    def _source(self, table: TableName, work: Work) -> Shape:
+        """A table that another one takes columns from."""
+        if not work.lives(table) or table in self.held:
+            raise DDLError(f"`{table[0]}.{table[1]}` is not known", remedy="snapshot the table")
+        return work.shape(table)
 
     def _like(self, statement: CreateLike, work: Work, context: Context) -> None:
         if statement.temporary or (statement.if_not_exists and work.lives(statement.table)):
             return
-        if not work.lives(statement.like):
-            raise DDLError(f"`{statement.like[0]}.{statement.like[1]}` is not known", remedy="snapshot the table")
-        work.put(statement.table, copy(work.shape(statement.like), context.new_id), "create", VersionStatus.ACTIVE)
+        shape = copy(self._source(statement.like, work), context.new_id)
+        work.put(statement.table, shape, "create", VersionStatus.ACTIVE)
 
     def _alter(self, statement: AlterTable, work: Work, context: Context) -> None:
         table = statement.table
@@ -226,8 +250,20 @@ class SchemaHistory:
             work.put(table, work.shape(table), "alter", VersionStatus.NEEDS_SNAPSHOT)
             if action.other is not None and self._known(action.other, work):
                 work.put(action.other, work.shape(action.other), "alter", VersionStatus.NEEDS_SNAPSHOT)
+        for moved in statement.actions:
+            if isinstance(moved, MovePartition):
+                self._move(table, moved, work, context)
         if renamed is not None:
             self._rename(table, renamed, work)
+
+    def _move(self, table: TableName, action: MovePartition, work: Work, context: Context) -> None:
+        """A partition becomes a table, or a table a partition: no row event tells of the rows."""
+        work.put(table, work.shape(table), "alter", VersionStatus.NEEDS_SNAPSHOT)
+        if action.back:
+            work.drop(action.other, "drop")
+        else:
+            shape = copy(work.shape(table), context.new_id)
+            work.put(action.other, shape, "create", VersionStatus.NEEDS_SNAPSHOT)
 
     def _rename(self, old: TableName, new: TableName, work: Work) -> None:
         if not work.lives(old):

@@ -1,129 +1,136 @@
 """A DDL script as a session runs it: statements, `USE`, `SET sql_mode`, temporary tables.
 
-In:  the text of a script, as a person wrote it or a dump tool did.
+In:  the statements of a script (script_text.py), as a person wrote it or a dump tool did.
 Out: one Step per statement: what it changed, or why it wasn't understood; a SchemaHistory at the end.
 
-Only here do temporary tables matter: row-based binlogs leave them out.
+Only here do temporary tables matter: row-based binlogs leave them out. Statements about rows are passed over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
-from tidegate.schema.ddl_reader import read
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.ddl_reader import DdlNotRead, read
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_statements import (
     AlterTable,
     CreateLike,
     CreateTable,
+    DefineDatabase,
+    DropDatabase,
     DropTables,
+    Ignored,
     RenameTables,
     RenameTo,
     Statement,
     TableName,
     Truncate,
 )
-from tidegate.schema.ddl_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, REAL_AS_FLOAT, STRICT, Server
+from tidegate.schema.ddl_tokens import NO_BACKSLASH_ESCAPES, Cursor, Server
 from tidegate.schema.history import SchemaHistory
+from tidegate.schema.script_settings import Settings, database_of_use
+from tidegate.tables import splits
 
-_MODES: Final = {
-    "ANSI_QUOTES": ANSI_QUOTES,
-    "ANSI": ANSI_QUOTES | REAL_AS_FLOAT,
-    "ORACLE": ORACLE | ANSI_QUOTES,
-    "MSSQL": ANSI_QUOTES,
-    "DB2": ANSI_QUOTES,
-    "MAXDB": ANSI_QUOTES,
-    "POSTGRESQL": ANSI_QUOTES,
-    "REAL_AS_FLOAT": REAL_AS_FLOAT,
-    "NO_BACKSLASH_ESCAPES": NO_BACKSLASH_ESCAPES,
-    "STRICT_TRANS_TABLES": 1 << 21,
-    "STRICT_ALL_TABLES": 1 << 22,
-    "TRADITIONAL": STRICT,
-    "DEFAULT": 1 << 21,
-}
-_SET_MODE: Final = re.compile(
-    r"\s*set\s+(?:session\s+|local\s+|@@(?:session\.|local\.)?)?sql_mode\s*:?=\s*(.*)", re.IGNORECASE | re.DOTALL
+# The first word of a statement, behind comments and at the front of versioned ones.
+_FIRST: Final = re.compile(
+    r"(?:[\s(]++|/\*M?!\d*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+\*/|\#[^\n]*+|--\s[^\n]*+)*+([A-Za-z]++)"
 )
-_USE: Final = re.compile(r"\s*use\s+(?:`([^`]*)`|(\S+?))\s*;?\s*", re.IGNORECASE)
-_DELIMITER: Final = re.compile(r"\s*delimiter\s+(\S+)", re.IGNORECASE)
-# Of a script's text: quotes and comments are whole pieces, so that a `;` in them ends nothing.
-_PIECE: Final = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|/\*.*?\*/|#[^\n]*|--(?=\s|$)[^\n]*|.", re.DOTALL
-)
+_DDL: Final = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"})
+# Statements whose effect stands elsewhere.
+_DYNAMIC: Final = frozenset({"EXECUTE", "CALL"})
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement of a script. line: where it starts, from 1. versions: what it made. error: "" when understood."""
+    """A statement of a script. line: where it starts, from 1. error: "" when understood.
+
+    kind: "table.create", "table.create_select", "table.create_like", "table.alter", "table.drop", "table.rename",
+    "table.truncate", "table.temp", "index.create", "index.drop", "database", "set", "use", "other" or "unparsed".
+    versions: what it made of tables. before: those tables as they were, where they were there.
+    forgotten: tables that were held, and are gone now.
+    """
 
     line: int
     sql: str
     kind: str
     versions: tuple[TableVersion, ...] = ()
+    before: tuple[TableVersion | None, ...] = ()
+    forgotten: tuple[str, ...] = ()
     error: str = ""
-
-
-def statements(text: str) -> Iterator[tuple[int, str]]:
-    """(line, statement) of a script; `DELIMITER x` lines, as the mysql client has them, are followed."""
-    delimiter, start, at = ";", 0, 0
-    while at < len(text):
-        command = _DELIMITER.match(text, at) if not text[start:at].strip() else None
-        if command is not None:
-            delimiter, start = command[1], command.end()
-            at = start
-        elif text.startswith(delimiter, at):
-            yield from _trimmed(text, start, at)
-            at += len(delimiter)
-            start = at
-        else:
-            piece = _PIECE.match(text, at)
-            assert piece is not None
-            at = piece.end()
-    yield from _trimmed(text, start, len(text))
-
-
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    body = text[start:end]
-    if body.strip():
-        line = text.count("\n", 0, start + len(body) - len(body.lstrip())) + 1
-        yield line, body.strip()
 
 
 class Script:
     """A session that runs DDL on a server that was empty but for one database."""
 
     def __init__(self, database: str, server_version: str, charset: str = "") -> None:
-        self.history = SchemaHistory("script")
+        self.history = SchemaHistory("script", derives=True)
         self.database = database
         self.server_version = server_version
-        self.sql_mode = _MODES["DEFAULT"]
+        self.settings = Settings()
         self._temporary: set[TableName] = set()
         self._ts = 0
         if database:
-            self._replay(f"CREATE DATABASE `{database}`" + (f" CHARACTER SET {charset}" if charset else ""))
+            created = f"CREATE DATABASE `{database}`" + (f" CHARACTER SET {charset}" if charset else "")
+            self._follow(read(created, server=Server.of(server_version)), created)
+
+    def is_plain(self) -> bool:
+        """Whether a backslash is a character like any other by now."""
+        return bool(self.settings.sql_mode & NO_BACKSLASH_ESCAPES)
 
     def run(self, line: int, sql: str) -> Step:
         """Follow one statement; what isn't understood is in the step's error."""
-        use, mode = _USE.fullmatch(sql), _SET_MODE.match(sql)
-        if use:
-            self.database = use[1] or use[2]
-            return Step(line, sql, "USE")
-        if mode:
-            self.sql_mode = _mode_bits(mode[1])
-            return Step(line, sql, "SET")
+        first = _FIRST.match(sql)
+        verb = first[1].upper() if first else ""
         try:
-            server = Server.of(self.server_version)
-            parsed = read(sql, database=self.database, sql_mode=self.sql_mode, server=server)
-            kind = getattr(parsed, "kind", type(parsed).__name__)
-            versions = [] if self._only_temporary(parsed) else self._replay(sql)
+            if verb == "SET":
+                cursor = self._cursor(sql)
+                if not cursor.take("SET", "STATEMENT"):
+                    cursor.take("SET")
+                    self.settings.follow(cursor)
+                    return Step(line, sql, "set")
+            elif verb == "USE":
+                cursor = self._cursor(sql)
+                cursor.take("USE")
+                self.database = database_of_use(cursor) or self.database
+                return Step(line, sql, "use")
+            elif verb in _DYNAMIC:
+                what = f"{verb} runs statements that stand elsewhere; write them into the script"
+                return Step(line, sql, "unparsed", error=what)
+            elif verb not in _DDL:
+                return Step(line, sql, "other")
+            return self._ddl(line, sql)
         except DDLError as error:
             return Step(line, sql, "unparsed", error=str(error))
-        return Step(line, sql, kind, tuple(version for version in versions if version.table))
+
+    def _cursor(self, sql: str) -> Cursor:
+        return Cursor(sql, self.settings.sql_mode, Server.of(self.server_version))
+
+    def _ddl(self, line: int, sql: str) -> Step:
+        server = Server.of(self.server_version)
+        try:
+            parsed = read(sql, database=self.database, sql_mode=self.settings.sql_mode, server=server)
+        except DdlNotRead as error:
+            self.history.hold([pair for name in error.tables for pair in splits(name)], error)
+            raise
+        kind = _kind(parsed, sql)
+        rest = self._without_temporary(parsed)
+        if rest is None:
+            return Step(line, sql, "table.temp" if kind.startswith("table") else kind)
+        held = self.history.held.keys() & set(rest.tables) if isinstance(rest, DropTables) else set()
+        try:
+            versions = [version for version in self._follow(rest, sql) if version.table]
+        except DDLError as error:
+            return Step(line, sql, kind, error=str(error))
+        before = tuple(self._before(version) for version in versions)
+        return Step(line, sql, kind, tuple(versions), before, tuple(f"{d}.{t}" for d, t in sorted(held)))
+
+    def _before(self, version: TableVersion) -> TableVersion | None:
+        last = self.history.version_at(version.database, version.table, version.commit_ts - 1)
+        return None if last is None or last.status is VersionStatus.DROPPED else last
 
     def tables(self) -> dict[str, TableVersion]:
         """The tables that are there now, by database.table; those held are left out."""
@@ -134,121 +141,90 @@ class Script:
                 found[version.name] = version
         return found
 
-    def _replay(self, sql: str) -> list[TableVersion]:
+    def _follow(self, parsed: Statement, sql: str) -> list[TableVersion]:
         self._ts += 1
-        return self.history.replay(
+        return self.history.follow(
+            parsed,
             DdlStatement(
                 sql=sql,
                 database=self.database,
-                sql_mode=self.sql_mode,
+                sql_mode=self.settings.sql_mode,
                 commit_ts=self._ts,
                 file="script",
                 pos=self._ts,
                 timestamp_us=0,
                 charset="utf8mb4",
                 server_version=self.server_version,
-            )
+            ),
         )
 
-    def _only_temporary(self, statement: Statement) -> bool:
-        """Follow temporary tables; True when the statement is about nothing else. One hides a table of its name."""
+    def _without_temporary(self, statement: Statement) -> Statement | None:
+        """What is left of a statement without temporary tables; None when nothing is. One hides a table of its name."""
         match statement:
             case CreateTable(table=table, temporary=True) | CreateLike(table=table, temporary=True):
                 self._temporary.add(table)
-                return True
+                return None
             case DropTables(tables, temporary=True):
                 self._temporary -= set(tables)
-                return True
+                return None
+        if not self._temporary:
+            return statement
+        match statement:
+            case CreateLike(table, like) if like in self._temporary:
+                raise self._from_temporary(table, like)
+            case CreateTable(table, query=query) if query and self._temporary & set(query.tables):
+                raise self._from_temporary(table, *query.tables)
             case DropTables(tables) if self._temporary & set(tables):
-                kept = [table for table in tables if table not in self._temporary]
+                kept = tuple(table for table in tables if table not in self._temporary)
                 self._temporary -= set(tables)
-                if kept:
-                    self._replay("DROP TABLE " + ", ".join(f"`{d}`.`{t}`" for d, t in kept))
-                return True
+                return replace(statement, tables=kept) if kept else None
             case AlterTable(table, actions) if table in self._temporary:
                 for action in actions:
                     if isinstance(action, RenameTo):
                         self._temporary = self._temporary - {table} | {action.to}
-                return True
+                return None
             case RenameTables(pairs) if any(old in self._temporary for old, _ in pairs):
-                for old, new in pairs:
-                    if old in self._temporary:
-                        self._temporary = self._temporary - {old} | {new}
-                return True
-            case Truncate(table):
-                return table in self._temporary
-        return False
+                return self._rename_temporary(pairs)
+            case Truncate(table) if table in self._temporary:
+                return None
+        return statement
+
+    def _from_temporary(self, table: TableName, *sources: TableName) -> DdlNotRead:
+        named = ", ".join(f"`{d}.{t}`" for d, t in sources)
+        error = DdlNotRead(f"{table[0]}.{table[1]} takes columns from a temporary table ({named})", remedy="write them")
+        self.history.hold([table], error)
+        return error
+
+    def _rename_temporary(self, pairs: tuple[tuple[TableName, TableName], ...]) -> Statement | None:
+        left = []
+        for old, new in pairs:
+            if old in self._temporary:
+                self._temporary = self._temporary - {old} | {new}
+            else:
+                left.append((old, new))
+        return RenameTables(tuple(left)) if left else None
 
 
-def _mode_bits(text: str) -> int:
-    """Of what follows `sql_mode =`; a variable is taken for the default."""
-    bits = 0
-    if text.strip().startswith("@"):
-        return _MODES["DEFAULT"]
-    for word in re.split(r"[,'\"\s;]+", text.upper()):
-        bits |= _MODES.get(word, 0)
-    return bits
-
-
-def shown_keys(version: TableVersion) -> dict[int, str]:
-    """Column id -> PRI, UNI, MUL or "", as information_schema.columns.column_key says.
-
-    Without a PRIMARY KEY the first unique index of NOT NULL columns shows as PRI (sql/table.cc, open_binary_frm).
-    """
-    nullable = {column.id: column.nullable for column in version.columns}
-    primary = next((i for i in version.indexes if i.kind is IndexKind.PRIMARY), None)
-    if primary is None:
-        fit = [i for i in version.indexes if i.kind is IndexKind.UNIQUE and i.whole]
-        primary = next((i for i in fit if not any(nullable.get(part, True) for part in i.parts)), None)
-    keys: dict[int, str] = {}
-    for index in version.indexes:
-        for place, part in enumerate(index.parts):
-            rank = _rank(index, place, index is primary)
-            if part and _ORDER[rank] > _ORDER[keys.get(part, "")]:
-                keys[part] = rank
-    return keys
-
-
-_ORDER: Final = {"": 0, "MUL": 1, "UNI": 2, "PRI": 3}
-
-
-def _rank(index: Index, place: int, is_primary: bool) -> str:
-    if is_primary:
-        return "PRI"
-    if place:
-        return ""
-    return "UNI" if index.kind is IndexKind.UNIQUE and len(index.parts) == 1 else "MUL"
-
-
-def primary_key(version: TableVersion) -> list[str]:
-    """Names of the PRIMARY KEY's columns in key order; [] when the table has none."""
-    names = {column.id: column.name for column in version.columns}
-    return [names[part] for i in version.indexes if i.kind is IndexKind.PRIMARY for part in i.parts]
-
-
-def shown_columns(version: TableVersion) -> list[dict[str, Any]]:
-    """The columns as `tidegate ddl` prints them."""
-    keys = shown_keys(version)
-    return [
-        {
-            "name": column.name,
-            "type": column.type,
-            "nullable": column.nullable,
-            "charset": column.charset or None,
-            "collation": column.collation or None,
-            "key": keys.get(column.id, ""),
-            "extra": _extra(column),
-            "default": column.default,
-            "generation_expression": column.generation_expression or None,
-        }
-        for column in version.columns
-    ]
-
-
-def _extra(column: Column) -> str:
-    words = ["auto_increment"] if column.auto_increment else []
-    if column.generated is not Generated.NO:
-        words.append(f"{column.generated.upper()} GENERATED")
-    if column.invisible:
-        words.append("INVISIBLE")
-    return ", ".join(words)
+def _kind(parsed: Statement, sql: str) -> str:
+    match parsed:
+        case CreateTable(temporary=True) | CreateLike(temporary=True) | DropTables(temporary=True):
+            return "table.temp"
+        case CreateTable(select=select):
+            return "table.create_select" if select else "table.create"
+        case CreateLike():
+            return "table.create_like"
+        case AlterTable():
+            first = _FIRST.match(sql)
+            return {"CREATE": "index.create", "DROP": "index.drop"}.get(
+                first[1].upper() if first else "", "table.alter"
+            )
+        case DropTables():
+            return "table.drop"
+        case RenameTables():
+            return "table.rename"
+        case Truncate():
+            return "table.truncate"
+        case DefineDatabase() | DropDatabase():
+            return "database"
+        case Ignored():
+            return "other"

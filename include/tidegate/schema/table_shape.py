@@ -11,13 +11,13 @@ column of the new table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from tidegate.errors import DDLError
 from tidegate.schema.charsets import collation_pair, default_collation, shown_charset
-from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion
+from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
+from tidegate.schema.ddl_expressions import renamed
 from tidegate.schema.ddl_statements import (
     Action,
     AddColumn,
@@ -36,17 +36,14 @@ from tidegate.schema.ddl_statements import (
     SetDefault,
     SetNotNull,
     SetVisibility,
+    SystemVersioning,
     TableDefaults,
 )
 from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.ddl_types import GEOMETRIES, converted_text, shown_type
-from tidegate.schema.types import COMPRESSED, parse_type
+from tidegate.schema.ddl_types import as_binary, converted_text, shown_type
+from tidegate.schema.table_indexes import find, key_of, with_indexes, with_row_end
+from tidegate.schema.types import COMPRESSED
 
-# Of these a key may hold a prefix; for any other type the server takes only its full length.
-_PREFIXED = frozenset({"char", "varchar", "binary", "varbinary"})
-_UNBOUNDED = frozenset(
-    {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob", "json"}
-)
 _TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 
 
@@ -84,19 +81,6 @@ class Shape:
         return key_of(self.columns, self.indexes)
 
 
-def key_of(columns: Iterable[Column], indexes: Iterable[Index]) -> tuple[int, ...]:
-    """The primary key, else the shortest unique key of whole, stored, NOT NULL columns (then by name), else ()."""
-    usable = {c.id for c in columns if not c.nullable and c.generated is not Generated.VIRTUAL}
-    found: list[tuple[int, str, tuple[int, ...]]] = []
-    for index in indexes:
-        if index.whole and usable.issuperset(index.parts):
-            if index.kind is IndexKind.PRIMARY:
-                return index.parts
-            if index.kind is IndexKind.UNIQUE:
-                found.append((len(index.parts), index.name.lower(), index.parts))
-    return min(found)[2] if found else ()
-
-
 def resolve_charset(written: Charset, base: tuple[str, str], server: Server) -> tuple[str, str]:
     """(charset, collation) of a table or database from what is written; base where nothing is."""
     if written.collation and written.collation.upper() != "DEFAULT":
@@ -109,12 +93,21 @@ def resolve_charset(written: Charset, base: tuple[str, str], server: Server) -> 
     return base
 
 
-def create(statement: CreateTable, context: Context) -> Shape:
-    """The shape of a new table."""
+def create(statement: CreateTable, context: Context, taken: Sequence[Column] = ()) -> Shape:
+    """The shape of a new table. taken: columns from its query, which get ids of their own.
+
+    A column that is both defined and taken is as defined, and stands where the query has it.
+    """
     defaults = resolve_charset(statement.charset, context.defaults, context.server)
     columns = [_column(definition, context.new_id(), defaults, context) for definition in statement.columns]
+    if taken:
+        selected = {column.name.lower() for column in taken}
+        own = [column for column in columns if column.name.lower() not in selected]
+        columns = own + [find(columns, c.name) or replace(c, id=context.new_id()) for c in taken]
+    columns = _with_own_names(columns)
     inline = [_inline_index(definition) for definition in statement.columns if definition.index]
-    indexes = _with_indexes((), [*inline, *statement.indexes], columns)
+    indexes = with_indexes((), [*inline, *statement.indexes], columns)
+    indexes = with_row_end(indexes, columns, versioned=statement.versioned)
     return _settled(columns, indexes, defaults, statement.period)
 
 
@@ -124,16 +117,20 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     defaults, convert = _table_defaults(shape, actions, context)
     columns = _kept_columns(shape, actions, defaults, convert, context)
     _place_columns(shape, columns, actions, defaults, context)
+    columns = _with_own_names(_with_new_names(shape, columns, actions))
     became_text = set() if context.server.mariadb else _members_became_text(shape, columns)
     indexes = _kept_indexes(shape, actions, columns, became_text)
     added: list[IndexDefinition] = []
     for action in actions:
         if isinstance(action, AddColumn | ChangeColumn) and action.definition.index:
             added.append(_inline_index(action.definition))
-        elif isinstance(action, AddIndex) and not (action.if_not_exists and _find(indexes, action.definition.name)):
+        elif isinstance(action, AddIndex) and not (action.if_not_exists and find(indexes, action.definition.name)):
             added.append(action.definition)
     not_null = [name for action in actions if isinstance(action, SetNotNull) for name in action.names]
-    return _settled(columns, _with_indexes(indexes, added, columns), defaults, not_null)
+    indexes = with_indexes(indexes, added, columns)
+    switch = next((action.on for action in actions if isinstance(action, SystemVersioning)), None)
+    versioned = any(index.hidden_end for index in shape.indexes) if switch is None else switch
+    return _settled(columns, with_row_end(indexes, columns, versioned=versioned), defaults, not_null)
 
 
 def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
@@ -152,7 +149,7 @@ def _settled(
 ) -> Shape:
     """Columns of the primary key, and those named in not_null, are NOT NULL whatever was written."""
     forced = {part for index in indexes if index.kind is IndexKind.PRIMARY for part in index.parts}
-    forced |= {column.id for name in not_null if (column := _find(columns, name))}
+    forced |= {column.id for name in not_null if (column := find(columns, name))}
     settled = tuple(replace(c, nullable=False) if c.id in forced and c.nullable else c for c in columns)
     return Shape(settled, indexes, *defaults)
 
@@ -178,21 +175,44 @@ def _column(definition: ColumnDefinition, column_id: int, defaults: tuple[str, s
         auto_increment=definition.auto_increment,
         invisible=definition.invisible,
         comment=definition.comment,
+        on_update=definition.on_update,
     )
+
+
+def _with_own_names(columns: list[Column]) -> list[Column]:
+    """Expressions with columns' names as the table writes them: `A` may be written for `a`."""
+    return _renamed(columns, {column.name.lower(): column.name for column in columns})
+
+
+def _with_new_names(shape: Shape, columns: list[Column], actions: list[Action]) -> list[Column]:
+    """Expressions that stay follow the columns that are renamed; those of the statement have the new names already."""
+    now = {column.id: column.name for column in columns}
+    names = {column.name.lower(): now[column.id] for column in shape.columns if column.id in now}
+    if all(old == new.lower() for old, new in names.items()):
+        return columns
+    written = {_existing(shape, a.old).id for a in actions if isinstance(a, ChangeColumn)}
+    old = {column.id for column in shape.columns} - written
+    return [_renamed([column], names)[0] if column.id in old else column for column in columns]
+
+
+def _renamed(columns: list[Column], names: dict[str, str]) -> list[Column]:
+    return [
+        replace(
+            column,
+            generation_expression=renamed(column.generation_expression, names),
+            default=renamed(column.default, names)
+            if column.default_is_expression and column.default
+            else column.default,
+        )
+        if column.generation_expression or column.default_is_expression
+        else column
+        for column in columns
+    ]
 
 
 def _inline_index(definition: ColumnDefinition) -> IndexDefinition:
     kind = definition.index or IndexKind.PLAIN
     return IndexDefinition(kind, "PRIMARY" if kind is IndexKind.PRIMARY else "", (definition.name,), (0,))
-
-
-_Named = TypeVar("_Named", Column, Index)
-
-
-def _find(items: Iterable[_Named], name: str) -> _Named | None:
-    """By name as the server compares names of columns and indexes: without regard to case."""
-    low = name.lower()
-    return next((item for item in items if item.name.lower() == low), None)
 
 
 def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
@@ -202,16 +222,16 @@ def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
         match action:
             case AddColumn(definition, if_not_exists=True):
                 earlier = (a.definition.name.lower() for a in kept if isinstance(a, AddColumn))
-                if _find(shape.columns, definition.name) or definition.name.lower() in earlier:
+                if find(shape.columns, definition.name) or definition.name.lower() in earlier:
                     continue
             case ChangeColumn(old, if_exists=True) | RenameColumn(old, if_exists=True):
-                if not _find(shape.columns, old):
+                if not find(shape.columns, old):
                     continue
             case DropColumn(name, if_exists=True):
-                if not _find(shape.columns, name):
+                if not find(shape.columns, name):
                     continue
             case DropIndex(name, if_exists, may_be_constraint):
-                if (if_exists or may_be_constraint) and not _find(shape.indexes, name):
+                if (if_exists or may_be_constraint) and not find(shape.indexes, name):
                     continue
         kept.append(action)
     return kept
@@ -240,6 +260,7 @@ def _kept_columns(
 ) -> list[Column]:
     """The old columns that stay, each where it was; those that CHANGE moves are left to _place_columns."""
     by_old: dict[int, Action] = {}
+    mariadb = context.server.mariadb
     details: list[Action] = []
     for action in actions:
         match action:
@@ -256,14 +277,14 @@ def _kept_columns(
                 if definition.place is None:
                     columns.append(_column(definition, column.id, defaults, context))
             case RenameColumn(_, new):
-                columns.append(_converted(replace(column, name=new), convert))
+                columns.append(_converted(replace(column, name=new), convert, mariadb=mariadb))
             case _:
-                columns.append(_detailed(_converted(column, convert), details))
+                columns.append(_detailed(_converted(column, convert, mariadb=mariadb), details))
     return columns
 
 
 def _existing(shape: Shape, name: str) -> Column:
-    column = _find(shape.columns, name)
+    column = find(shape.columns, name)
     if column is None:
         raise DDLError(f"the table has no column {name!r}", remedy="snapshot the table")
     return column
@@ -273,20 +294,24 @@ def _detailed(column: Column, details: list[Action]) -> Column:
     for action in details:
         match action:
             case SetDefault(name, default) if name.lower() == column.name.lower():
-                default = default or Default(None)
-                column = replace(column, default=default.text, default_is_expression=default.is_expression)
+                gone, default = default is None, default or Default(None)
+                column = replace(
+                    column, default=default.text, default_is_expression=default.is_expression, no_default=gone
+                )
             case SetVisibility(name, invisible) if name.lower() == column.name.lower():
                 column = replace(column, invisible=invisible)
     return column
 
 
-def _converted(column: Column, convert: tuple[str, str] | None) -> Column:
+def _converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:
     if convert is None or not column.charset or column.charset == "binary":
         return column
     charset, collation = convert
-    if charset == "binary":
-        raise DDLError("CONVERT TO CHARACTER SET binary makes binary columns of text", remedy="snapshot the table")
     kind, mark, rest = column.type.partition(COMPRESSED)
+    if charset == "binary":
+        if kind.startswith(("enum(", "set(")):
+            return replace(column, charset=charset if mariadb else "", collation=collation if mariadb else "")
+        return replace(column, type=as_binary(kind) + mark + rest, charset="", collation="")
     if kind in _TEXT_SIZES:
         kind = converted_text(kind, column.charset, charset)
     kind += mark + rest
@@ -310,7 +335,7 @@ def _place_columns(
         elif not place.after:
             columns.insert(0, column)
         else:
-            before = _find(columns, place.after)
+            before = find(columns, place.after)
             if before is None:
                 raise DDLError(f"the table has no column {place.after!r}", remedy="snapshot the table")
             columns.insert(columns.index(before) + 1, column)
@@ -327,7 +352,7 @@ def _kept_indexes(
     renamed: dict[str, str] = {}
     for action in actions:
         if isinstance(action, DropIndex):
-            if _find(shape.indexes, action.name) is None:
+            if find(shape.indexes, action.name) is None:
                 raise DDLError(f"the table has no index {action.name!r}", remedy="snapshot the table")
             dropped.add(action.name.lower())
         elif isinstance(action, RenameIndex):
@@ -346,42 +371,3 @@ def _members_became_text(shape: Shape, columns: list[Column]) -> set[int]:
     """Ids of columns that were ENUM or SET and are text now: in MySQL their key, a byte or two, becomes a prefix."""
     before = {column.id for column in shape.columns if column.type.startswith(("enum(", "set("))}
     return {c.id for c in columns if c.id in before and not c.type.startswith(("enum(", "set(")) and c.charset}
-
-
-def _with_indexes(
-    indexes: tuple[Index, ...], added: Iterable[IndexDefinition], columns: list[Column]
-) -> tuple[Index, ...]:
-    """All indexes, the added ones named and resolved to column ids."""
-    found = list(indexes)
-    by_name = {column.name.lower(): column.id for column in columns}
-    by_id = {column.id: column for column in columns}
-    # What a foreign key needs comes last: an index that covers its columns makes its own superfluous.
-    for definition in sorted(added, key=lambda d: d.made_for_key):
-        parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
-        if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in found):
-            continue
-        found = [i for i in found if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
-        name = definition.name or _free_name(definition.columns[0] or "functional_index", found)
-        whole = not definition.period and all(
-            part and _is_whole(by_id[part], prefix) for part, prefix in zip(parts, definition.prefixes, strict=True)
-        )
-        found.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
-    return tuple(found)
-
-
-def _is_whole(column: Column, prefix: int) -> bool:
-    """Whether a key part holds all of its column. Of a geometry the server indexes the first bytes."""
-    if column.type in GEOMETRIES:
-        return False
-    text = parse_type(column.type)
-    if not prefix or text.base not in _PREFIXED:
-        return not prefix or text.base not in _UNBOUNDED
-    return prefix >= text.numbers[0]
-
-
-def _free_name(column: str, indexes: list[Index]) -> str:
-    """The name that the server gives: the first column's, then with _2, _3 ... (make_unique_key_name)."""
-    taken = {index.name.lower() for index in indexes}
-    if column.lower() not in taken and column.upper() != "PRIMARY":
-        return column
-    return next(name for n in range(2, 10_000) if (name := f"{column}_{n}").lower() not in taken)

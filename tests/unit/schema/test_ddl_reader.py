@@ -82,7 +82,7 @@ def test_a_versioned_comment_opens_where_its_server_opens_it(sql: str, mysql: li
 
 def test_a_references_clause_does_not_leak_its_words_into_the_column() -> None:
     column = _columns("CREATE TABLE t (a INT REFERENCES p (x) ON DELETE SET NULL ON UPDATE CASCADE NOT NULL)")["a"]
-    assert (column.nullable, column.default, column.on_update) == (False, None, False)
+    assert (column.nullable, column.default, column.on_update) == (False, None, "")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_references_clause_does_not_leak_its_words_into_the_column() -> None:
         ("DEFAULT now(3)", "CURRENT_TIMESTAMP(3)", True),
         ("DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", True),
         ("DEFAULT (uuid())", "uuid()", True),
-        ("DEFAULT concat('a', 'b)')", "concat('a', 'b)')", True),
+        ("DEFAULT concat('a', 'b)')", "concat('a','b)')", True),
         ("DEFAULT NEXT VALUE FOR `s`.`q`", "NEXT VALUE FOR `s`.`q`", True),
         ("DEFAULT DATE '2020-01-01'", "2020-01-01", False),
     ],
@@ -123,7 +123,7 @@ def test_generated_columns_are_told_from_plain_ones() -> None:
         Generated.VIRTUAL,
         Generated.VIRTUAL,
     ]
-    assert found["b"].generation_expression == "a + (1)"
+    assert found["b"].generation_expression == "`a` + 1"
 
 
 def test_every_form_of_key_is_read() -> None:

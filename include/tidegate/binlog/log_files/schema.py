@@ -23,12 +23,13 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.log_files.plans import LogPlans, ZeroDates, as_shown
 from tidegate.binlog.log_files.rows import Chosen
 from tidegate.binlog.plan import make_plan
-from tidegate.binlog.statements import is_dml, query_at
+from tidegate.binlog.statements import query_at
 from tidegate.binlog.table_map import parse_table_map, read_name
 from tidegate.errors import DDLError, SchemaMismatch, Terminal, UnsupportedValue, UsageError
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.script import Script, statements
+from tidegate.schema.script import Script
+from tidegate.schema.script_text import statements
 
 _ANY_DATABASE: Final = "?"  # where a script without USE puts its tables: they are any database's
 
@@ -60,9 +61,7 @@ class SchemaPlans(LogPlans):
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"can't read the schema: {error}", where=str(path), remedy="give a UTF-8 file") from error
         self._script.database = self._database
-        for line, sql in statements(text):
-            if is_dml(sql):
-                continue  # a dump's rows
+        for line, sql in statements(text, plain=self._script.is_plain):
             step = self._script.run(line, sql)
             if step.error:
                 self._note(f"{path.name}:{line}: {step.error}")

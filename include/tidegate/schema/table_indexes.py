@@ -1,0 +1,97 @@
+"""A table's indexes: which key identifies a row, and what the server adds to what is written.
+
+In:  indexes as they are, IndexDefinitions to add, the columns.
+Out: new indexes; the given ones are left as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from tidegate.schema.columns import Column, Generated, Index, IndexKind
+from tidegate.schema.ddl_statements import IndexDefinition
+from tidegate.schema.ddl_types import GEOMETRIES
+from tidegate.schema.types import parse_type
+
+# Of these a key may hold a prefix; for any other type the server takes only its full length.
+_PREFIXED = frozenset({"char", "varchar", "binary", "varbinary"})
+_UNBOUNDED = frozenset(
+    {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob", "json"}
+)
+
+_Named = TypeVar("_Named", Column, Index)
+
+
+def find(items: Iterable[_Named], name: str) -> _Named | None:
+    """By name as the server compares names of columns and indexes: without regard to case."""
+    low = name.lower()
+    return next((item for item in items if item.name.lower() == low), None)
+
+
+def key_of(columns: Iterable[Column], indexes: Iterable[Index]) -> tuple[int, ...]:
+    """The primary key, else the shortest unique key of whole, stored, NOT NULL columns (then by name), else ()."""
+    usable = {c.id for c in columns if not c.nullable and c.generated is not Generated.VIRTUAL}
+    found: list[tuple[int, str, tuple[int, ...]]] = []
+    for index in indexes:
+        if index.whole and usable.issuperset(index.parts):
+            if index.kind is IndexKind.PRIMARY:
+                return index.parts
+            if index.kind is IndexKind.UNIQUE:
+                found.append((len(index.parts), index.name.lower(), index.parts))
+    return min(found)[2] if found else ()
+
+
+def with_row_end(indexes: tuple[Index, ...], columns: Iterable[Column], *, versioned: bool) -> tuple[Index, ...]:
+    """The server puts the row end of a system-versioned table behind the columns of each unique key."""
+    end = next((c.id for c in columns if c.generation_expression == "ROW END"), 0)
+    if not (end or versioned or any(index.hidden_end for index in indexes)):
+        return indexes
+    return tuple(
+        index
+        if index.kind is IndexKind.PLAIN or end in index.parts
+        else replace(index, parts=(*index.parts, end))
+        if end
+        else replace(index, hidden_end=versioned)
+        for index in indexes
+    )
+
+
+def with_indexes(
+    indexes: tuple[Index, ...], added: Iterable[IndexDefinition], columns: list[Column]
+) -> tuple[Index, ...]:
+    """All indexes, the added ones named and resolved to column ids."""
+    found = list(indexes)
+    by_name = {column.name.lower(): column.id for column in columns}
+    by_id = {column.id: column for column in columns}
+    # What a foreign key needs comes last: an index that covers its columns makes its own superfluous.
+    for definition in sorted(added, key=lambda d: d.made_for_key):
+        parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
+        if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in found):
+            continue
+        found = [i for i in found if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
+        name = definition.name or _free_name(definition.columns[0] or "functional_index", found)
+        whole = not definition.period and all(
+            part and _is_whole(by_id[part], prefix) for part, prefix in zip(parts, definition.prefixes, strict=True)
+        )
+        found.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
+    return tuple(found)
+
+
+def _is_whole(column: Column, prefix: int) -> bool:
+    """Whether a key part holds all of its column. Of a geometry the server indexes the first bytes."""
+    if column.type in GEOMETRIES:
+        return False
+    text = parse_type(column.type)
+    if not prefix or text.base not in _PREFIXED:
+        return not prefix or text.base not in _UNBOUNDED
+    return prefix >= text.numbers[0]
+
+
+def _free_name(column: str, indexes: list[Index]) -> str:
+    """The name that the server gives: the first column's, then with _2, _3 ... (make_unique_key_name)."""
+    taken = {index.name.lower() for index in indexes}
+    if column.lower() not in taken and column.upper() != "PRIMARY":
+        return column
+    return next(name for n in range(2, 10_000) if (name := f"{column}_{n}").lower() not in taken)
