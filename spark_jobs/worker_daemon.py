@@ -11,8 +11,10 @@ import pyarrow.parquet
 from pyspark import daemon
 
 from tidegate.binlog.warm import warm
+from tidegate.upsert.warm import warm as warm_upsert
 
 if __name__ == "__main__":
     assert pyarrow.parquet is not None  # imported for its side effect: forked workers share it
     warm()
+    warm_upsert()
     daemon.manager()

@@ -46,7 +46,7 @@ class Cells:
         assert arrays, "at least one column"
         assert len({len(array) for array in arrays}) == 1, "columns of one length"
         self.rows = len(arrays[0])
-        self.words = np.array([_words(array) for array in arrays], np.int64)
+        self.words = np.array([cell_words(array) for array in arrays], np.int64)
         self._arrays = arrays
 
     @property
@@ -114,8 +114,8 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _words(array: pa.Array) -> list[int]:
-    """layout.COLUMN_WORDS of one canonical array."""
+def cell_words(array: pa.Array) -> list[int]:
+    """layout.COLUMN_WORDS of one canonical array, without a prefix."""
     buffers = array.buffers()
     addresses = [0 if buffer is None else buffer.address for buffer in buffers]
     valid = addresses[0] if array.null_count else 0
@@ -128,7 +128,7 @@ def _words(array: pa.Array) -> list[int]:
     else:
         width = array.type.bit_width // 8
         values += array.offset * width
-    return [kind, values, valid, array.offset, data, width]
+    return [kind, values, valid, array.offset, data, width, 0, 0]
 
 
 def _cell(kind: pa.DataType) -> int:

@@ -63,12 +63,13 @@ def _mix(value: Any, factor: Any) -> Any:
 
 
 @numba.njit(I(I, I), forceinline=True, **FAST)
-def _bit(bitmap: int, bit: int) -> int:
-    return (load8(bitmap + (bit >> 3)) >> (bit & 7)) & 1
+def bit(bitmap: int, number: int) -> int:
+    """A bit of a bitmap, the lowest of a byte first."""
+    return (load8(bitmap + (number >> 3)) >> (number & 7)) & 1
 
 
 @numba.njit(I(I, I, I), forceinline=True, **FAST)
-def _integer(kind: int, values: int, row: int) -> int:
+def integer(kind: int, values: int, row: int) -> int:
     """Sign-extended value of CELL_INT*."""
     if kind == L.CELL_INT64:
         return load64(values + 8 * row)
@@ -90,7 +91,7 @@ def _double_bits(bits: int) -> int:
 
 
 @numba.njit(I(I, I, I), forceinline=True, **FAST)
-def _start(kind: int, column: int, row: int) -> int:
+def start_of(kind: int, column: int, row: int) -> int:
     """Address of a row's bytes."""
     values = word(column, L.VALUES)
     if kind == L.CELL_BYTES32:
@@ -101,7 +102,8 @@ def _start(kind: int, column: int, row: int) -> int:
 
 
 @numba.njit(I(I, I, I), forceinline=True, **FAST)
-def _length(kind: int, column: int, row: int) -> int:
+def length_of(kind: int, column: int, row: int) -> int:
+    """How many bytes a row's value of CELL_BYTES* or CELL_FIXED has."""
     values = word(column, L.VALUES)
     if kind == L.CELL_BYTES32:
         return load32(values + 4 * row + 4) - load32(values + 4 * row)
@@ -112,7 +114,7 @@ def _length(kind: int, column: int, row: int) -> int:
 
 @numba.njit(_STATE(_STATE, I, I, I), forceinline=True, **FAST)
 def _absorb_bytes(state: Any, kind: int, column: int, row: int) -> Any:
-    at, length = _start(kind, column, row), _length(kind, column, row)
+    at, length = start_of(kind, column, row), length_of(kind, column, row)
     state = _absorb(state, length)
     end = at + length
     while at + 8 <= end:
@@ -130,11 +132,11 @@ def _absorb_bytes(state: Any, kind: int, column: int, row: int) -> Any:
 def _absorb_cell(state: Any, column: int, row: int) -> Any:
     kind, values = word(column, L.KIND), word(column, L.VALUES)
     if kind <= L.CELL_INT64:
-        return _absorb(state, _integer(kind, values, row))
+        return _absorb(state, integer(kind, values, row))
     if kind >= L.CELL_BYTES32:
         return _absorb_bytes(state, kind, column, row)
     if kind == L.CELL_BIT:
-        return _absorb(state, _bit(values, word(column, L.WIDTH) + row))
+        return _absorb(state, bit(values, word(column, L.WIDTH) + row))
     if kind == L.CELL_DOUBLE:
         return _absorb(state, _double_bits(load64(values + 8 * row)))
     state = _absorb(state, load64(values + 16 * row))
@@ -146,7 +148,7 @@ def _has_null(columns: int, count: int, row: int) -> bool:
     for i in range(count):
         column = columns + 8 * L.COLUMN_WORDS * i
         valid = word(column, L.VALID)
-        if valid != 0 and _bit(valid, word(column, L.BIT) + row) == 0:
+        if valid != 0 and bit(valid, word(column, L.BIT) + row) == 0:
             return True
     return False
 
@@ -184,7 +186,7 @@ def hash_rows(columns: int, count: int, first: int, rows: int, seed: int, out: i
     if count == 1 and kind <= L.CELL_INT64 and word(columns, L.VALID) == 0:
         values = word(columns, L.VALUES)
         for row in range(first, first + rows):
-            value = np.uint64(_integer(kind, values, row))
+            value = np.uint64(integer(kind, values, row))
             low = _mix(value ^ seed0, np.uint64(0x9E3779B97F4A7C15))
             high = _mix(value ^ seed1, np.uint64(0xD6E8FEB86659FD93))
             if low | high == np.uint64(0):
@@ -193,13 +195,13 @@ def hash_rows(columns: int, count: int, first: int, rows: int, seed: int, out: i
             store64(out + 8, np.int64(high))
             out += 16
         return 0
-    integer = count == 1 and kind <= L.CELL_INT64
+    single = count == 1 and kind <= L.CELL_INT64
     for row in range(first, first + rows):
         low, high = np.uint64(0), np.uint64(0)
         if _has_null(columns, count, row):
             nulls += 1
-        elif integer:
-            value = np.uint64(_integer(kind, word(columns, L.VALUES), row))
+        elif single:
+            value = np.uint64(integer(kind, word(columns, L.VALUES), row))
             low = _mix(value ^ seed0, np.uint64(0x9E3779B97F4A7C15))
             high = _mix(value ^ seed1, np.uint64(0xD6E8FEB86659FD93))
             if low | high == np.uint64(0):
@@ -226,11 +228,11 @@ def _lead_bytes(at: int, length: int) -> int:
 def _lead(column: int, row: int) -> int:
     kind, values = word(column, L.KIND), word(column, L.VALUES)
     if kind <= L.CELL_INT64:
-        return _integer(kind, values, row)
+        return integer(kind, values, row)
     if kind >= L.CELL_BYTES32:
-        return _lead_bytes(_start(kind, column, row), _length(kind, column, row))
+        return _lead_bytes(start_of(kind, column, row), length_of(kind, column, row))
     if kind == L.CELL_BIT:
-        return _bit(values, word(column, L.WIDTH) + row)
+        return bit(values, word(column, L.WIDTH) + row)
     if kind == L.CELL_DOUBLE:
         bits = _double_bits(load64(values + 8 * row))
         return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
@@ -245,15 +247,14 @@ def lead_rows(column: int, rows: int, out: int) -> None:
     """int64[rows] in the order of the column's values (equal leads may belong to different values); NULL: undefined."""
     for row in range(rows):
         valid = word(column, L.VALID)
-        null = valid != 0 and _bit(valid, word(column, L.BIT) + row) == 0
+        null = valid != 0 and bit(valid, word(column, L.BIT) + row) == 0
         store64(out + 8 * row, 0 if null else _lead(column, row))
 
 
 @numba.njit(types.boolean(I, U, U), forceinline=True, **FAST)
 def holds(table: int, low: Any, high: Any) -> bool:
     """Whether a hash is in a table of keys."""
-    bit = np.int64(high) & word(table, L.FILTER_MASK)
-    if (load8(word(table, L.FILTER) + (bit >> 3)) >> (bit & 7)) & 1 == 0:
+    if bit(word(table, L.FILTER), np.int64(high) & word(table, L.FILTER_MASK)) == 0:
         return False
     slots, mask = word(table, L.SLOTS), word(table, L.SLOT_MASK)
     slot = np.int64(low) & mask

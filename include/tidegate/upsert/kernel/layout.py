@@ -14,18 +14,21 @@ VALID: Final = 2  # address of the validity bitmap, 0 without nulls
 BIT: Final = 3  # the first row's bit in the validity bitmap
 BYTES: Final = 4  # address of the bytes
 WIDTH: Final = 5  # bytes of a value of CELL_FIXED; the first row's bit in the values of CELL_BIT
-COLUMN_WORDS: Final = 6
+PREFIX: Final = 6  # row_bytes.py: address of what stands in front of a value, and its length
+PREFIX_BYTES: Final = 7
+COLUMN_WORDS: Final = 8
 
 CELL_INT8: Final = 1
 CELL_INT16: Final = 2
 CELL_INT32: Final = 3
 CELL_INT64: Final = 4
 CELL_BIT: Final = 5
-CELL_DOUBLE: Final = 6
-CELL_DECIMAL: Final = 7  # 16 bytes, little-endian
-CELL_BYTES32: Final = 8  # 32-bit offsets
-CELL_BYTES64: Final = 9  # 64-bit offsets
-CELL_FIXED: Final = 10
+CELL_FLOAT: Final = 6  # row_bytes.py only: keys have doubles
+CELL_DOUBLE: Final = 7
+CELL_DECIMAL: Final = 8  # 16 bytes, little-endian
+CELL_BYTES32: Final = 9  # 32-bit offsets
+CELL_BYTES64: Final = 10  # 64-bit offsets
+CELL_FIXED: Final = 11
 
 # --- a table of keys: int64[TABLE_WORDS] -------------------------------------------------------------
 SLOTS: Final = 0  # address of uint64[slots, 2]; 0, 0 is an empty slot
