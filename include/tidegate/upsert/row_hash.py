@@ -60,7 +60,7 @@ def _block(columns: Mapping[str, pa.Array]) -> list[str]:
     size = measure_rows(words.ctypes.data, len(cells), rows, offsets.ctypes.data)
     data = np.empty(size, np.uint8)
     write_rows(words.ctypes.data, len(cells), rows, data.ctypes.data)
-    view, edges = memoryview(data), offsets.tolist()
+    view, edges = memoryview(data.data), offsets.tolist()
     return [hashlib.blake2b(view[start:end], digest_size=DIGEST_BYTES).hexdigest() for start, end in pairwise(edges)]
 
 

@@ -52,12 +52,14 @@ def staged(target: Target, changes: pa.Table, source: str) -> KeyFile:
         raise UnsupportedValue("a key holds NULL", where=target.table_path, remedy="use apply.writer: merge for it")
     deletes = pc.equal(changes.column(tables.OP), tables.OP_DELETE).to_numpy(zero_copy_only=False)
     kept = np.flatnonzero(~deletes)
-    rows = layout.fit(
-        changes.drop_columns(list(_ORDER)).take(pa.array(kept)) if deletes.any() else changes.drop_columns(list(_ORDER))
-    )
-    order = data_file.order(rows, layout)
+    sorted_by = changes.select(sorted({*layout.partition_columns, *layout.key}))
+    order = data_file.order(sorted_by.take(pa.array(kept)) if deletes.any() else sorted_by, layout)
     if order is not None:
-        rows, kept = rows.take(pa.array(order)), kept[order]
+        kept = kept[order]
+    rows = changes.drop_columns(list(_ORDER))
+    if order is not None or deletes.any():
+        rows = rows.take(pa.array(kept))  # the wide rows move once
+    rows = layout.fit(rows)
     adds = data_file.write(target.lake, target.table_path, rows, layout)
     counts = [rows_of(add) for add in adds]
     file, row = np.zeros(len(deletes), np.int32), np.full(len(deletes), DELETED, np.int64)
