@@ -22,6 +22,7 @@ from tidegate import tables
 from tidegate.config import Pipeline, Writer
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import applied_ts
 from tidegate.merge.window import SegmentRef
@@ -140,6 +141,7 @@ class Application:
     large_tables: set[str] = field(default_factory=set)  # once large, not measured again
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
     _committer: DeltaCommitter | None = None
+    control: ControlTables = field(init=False)
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
     _states_version: int = -1
@@ -152,12 +154,19 @@ class Application:
             self._committer = DeltaCommitter.of(self.spark)
         return self._committer
 
+    def __post_init__(self) -> None:
+        self.control = ControlTables(self.lake)
+
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""
-        cuts = control.read(self.lake, tables.CUTS, columns=["cut_ts", "table"])
-        mine = [row["cut_ts"] for row in cuts.to_pylist() if row["table"] == ""]
-        self.cut_ts = max(mine, default=0)
+        self.control = ControlTables(self.lake)
+        self.cut_ts = control.application_version(self.lake, tables.CUTS, self.cuts_app_id) or 0
         self.refresh()
+
+    @property
+    def cuts_app_id(self) -> str:
+        """Under which control/cuts records the newest published cut_ts, in the commit that publishes it."""
+        return f"tidegate/{self.pipeline.pipeline}/cuts"
 
     def reload(self) -> None:
         """Forget everything in memory and read it again."""
@@ -167,7 +176,7 @@ class Application:
 
     def refresh(self) -> None:
         """Take in what capture (a baseline) or a person (a release) has written since the last window."""
-        version = control.version(self.lake, tables.TABLE_STATES)
+        version = self.control.version(tables.TABLE_STATES)
         if version != self._states_version:
             self._states_version = version
             self._history_version = -1  # a release lets a statement be read again: on the history before it
@@ -175,7 +184,7 @@ class Application:
             self.states = {
                 row["table"]: TableState(row["state"], row["reason"], row["error"], row["commit_ts"]) for row in rows
             }
-        version = control.version(self.lake, tables.SCHEMA_HISTORY)
+        version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version
             rows = control.read(self.lake, tables.SCHEMA_HISTORY).to_pylist()
@@ -197,9 +206,10 @@ class Application:
         changed, self._checked = now != self._checked, now
         return changed
 
-    def history_written(self) -> None:
-        """Our own append to schema_history is in memory already."""
-        self._history_version = control.version(self.lake, tables.SCHEMA_HISTORY)
+    def history_written(self, version: int) -> None:
+        """Our own append to schema_history is in memory already, unless somebody's came before it."""
+        if version == self._history_version + 1:
+            self._history_version = version
 
     @property
     def low_ts(self) -> int:
@@ -245,9 +255,10 @@ class Application:
             }
             for name, state in found.items()
         ]
-        control.append(self.lake, tables.TABLE_STATES, rows)
+        version = self.control.append(tables.TABLE_STATES, rows)
         self.states |= found
-        self._states_version = control.version(self.lake, tables.TABLE_STATES)
+        if version == self._states_version + 1:  # else somebody wrote too: the next refresh reads it
+            self._states_version = version
 
     def logical(self, database: str, table: str) -> tuple[str, str, bool]:
         """(database, table, routed) of the logical table that a physical one flows into."""

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from spark_jobs.application import Application, Window
+from spark_jobs.application import RELEASED, Application, Window
 from spark_jobs.job import failed, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.choose_writers import choose_writers
@@ -36,6 +36,7 @@ from tidegate.errors import ConfigError, LakeUnavailable, TidegateError, Transie
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import lake_files
 from tidegate.merge.window import resolved_everywhere
+from tidegate.tables import SegmentFlag
 
 STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     plan_window,
@@ -48,6 +49,10 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
 )
 # A window that failed for a passing reason is tried this often before its table is held.
 _ATTEMPTS_MAX: Final = 3
+# How often releases and baselines are looked for while bronze stands still; and how often micro-batches move the
+# cut of sources that only prove that they are quiet.
+_REFRESH_SECONDS: Final = 1.0
+_QUIET_CUT_SECONDS: Final = 10.0
 
 
 def apply_window(app: Application, window: Window) -> Window:
@@ -82,35 +87,74 @@ def apply_window(app: Application, window: Window) -> Window:
 def run(app: Application, *, report: Callable[[str], None]) -> int:
     """Apply windows until done (batch) or out of time (micro_batch); returns how many."""
     settings = app.pipeline.apply
+    batch = settings.mode == config.ApplyMode.BATCH
     started = last_work = time.monotonic()
     windows = 0
     goal = 0
     app.load()
+    app.lake.delete_folder("staging")
+    look = Look(app)
     while True:
-        app.refresh()
-        app.index.refresh(app.low_ts)
-        window = next_window(app)
         now = time.monotonic()
+        window = look.next_window(now)
         if windows == 0:
             # A batch ends where bronze ended when it began: a source that never pauses must not keep it for ever.
             goal = resolved_everywhere(app.index.refs, app.pipeline.sources)
         if window is not None:
             window = apply_window(app, window)
             windows += 1
-            if window.refs:  # a source that only proves it is quiet is no work
+            if not look.quiet(window):
                 last_work = time.monotonic()
             report(_summary(window, time.monotonic() - now))
-            app.lake.delete_folder("staging")
-            if settings.mode == config.ApplyMode.BATCH and app.cut_ts >= goal and app.low_ts == app.cut_ts:
+            if window.tables:
+                app.lake.delete_folder("staging")
+            app.control.tidy()
+            if batch and app.cut_ts >= goal and app.low_ts == app.cut_ts:
                 return windows
-        elif settings.mode == config.ApplyMode.BATCH:
+        elif batch:
             return windows
-        if time.monotonic() - last_work > settings.idle_seconds:
-            return windows
-        if window is None:
+        else:
             time.sleep(settings.poll_seconds)
-        if settings.mode == config.ApplyMode.MICRO_BATCH and time.monotonic() - started > settings.run_for_seconds:
+        now = time.monotonic()
+        if not batch and (now - started > settings.run_for_seconds or now - last_work > settings.idle_seconds):
             return windows
+
+
+class Look:
+    """How the loop looks at bronze and at the control tables that others write: cheaply, because it looks often."""
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+        self._refresh_at = self._quiet_at = 0.0
+
+    def next_window(self, now: float) -> Window | None:
+        """What to apply now; None when nothing is, or nothing but a quiet source's proof that its cut may move."""
+        self._take_in(now)
+        window = next_window(self._app)
+        if window is None or not self.quiet(window):
+            return window
+        if self._app.pipeline.apply.mode == config.ApplyMode.MICRO_BATCH and now < self._quiet_at:
+            return None
+        self._quiet_at = now + _QUIET_CUT_SECONDS
+        return window
+
+    def quiet(self, window: Window) -> bool:
+        """Whether no kept table can have changed in it."""
+        app = self._app
+        if app.low_ts < app.cut_ts or any(state.state == RELEASED for state in app.states.values()):
+            return False
+        return not any(ref.flags & SegmentFlag.HAS_DDL or next(app.names_in(ref), None) for ref in window.refs)
+
+    def _take_in(self, now: float) -> None:
+        """What capture or a person wrote to a control table before a segment came must be known with that segment."""
+        app = self._app
+        while True:
+            low_ts = app.low_ts
+            if app.index.refresh(low_ts) or now >= self._refresh_at:
+                app.refresh()
+                self._refresh_at = now + _REFRESH_SECONDS
+            if app.low_ts >= low_ts:  # else a table was released, and segments that were forgotten count again
+                return
 
 
 def _summary(window: Window, seconds: float) -> str:

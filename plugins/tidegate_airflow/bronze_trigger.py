@@ -21,9 +21,9 @@ from typing import Any, Final
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from tidegate.lake.delta_log import DeltaLog, delta_log
 from tidegate_airflow.bronze_news import BronzeNews
 from tidegate_airflow.connections import astorage_options
-from tidegate_airflow.delta_version import DeltaVersion, delta_version
 
 FIRED_KEY: Final = "fired_version"
 # The pause after an event, in looks: Airflow persists a fired event within about a second.
@@ -103,7 +103,7 @@ class BronzeVersionTrigger(BaseEventTrigger):
             else:
                 await asyncio.sleep(pause)
 
-    async def _open(self) -> DeltaVersion:
+    async def _open(self) -> DeltaLog:
         options = await astorage_options(self.conn_id, self.options)
         return await asyncio.to_thread(_bronze, self.lake, options)
 
@@ -112,7 +112,7 @@ class _FollowedLog:
     """Bronze's log from what was last fired on. `kept` is what to remember of it once the event is safe."""
 
     def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float) -> None:
-        self.table: DeltaVersion | None = None
+        self.table: DeltaLog | None = None
         self._sources = sources
         self._quiet_seconds = quiet_seconds
         self._news = BronzeNews(sources)
@@ -151,7 +151,7 @@ class _FollowedLog:
         return self._fired
 
 
-def _bronze(lake: str, options: dict[str, str]) -> DeltaVersion:
+def _bronze(lake: str, options: dict[str, str]) -> DeltaLog:
     from tidegate.tables import SEGMENTS  # imports pyarrow: in a thread, not in the triggerer's loop
 
-    return delta_version(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
+    return delta_log(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)

@@ -54,15 +54,17 @@ def _add(app: Application, window: Window, physical: tuple[str, str, str]) -> No
 
 def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     """A table that held rows when capture started is named and held, never half filled in silence."""
-    every_table = app.unchecked()
-    for history in app.histories.values():
-        for database, table in history.tables():
-            if not app.pipeline.tables.keeps(database, table):
-                continue
-            name = app.logical_name(database, table)
-            state = app.states.get(name)
-            if not (every_table or name in window.tables) or (state is not None and state.state == HELD):
-                continue
-            version = history.version_at(database, table, window.cut_ts)
-            if version is not None and version.status == VersionStatus.NEEDS_SNAPSHOT:
-                window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))
+    if app.unchecked():
+        physical = {(source, *name) for source, history in app.histories.items() for name in history.tables()}
+    else:
+        physical = {name for entry in window.tables.values() for name in entry.physical}
+    for source, database, table in sorted(physical):
+        if source not in app.histories or not app.pipeline.tables.keeps(database, table):
+            continue
+        name = app.logical_name(database, table)
+        state = app.states.get(name)
+        if state is not None and state.state == HELD:
+            continue
+        version = app.histories[source].version_at(database, table, window.cut_ts)
+        if version is not None and version.status == VersionStatus.NEEDS_SNAPSHOT:
+            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from spark_jobs.application import ACTIVE, DROPPED, HELD, RELEASED, Application, TableState, TableWindow, Window
 from tidegate import tables
 from tidegate.failpoint import failpoint
-from tidegate.lake import control
 from tidegate.lake.silver import delta_version
 from tidegate.schema.columns import VersionStatus
 
@@ -35,15 +34,14 @@ def publish_cut(app: Application, window: Window) -> None:
     now = datetime.now(UTC)
     if window.cut_ts > app.cut_ts:
         cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": ACTIVE}
-        control.append(
-            app.lake,
+        app.control.append(
             tables.CUTS,
             [{**row, "cut_ts": window.cut_ts, "published_at": now} for row in (cut, *rows)],
-            app_transaction=(f"tidegate/{app.pipeline.pipeline}/cuts", window.cut_ts),
+            app_transaction=(app.cuts_app_id, window.cut_ts),
         )
         app.cut_ts = window.cut_ts
     elif rows:  # a released table catching up below the published cut: only its own rows are new
-        control.append(app.lake, tables.CUTS, [{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
+        app.control.append(tables.CUTS, [{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
     app.index.forget(app.low_ts)
     failpoint("apply_after_publish")
 

@@ -10,7 +10,6 @@ import json
 
 from spark_jobs.application import Application, Window
 from tidegate import tables
-from tidegate.lake import control
 
 
 def record_ledger(app: Application, window: Window) -> None:
@@ -32,4 +31,4 @@ def record_ledger(app: Application, window: Window) -> None:
     ]
     if rows:
         app_id = f"tidegate/{app.pipeline.pipeline}/ledger"
-        control.append(app.lake, tables.LEDGER, rows, app_transaction=(app_id, window.cut_ts))
+        app.control.append(tables.LEDGER, rows, app_transaction=(app_id, window.cut_ts))

@@ -23,7 +23,6 @@ from spark_jobs.application import (
 from tidegate import tables
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.failpoint import failpoint
-from tidegate.lake import control
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
@@ -42,8 +41,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
                 new += _replay(app, window, ref.source, statement)
     if new:
         failpoint("apply_before_schema_history")
-        control.append(app.lake, tables.SCHEMA_HISTORY, [version.to_row() for version in new])
-        app.history_written()
+        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
         failpoint("apply_after_schema_history")
     for version in new:
         _take_in(app, window, version)

@@ -172,10 +172,10 @@ def test_a_log_that_was_cleaned_up_or_is_long_fires_rather_than_not(tmp_path: Pa
 
 
 def test_the_version_of_a_local_table_agrees_with_delta_rs_over_checkpoints_and_cleaned_logs(tmp_path: Path) -> None:
-    from tidegate_airflow.delta_version import StoreDeltaVersion, delta_version
+    from tidegate.lake.delta_log import StoreDeltaLog, delta_log
 
     table = tmp_path / "t"
-    quick, slow = delta_version(str(table), {}), StoreDeltaVersion(str(table), {})
+    quick, slow = delta_log(str(table), {}), StoreDeltaLog(str(table), {})
     assert quick.latest() == slow.latest() == -1
     for version in range(5):
         write_deltalake(str(table), pa.table({"n": [1]}), mode="append")
@@ -186,6 +186,6 @@ def test_the_version_of_a_local_table_agrees_with_delta_rs_over_checkpoints_and_
     opened.create_checkpoint()
     for old in range(3):
         (table / "_delta_log" / f"{old:020d}.json").unlink()
-    assert delta_version(f"file://{table}", {}).latest() == 4
+    assert delta_log(f"file://{table}", {}).latest() == 4
     (table / "_delta_log" / f"{4:020d}.json").rename(table / "_delta_log" / f"{4:020d}.json.tmp")
     assert quick.latest() == 3, "what it knew is gone: it reads the folder again"

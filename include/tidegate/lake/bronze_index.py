@@ -3,13 +3,14 @@
 In:  the Delta log of bronze/segments and the Parquet footers and small columns of new files.
 Out: SegmentRefs in order per source, kept in memory only above a low-water mark.
 
-A refresh reads just the files that were not known before, so a loop that looks twice a second pays for
-what is new and not for what bronze holds. Files are found by Delta's statistics first: a file whose
+A refresh reads just the commits that were not known before, so a loop that looks many times a second pays for
+what is new and not for what bronze holds. Files are judged by Delta's statistics first: a file whose
 resolved_ts all lie at or below the low-water mark is never opened.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from itertools import groupby
@@ -20,9 +21,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from tidegate.binlog.segment import Segment
+from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef
 from tidegate.tables import SEGMENTS, SegmentFlag
@@ -32,6 +33,8 @@ _SMALL_COLUMNS = [
 ]  # fmt: skip
 
 
+# Beyond this many new commits the table's checkpoint is cheaper to read than each commit.
+_COMMITS_READ_MAX: Final = 500
 # Fields of a segment that its ref has; those to be read from its row; of these the small ones.
 _REF_FIELDS: Final = tuple(field.name for field in fields(Segment) if field.name in SegmentRef.__dataclass_fields__)
 _READ_COLUMNS: Final = [field.name for field in fields(Segment) if field.name not in _REF_FIELDS]
@@ -43,9 +46,8 @@ class BronzeIndex:
 
     def __init__(self, lake: LakeFiles) -> None:
         self._lake = lake
-        self._table: DeltaTable | None = None
+        self._log = delta_log(lake.uri(SEGMENTS.path), lake.storage_options)
         self._version = -1
-        self._files: set[str] = set()
         self._refs: dict[str, dict[int, SegmentRef]] = {}
         self._low_ts = 0  # segments resolved at or below it may have been forgotten
 
@@ -64,30 +66,48 @@ class BronzeIndex:
 
         A low_ts below the last one (a table was released) reads again what had been forgotten.
         """
-        if low_ts < self._low_ts:
-            self._files, self._refs, self._version = set(), {}, -1
+        newest = self._log.latest()
+        if low_ts < self._low_ts or newest < self._version or newest - self._version > _COMMITS_READ_MAX:
+            self._version, self._refs = -1, {}
         self._low_ts = low_ts
-        if self._table is None:
-            try:
-                self._table = DeltaTable(self._lake.uri(SEGMENTS.path), storage_options=self._lake.storage_options)
-            except TableNotFoundError:
-                return False
-        else:
-            self._table.update_incremental()
-        if self._table.version() == self._version:
+        if newest == self._version:
             return False
-        self._version = self._table.version()
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        paths = actions.column("path").to_pylist()
-        highest = _column(actions, "max.resolved_ts")
-        sources = _column(actions, "partition.source")
-        live = set(paths)
-        for path, top, source in zip(paths, highest, sources, strict=True):
-            if path in self._files or (top is not None and top <= low_ts):
-                continue
-            self._read(path, source)
-        self._files = live
+        known = self._version >= 0 and all(self._take(number) for number in range(self._version + 1, newest + 1))
+        if not known:
+            self._load()
         return True
+
+    def _take(self, version: int) -> bool:
+        """Take in one commit; False when it can't be: it is no longer in the log, or files were removed."""
+        text = self._log.commit(version)
+        if text is None:
+            return False
+        actions = [json.loads(line) for line in text.splitlines()]
+        if any("remove" in action for action in actions):
+            return False
+        for action in actions:
+            if "add" in action:
+                add = action["add"]
+                top = json.loads(add.get("stats") or "{}").get("maxValues", {}).get("resolved_ts")
+                self._add(add["path"], add["partitionValues"]["source"], top)
+        self._version = version
+        return True
+
+    def _load(self) -> None:
+        """Read the whole table's log: at the start, and when what we know of it can't be carried on."""
+        table = DeltaTable(self._lake.uri(SEGMENTS.path), storage_options=self._lake.storage_options)
+        self._refs = {}  # what was removed may have been rewritten elsewhere
+        actions = pa.table(table.get_add_actions(flatten=True))
+        paths = actions.column("path").to_pylist()
+        for path, top, source in zip(
+            paths, _column(actions, "max.resolved_ts"), _column(actions, "partition.source"), strict=True
+        ):
+            self._add(path, source, top)
+        self._version = table.version()
+
+    def _add(self, path: str, source: str, highest: int | None) -> None:
+        if highest is None or highest > self._low_ts:
+            self._read(path, source)
 
     def forget(self, low_ts: int) -> None:
         """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier."""
@@ -100,13 +120,13 @@ class BronzeIndex:
         """The whole segment, bytes included."""
         return read_segment(self._lake, ref)
 
-    def _read(self, path: str, source: str | None) -> None:
+    def _read(self, path: str, source: str) -> None:
         with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
             parquet = pq.ParquetFile(handle)
             for group in range(parquet.num_row_groups):
                 rows = parquet.read_row_group(group, columns=_SMALL_COLUMNS, use_threads=False).to_pylist()
                 for index, row in enumerate(rows):
-                    ref = _ref(row, source or "", (path, group, index))
+                    ref = _ref(row, source, (path, group, index))
                     self._refs.setdefault(ref.source, {})[ref.seq] = ref
 
 

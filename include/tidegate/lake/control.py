@@ -9,6 +9,7 @@ same protocol as for bronze holds: load, skip when the version is there, commit 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,11 +21,18 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.lake.delta_log import DeltaLog, delta_log
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
 
+log = logging.getLogger(__name__)
+
 _BACKOFF_SECONDS: Final = 0.05
+# After this many appends a table's small files become one. A larger file stays as it is: rewriting it each time would
+# cost more the longer the table lives.
+_APPENDS_UNTIDY_MAX: Final = 128
+_TIDY_BYTES: Final = 4 << 20
 
 Row = Mapping[str, Any]
 Filters = Sequence[tuple[str, str, Any]]
@@ -89,28 +97,74 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
     With app_transaction = (id, version): nothing is done when the table has that version or a larger one.
     Raises LakeUnavailable, LakeRefused.
     """
-    data = pa.Table.from_pylist([dict(row) for row in rows], schema=table.schema)
-    for attempt in range(COMMIT_ATTEMPTS_MAX):
-        try:
-            found = _load(lake, table) or _create(lake, table)
-            if app_transaction is not None:
-                there = found.transaction_version(app_transaction[0])
-                if there is not None and there >= app_transaction[1]:
-                    return int(found.version())
-            marks = [Transaction(*app_transaction)] if app_transaction else []
-            properties = CommitProperties(app_transactions=marks)
-            # merge: a table that an older version of tidegate made gets the columns that are new
-            write_deltalake(found, data, mode="append", schema_mode="merge", commit_properties=properties)
-            return int(found.version())
-        except (CommitFailedError, DeltaError, OSError) as error:
-            if attempt + 1 == COMMIT_ATTEMPTS_MAX:
-                raise LakeUnavailable(
-                    f"commit failed {attempt + 1} times: {error}",
-                    where=lake.uri(table.path),
-                    remedy="check the lake's store",
-                ) from error
-            time.sleep(_BACKOFF_SECONDS * 2**attempt)
-    raise AssertionError("unreachable")
+    return ControlTables(lake).append(table, rows, app_transaction)
+
+
+class ControlTables:
+    """Control tables kept open between commits, for a job that appends to them every second. For one thread at a time.
+
+    A commit costs what the table's files cost delta-rs to hold (20 microseconds each), so `tidy` makes few of many.
+    """
+
+    def __init__(self, lake: LakeFiles) -> None:
+        self._lake = lake
+        self._open: dict[str, DeltaTable] = {}
+        self._logs: dict[str, DeltaLog] = {}
+        self._appends: dict[str, int] = {}
+
+    def version(self, table: Table) -> int:
+        """The newest Delta version, whoever wrote it; -1 before the table exists. One look at its log."""
+        if table.path not in self._logs:
+            self._logs[table.path] = delta_log(self._lake.uri(table.path), self._lake.storage_options)
+        return self._logs[table.path].latest()
+
+    def append(self, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
+        """As the function `append`.
+
+        What is held open may be old: then delta-rs refuses a commit under an application id that has moved, as it
+        does in bronze, and all is looked at again.
+        """
+        data = pa.Table.from_pylist([dict(row) for row in rows], schema=table.schema)
+        for attempt in range(COMMIT_ATTEMPTS_MAX):
+            try:
+                found = self._open.pop(table.path, None) or _load(self._lake, table) or _create(self._lake, table)
+                if app_transaction is not None:
+                    there = found.transaction_version(app_transaction[0])
+                    if there is not None and there >= app_transaction[1]:
+                        return int(found.version())
+                marks = [Transaction(*app_transaction)] if app_transaction else []
+                properties = CommitProperties(app_transactions=marks)
+                # merge: a table that an older version of tidegate made gets the columns that are new
+                write_deltalake(found, data, mode="append", schema_mode="merge", commit_properties=properties)
+            except (CommitFailedError, DeltaError, OSError) as error:
+                if attempt + 1 == COMMIT_ATTEMPTS_MAX:
+                    raise _failed(self._lake, table, attempt, error) from error
+                time.sleep(_BACKOFF_SECONDS * 2**attempt)
+            else:
+                self._open[table.path] = found
+                self._appends[table.path] = self._appends.get(table.path, 0) + 1
+                return int(found.version())
+        raise AssertionError("unreachable")
+
+    def tidy(self) -> None:
+        """Make one file of the small ones of a table that was appended to often. Readers keep what they have open."""
+        for path in [path for path, appends in self._appends.items() if appends >= _APPENDS_UNTIDY_MAX]:
+            self._appends[path] = 0
+            found = self._open.pop(path, None)
+            if found is None:
+                continue
+            try:
+                found.update_incremental()
+                found.optimize.compact(target_size=_TIDY_BYTES)
+            except (CommitFailedError, DeltaError, OSError) as error:
+                # Somebody else rewrote it, or the store had enough: there is a next time, and nothing depends on it.
+                log.warning("%s was not compacted: %s", path, error)
+
+
+def _failed(lake: LakeFiles, table: Table, attempt: int, error: Exception) -> LakeUnavailable:
+    return LakeUnavailable(
+        f"commit failed {attempt + 1} times: {error}", where=lake.uri(table.path), remedy="check the lake's store"
+    )
 
 
 def _create(lake: LakeFiles, table: Table) -> DeltaTable:

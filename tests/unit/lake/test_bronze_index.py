@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
 from tidegate.binlog.segment import Segment
@@ -74,3 +75,24 @@ def test_neighbours_share_one_opening_and_one_reading(tmp_path: Path, monkeypatc
     files = {f"{SEGMENTS.path}/{ref.path.replace('%3D', '=')}" for ref in refs}
     assert sorted(opened) == sorted(files)
     assert len(groups) == len({(ref.path, ref.row_group) for ref in refs})
+
+
+def test_a_refresh_takes_in_new_commits_only_and_survives_a_cleaned_or_rewritten_log(tmp_path: Path) -> None:
+    bronze, index = QuietBronze(tmp_path), BronzeIndex(LakeFiles(str(tmp_path)))
+    assert not index.refresh(0), "no bronze yet"
+    for ts in range(10, 60, 10):
+        bronze.land("a", (ts, ts + 1, ts + 1))
+        assert index.refresh(0)
+        assert not index.refresh(0)
+        assert [ref.seq for ref in index.refs["a"]] == list(range(1, ts // 10 + 1))
+    cleaned = bronze.land("a", (60, 61, 61))
+    bronze.land("a", (70, 71, 71))
+    DeltaTable(str(tmp_path / SEGMENTS.path)).create_checkpoint()
+    for version in range(cleaned + 1):
+        (tmp_path / SEGMENTS.path / "_delta_log" / f"{version:020d}.json").unlink()
+    assert index.refresh(25)
+    assert [ref.seq for ref in index.refs["a"]] == [3, 4, 5, 6, 7], "what is applied is not read again"
+    index.forget(45)
+    assert [ref.seq for ref in index.refs["a"]] == [5, 6, 7]
+    assert index.refresh(0), "a table was released: from the start"
+    assert [ref.seq for ref in index.refs["a"]] == list(range(1, 8))

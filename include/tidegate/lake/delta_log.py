@@ -4,7 +4,8 @@ In:  a table's place (local folder or store URL) and the store's options.
 Out: its version, or -1 while there is no table; the text of a commit.
 
 A log is a folder of files named by version: one look for the next name answers, where opening the table would
-read the log and keep every file's statistics in memory.
+read the log and keep every file's statistics in memory. Nothing heavy is imported before a store is asked:
+Airflow's processes import this.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any, Protocol
 
 _COMMIT = re.compile(r"^(\d{20})\.json$")
 _MISSING = -1
+# A store is asked this seldom whether the version that we know is still there (a look is a request that costs money).
+_LOOKS_TRUSTED = 20
 
 
-class DeltaVersion(Protocol):
+class DeltaLog(Protocol):
     """Something that can be asked about a table's log; blocks while it looks."""
 
     def latest(self) -> int:
@@ -28,16 +31,16 @@ class DeltaVersion(Protocol):
         """The actions of a version, one JSON object per line; None when the log no longer has them."""
 
 
-def delta_version(place: str, options: Mapping[str, str]) -> DeltaVersion:
+def delta_log(place: str, options: Mapping[str, str]) -> DeltaLog:
     """The right way to look at a table at a local path (file:// too) or a store's URL."""
     if place.startswith("file://"):
-        return LocalDeltaVersion(Path(place.removeprefix("file://")))
+        return LocalDeltaLog(Path(place.removeprefix("file://")))
     if "://" in place:
-        return StoreDeltaVersion(place, options)
-    return LocalDeltaVersion(Path(place))
+        return StoreDeltaLog(place, options)
+    return LocalDeltaLog(Path(place))
 
 
-class LocalDeltaVersion:
+class LocalDeltaLog:
     """Follow the commit files of a table in a local folder."""
 
     def __init__(self, table: Path) -> None:
@@ -48,7 +51,7 @@ class LocalDeltaVersion:
         """The newest version, -1 without a table. A table made anew starts again at its own version."""
         if self._known == _MISSING or not self._commit(self._known).exists():
             self._known = self._list()
-        while self._commit(self._known + 1).exists():
+        while self._known != _MISSING and self._commit(self._known + 1).exists():
             self._known += 1
         return self._known
 
@@ -70,18 +73,20 @@ class LocalDeltaVersion:
         return max((int(match[1]) for match in found if match), default=_MISSING)
 
 
-class StoreDeltaVersion:
-    """Follow the commit files of a table in an object store: a look is two requests, whatever the table's size."""
+class StoreDeltaLog:
+    """Follow the commit files of a table in an object store: a look is one request, whatever the table's size."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         self._url = url
         self._options = dict(options)
         self._known = _MISSING
+        self._looks = 0
         self._log: Any = None
 
     def latest(self) -> int:
         """The newest version, -1 without a table. Raises the store's own error when it can't be asked."""
-        if self._known == _MISSING or not self._exists(self._known):
+        self._looks += 1
+        if self._known == _MISSING or (self._looks % _LOOKS_TRUSTED == 0 and not self._exists(self._known)):
             self._known = self._open()
         while self._known != _MISSING and self._exists(self._known + 1):
             self._known += 1
