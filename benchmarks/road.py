@@ -48,6 +48,7 @@ class Ours:
 def measure(ctx: Context, workload: Workload, origin: BenchLake, warm: Warm) -> list[Row]:
     """Both keys of the report, and the parts."""
     ours = Ours(ctx, workload, origin, warm)
+    assert warm.spark is not None  # its start is not the first road's
     ours.once()
     cold = ours.capture_cpu.pop() + ours.apply_cpu.pop() + warm.start_cpu_seconds
     what = f"{workload.changes} row changes, {workload.bytes / 1e6:.0f} MB of binlog"

@@ -9,12 +9,14 @@ server's binlog and has that workload alone; what every road of it reads is the 
 
 from __future__ import annotations
 
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks import apply, capture, decode, lakes, latency, road, spark
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row
@@ -61,9 +63,14 @@ class Progress:
 
 @contextmanager
 def server(root: Path, folder: Path) -> Iterator[mariadb.MariaDB]:
-    with mariadb.MariaDB(folder / "mariadb", mariadb.install(root)) as running:
+    """The demo's MariaDB on data of its own, which nobody needs afterwards: it is not asked to write it all out."""
+    running = mariadb.MariaDB(folder / "mariadb", mariadb.install(root)).start()
+    try:
         prepare(running)
         yield running
+    finally:
+        running.kill()
+        running.stop()
 
 
 def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, ...]) -> Report:
@@ -78,20 +85,19 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
     with server(root, folder) as running:
         meter.without.add(running.pid)
         ctx = Context(sizes, folder, cache, root, running, meter)
-        if {"capture", "decode", "road"} & set(wanted):
-            _logs(ctx, progress, wanted)
-        if "apply" in wanted:
-            progress.section("apply", lambda: _apply(ctx))
+        with spark.Warm(ctx) as warm:
+            if {"capture", "decode", "road"} & set(wanted):
+                _logs(ctx, progress, wanted, warm)
+            if "apply" in wanted:
+                progress.section("apply", lambda: apply.measure(ctx, warm))
     if "latency" in wanted:
-        progress.section("latency", lambda: _latency(sizes))
+        progress.section("latency", lambda: latency.measure(sizes))
     report.noise = meter.noise()
     return report
 
 
-def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...]) -> None:
+def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...], warm: spark.Warm) -> None:
     """Workloads A, B and C with the roads that take them."""
-    from benchmarks import capture, decode, lakes, road, spark
-
     plays: dict[str, Callable[[], Workload]] = {
         "a": lambda: play_batches(ctx.server, "a", ctx.sizes.rows_a),
         "c": lambda: play_single(ctx.server, ctx.sizes.changes_c),
@@ -118,22 +124,5 @@ def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...]) -> None:
         if "decode" in wanted:
             progress.section(f"decode {name.upper()}", lambda w=workload: decode.measure(ctx, w))
         if "road" in wanted and name == "a":
-
-            def whole(workload: Workload = workload, origin: lakes.BenchLake = origin) -> list[Row]:
-                with spark.warm(ctx) as warm:
-                    return road.measure(ctx, workload, origin, warm)
-
-            progress.section("road A", whole)
-
-
-def _apply(ctx: Context) -> list[Row]:
-    from benchmarks import apply, spark
-
-    with spark.warm(ctx) as warm:
-        return apply.measure(ctx, warm)
-
-
-def _latency(sizes: Sizes) -> list[Row]:
-    from benchmarks import latency
-
-    return latency.measure(sizes)
+            progress.section("road A", lambda w=workload, o=origin: road.measure(ctx, w, o, warm))
+        shutil.rmtree(origin.folder, ignore_errors=True)

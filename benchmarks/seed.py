@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from benchmarks.workloads import DATABASE
-from spark_jobs.silver_writer import shape_of
+from spark_jobs.table_shapes import shape_of
 from tests.unit.binlog.support import version_on
 from tidegate import tables
 from tidegate.demo.server import Server

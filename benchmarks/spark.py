@@ -7,9 +7,7 @@ Out: Warm: the session, what its start cost, and apply of a lake in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import Self
 
 from pyspark.sql import SparkSession
 
@@ -26,12 +24,40 @@ _MASTER = "local[2]"
 _DRIVER_MEMORY = "4g"
 
 
-@dataclass(slots=True)
 class Warm:
-    """start_cpu_seconds: from nothing to a session."""
+    """A context manager; Spark starts when it is first needed, and ends with the context."""
 
-    spark: SparkSession
-    start_cpu_seconds: float
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._spark: SparkSession | None = None
+        self.start_cpu_seconds = 0.0  # from nothing to a session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._spark is not None:
+            self._spark.stop()
+
+    @property
+    def spark(self) -> SparkSession:
+        if self._spark is None:
+            run = self._ctx.meter.run(self._start)
+            self.start_cpu_seconds = run.cpu_seconds
+        assert self._spark is not None
+        return self._spark
+
+    def _start(self) -> None:
+        root = self._ctx.root
+        jars.ensure(root)
+        os.environ.update(spark_settings.driver_environment(root))
+        pipeline = config.parse(
+            "pipeline: bench\nlake: {path: unused}\nsources: {s: {conn_id: none, flavour: mysql}}\n"
+            f"tables: {{include: ['*.*']}}\napply: {{driver_memory: {_DRIVER_MEMORY}}}\n",
+            where="bench.yaml",
+        )
+        conf = {"spark.master": _MASTER, "spark.local.dir": str(self._ctx.folder / "spark")}
+        self._spark = application_session("tidegate bench", conf | spark_settings.submit_conf(pipeline, root))
 
     def apply(self, lake: BenchLake) -> list[str]:
         """Apply all that bronze has, as a fresh application in this session; the windows' report lines."""
@@ -42,26 +68,3 @@ class Warm:
         assert lines, "nothing was applied"
         assert not held, held[0]
         return lines
-
-
-@contextmanager
-def warm(ctx: Context) -> Iterator[Warm]:
-    """Start Spark; it ends with the context."""
-    jars.ensure(ctx.root)
-    os.environ.update(spark_settings.driver_environment(ctx.root))
-    pipeline = config.parse(
-        "pipeline: bench\nlake: {path: unused}\nsources: {s: {conn_id: none, flavour: mysql}}\n"
-        f"tables: {{include: ['*.*']}}\napply: {{driver_memory: {_DRIVER_MEMORY}}}\n",
-        where="bench.yaml",
-    )
-    conf = {"spark.master": _MASTER, "spark.local.dir": str(ctx.folder / "spark")}
-    started: list[SparkSession] = []
-    run = ctx.meter.run(
-        lambda: started.append(
-            application_session("tidegate bench", conf | spark_settings.submit_conf(pipeline, ctx.root))
-        )
-    )
-    try:
-        yield Warm(started[0], run.cpu_seconds)
-    finally:
-        started[0].stop()
