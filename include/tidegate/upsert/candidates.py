@@ -27,6 +27,7 @@ from tidegate.upsert.snapshot import SilverFile
 
 # Statistics hold milliseconds; writers round their maximum either way (PROTOCOL.md asks readers to add one).
 _ROUNDED: Final = timedelta(milliseconds=1)
+_FLOAT_STEP: Final = 1 << 29  # two neighbours of 32 bits, in leads of doubles
 
 
 def candidates(files: Iterable[SilverFile], table: KeyTable) -> list[SilverFile]:
@@ -64,7 +65,11 @@ def lead_bounds(low: Any, high: Any, kind: pa.DataType) -> tuple[int, int]:
         found = leads(pa.array([low, high], kind))
     except (pa.ArrowException, ValueError, TypeError, OverflowError, UnsupportedValue):
         return WHOLE
-    return (int(found[0]), int(found[1])) if found[0] <= found[1] else WHOLE
+    if found[0] > found[1]:
+        return WHOLE
+    # A float's text may stand for its neighbour once it went through a double.
+    slack = _FLOAT_STEP if pa.types.is_float32(kind) else 0
+    return int(found[0]) - slack, int(found[1]) + slack
 
 
 def _value(bound: Any, kind: pa.DataType) -> Any:

@@ -41,7 +41,13 @@ _FEATURES_KEPT: Final = frozenset(
     }
 )
 # Metadata keys of a column that Delta's own writer acts upon.
-_GENERATED: Final = ("delta.generationExpression", "delta.identity.start", "delta.identity.step", "delta.invariants")
+_GENERATED: Final = (
+    "delta.generationExpression",
+    "delta.identity.start",
+    "delta.identity.step",
+    "delta.invariants",
+    "__CHAR_VARCHAR_TYPE_STRING",
+)
 _WIDENED: Final = "delta.typeChanges"
 
 
@@ -203,13 +209,14 @@ def why_not(snapshot: SilverSnapshot) -> str | None:
         "delta.appendOnly": "the table is append-only",
         "delta.enableIcebergCompatV1": "it is kept readable as Iceberg",
         "delta.enableIcebergCompatV2": "it is kept readable as Iceberg",
-        "delta.universalFormat.enabledFormats": "it is kept readable as another format",
     }
     reasons = [why for name, why in switches.items() if name in on]
     if "delta.enableDeletionVectors" not in on or "deletionVectors" not in snapshot.features:
         reasons.append("deletion vectors are off")
     if mapping != "none":
         reasons.append("column mapping is on")
+    if snapshot.configuration.get("delta.universalFormat.enabledFormats"):
+        reasons.append("it is kept readable as another format")
     reasons += [
         f"it has a CHECK constraint {name}" for name in snapshot.configuration if name.startswith("delta.constraints.")
     ]
@@ -223,7 +230,7 @@ def _why_not_columns(snapshot: SilverSnapshot) -> str | None:
     for column in snapshot.schema["fields"]:
         metadata = column.get("metadata") or {}
         if any(name in metadata for name in _GENERATED):
-            return f"column {column['name']} is generated or has an invariant"
+            return f"column {column['name']} is generated, or its values are checked"
         if _WIDENED in metadata:
             return f"the type of column {column['name']} was widened"
     try:

@@ -50,6 +50,9 @@ def staged(target: Target, changes: pa.Table, source: str) -> KeyFile:
     layout = target.layout
     if any(changes.column(name).null_count for name in layout.key):
         raise UnsupportedValue("a key holds NULL", where=target.table_path, remedy="use apply.writer: merge for it")
+    for name in set(layout.key) & set(layout.partition_columns):
+        if pc.any(pc.equal(changes.column(name).cast(pa.string()), "")).as_py():
+            raise UnsupportedValue("an empty text in a key can't be a partition", where=target.table_path)
     deletes = pc.equal(changes.column(tables.OP), tables.OP_DELETE).to_numpy(zero_copy_only=False)
     kept = np.flatnonzero(~deletes)
     sorted_by = changes.select(sorted({*layout.partition_columns, *layout.key}))

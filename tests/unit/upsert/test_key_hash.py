@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import UnsupportedValue
@@ -151,6 +151,7 @@ ORDERED: dict[str, tuple[st.SearchStrategy[Any], pa.DataType, Callable[[Any], An
 def test_leads_keep_the_order_of_values(name: str) -> None:
     values, kind, order = ORDERED[name]
 
+    @settings(deadline=None)
     @given(st.lists(values, min_size=2))
     def holds(some: list[Any]) -> None:
         found = leads(pa.array(sorted(some, key=order), kind))

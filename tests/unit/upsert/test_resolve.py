@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import LakeRefused, UnsupportedValue
@@ -56,6 +56,7 @@ def key_file(changes: list[Change], source: str = "s", seed: Seed = SEED) -> Key
     )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), CHANGES), min_size=1, max_size=3))
 def test_the_last_change_of_each_key_wins_and_all_other_rows_lose(files: list[tuple[str, list[Change]]]) -> None:
     found = resolve([key_file(changes, source) for source, changes in files])
@@ -80,6 +81,7 @@ def test_the_last_change_of_each_key_wins_and_all_other_rows_lose(files: list[tu
     assert [everything[i] for i in hits] == [pair for pair in everything if pair in last]
 
 
+@settings(deadline=None)
 @given(CHANGES.filter(bool), st.integers(-1, 7), st.integers(0, 3))
 def test_a_box_without_a_key_and_no_other_is_ruled_out(changes: list[Change], low: int, width: int) -> None:
     table = resolve([key_file(changes)]).table

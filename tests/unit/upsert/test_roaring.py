@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.upsert import z85
@@ -20,6 +20,7 @@ def ascending(numbers: set[int]) -> np.ndarray:
     return np.array(sorted(numbers), np.int64)
 
 
+@settings(deadline=None)
 @given(st.sets(NUMBERS, max_size=300))
 def test_any_positions_come_back(numbers: set[int]) -> None:
     assert decode(encode(ascending(numbers))).tolist() == sorted(numbers)
@@ -48,6 +49,7 @@ def test_runs_are_read_without_and_with_offsets() -> None:
     assert found == [*inside, 65541, 65542, *(131072 + n for n in inside), 3 * 65536 + 8]
 
 
+@settings(deadline=None)
 @given(st.sets(NUMBERS, min_size=1, max_size=50), st.data())
 def test_bytes_that_end_early_are_refused(numbers: set[int], data: st.DataObject) -> None:
     whole = encode(ascending(numbers))
@@ -72,6 +74,7 @@ def test_contradictions_are_refused(data: bytes) -> None:
         decode(data)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_base85_comes_back(data: bytes) -> None:
     text = z85.encode(data)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import UnsupportedValue
@@ -81,6 +81,7 @@ def expected(row: dict[str, Any]) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+@settings(deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_the_hash_is_what_its_page_says_whatever_the_order_of_columns(rows: list[dict[str, Any]], random_: Any) -> None:
     names = list(KINDS)

@@ -1,0 +1,77 @@
+"""What a snapshot says, and which tables aren't written by position."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate.upsert.snapshot import SilverFile, SilverSnapshot, why_not
+
+COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+FINE = SilverSnapshot(
+    uri="t",
+    version=3,
+    files=(),
+    schema={"type": "struct", "fields": [COLUMN]},
+    partition_columns=(),
+    configuration={"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "50"},
+    features=frozenset({"deletionVectors", "clustering", "domainMetadata", "appendOnly", "invariants", "timestampNtz"}),
+    applied_ts=0,
+    created=True,
+)
+
+
+def with_property(name: str, value: str = "true") -> SilverSnapshot:
+    return replace(FINE, configuration={**FINE.configuration, name: value})
+
+
+def with_column(**changes: Any) -> SilverSnapshot:
+    return replace(FINE, schema={"type": "struct", "fields": [COLUMN, {**COLUMN, "name": "c", **changes}]})
+
+
+def test_a_table_as_tidegate_makes_it_is_written_by_position() -> None:
+    assert why_not(FINE) is None
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "phrase"),
+    [
+        (with_property("delta.enableChangeDataFeed"), "change data feed"),
+        (with_property("delta.enableRowTracking"), "row tracking"),
+        (with_property("delta.appendOnly"), "append-only"),
+        (with_property("delta.columnMapping.mode", "name"), "column mapping"),
+        (with_property("delta.constraints.positive", "id > 0"), "CHECK constraint"),
+        (with_property("delta.enableDeletionVectors", "false"), "deletion vectors are off"),
+        (with_property("delta.enableIcebergCompatV2"), "Iceberg"),
+        (with_property("delta.universalFormat.enabledFormats", "iceberg"), "another format"),
+        (replace(FINE, features=FINE.features - {"deletionVectors"}), "deletion vectors are off"),
+        (replace(FINE, features=FINE.features | {"somethingNew"}), "somethingNew"),
+        (with_column(metadata={"delta.generationExpression": "id"}), "column c is generated"),
+        (with_column(metadata={"delta.identity.start": 1}), "column c is generated"),
+        (with_column(metadata={"delta.invariants": "{}"}), "column c"),
+        (with_column(metadata={"delta.typeChanges": []}), "was widened"),
+        (with_column(metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}), "column c"),
+        (with_column(type={"type": "map"}), "type map"),
+        (with_column(type="variant"), "type variant"),
+        (replace(FINE, files=(SilverFile({"path": "s3://other/f.parquet"}),)), "files of another table"),
+    ],
+)
+def test_what_a_positional_write_would_break_goes_by_merge(snapshot: SilverSnapshot, phrase: str) -> None:
+    assert phrase in (why_not(snapshot) or "")
+
+
+def test_a_file_tells_its_rows_and_bounds_and_travels() -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "x" * 20, "offset": 1, "sizeInBytes": 40, "cardinality": 3}
+    stats = '{"numRecords":10,"minValues":{"id":1},"maxValues":{"id":9,"c":2}}'
+    file = SilverFile(
+        {"path": "a%20b", "size": 5, "partitionValues": {"p": None}, "stats": stats, "deletionVector": vector}
+    )
+    for copy in (file, pickle.loads(pickle.dumps(file))):
+        assert (copy.local_path, copy.size, copy.rows, copy.live_rows) == ("a b", 5, 10, 7)
+        assert (copy.bounds("id"), copy.bounds("c")) == ((1, 9), None)
+        assert copy == file
+    bare = SilverFile({"path": "f", "size": 5})
+    assert (bare.rows, bare.live_rows, bare.bounds("id"), bare.deletion_vector) == (None, None, None, None)
