@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _INDEX: Final = "index"
 _HASHES: Final = numba.types.Array(numba.types.uint64, 2, "C", readonly=True)
@@ -61,6 +62,8 @@ def last_per_hash(hashes: Any) -> Any:
 
 def _last_of_any(keys: list[pa.Array]) -> npt.NDArray[np.int64]:
     names = [f"key{i}" for i in range(len(keys))]
+    # -0.0 and 0.0 are one key to the server, and to MERGE; adding zero makes them one here.
+    keys = [pc.add(key, pa.scalar(0.0, key.type)) if pa.types.is_floating(key.type) else key for key in keys]
     numbered = pa.table([*keys, pa.array(np.arange(len(keys[0])))], names=[*names, _INDEX])
     grouped = numbered.group_by(names, use_threads=False).aggregate([(_INDEX, "max")])
     return np.sort(grouped.column(f"{_INDEX}_max").to_numpy())

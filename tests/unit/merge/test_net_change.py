@@ -58,3 +58,11 @@ def test_rows_keep_their_order() -> None:
     found = netted(rows, [pa.int64()])
     assert [row[1] for row in found] == sorted(row[1] for row in found)
     assert len(found) == 50
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_minus_zero_is_the_key_zero_as_it_is_to_the_server(kind: pa.DataType) -> None:
+    rows = [(0.0, 0), (-0.0, 1), (1.0, 2), (1.0, 3), (0.0, 4), (-0.0, 5)]
+    assert [row[-1] for row in netted(rows, [kind])] == [3, 5]
+    batch = pa.record_batch([pa.array([-0.0, 0.0], kind)], names=["k"])
+    assert str(net_last_per_key(batch.slice(0, 1), ["k"])["k"][0].as_py()) == "-0.0", "values stay as they came"
