@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
@@ -20,6 +20,7 @@ from spark_jobs.delta_commit import DeltaCommitter
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.config import Pipeline, Writer
+from tidegate.errors import TidegateError
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
@@ -72,6 +73,22 @@ class StagedFile:
     bytes: int
     min_commit_ts: int
     max_commit_ts: int
+
+
+class TableWriteError(Exception):
+    """Spark or Delta failed on one table: name, and the first line of what it said."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        self.table = name
+        self.line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        super().__init__(f"{name}: {self.line}")
+
+
+def raise_named(name: str, error: BaseException) -> NoReturn:
+    """Raise what stopped a table: as it is when it says itself what to do, else with the table's name."""
+    if isinstance(error, TidegateError) or not isinstance(error, Exception):
+        raise error
+    raise TableWriteError(name, error) from error
 
 
 @dataclass(slots=True)

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from spark_jobs.application import RELEASED, Application, Window
+from spark_jobs.application import RELEASED, Application, TableWriteError, Window
 from spark_jobs.job import failed, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.decode_changes import decode_changes
-from spark_jobs.steps.merge_into_silver import TableWriteError, merge_into_silver
+from spark_jobs.steps.merge_into_silver import merge_into_silver
 from spark_jobs.steps.plan_window import next_window, plan_window
 from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.record_ledger import record_ledger

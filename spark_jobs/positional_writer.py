@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.positional_writer_probe import Probe, probe_all
-from spark_jobs.upsert_target import StagedUpsert, StagePhase
+from spark_jobs.upsert_target import StagedUpsert, StagePhase, misfit
 from tidegate import limits, tables
 from tidegate.errors import CommitConflict, Transient
 from tidegate.failpoint import failpoint
@@ -31,8 +31,6 @@ from tidegate.upsert.actions import adopted, replaced, rows_of
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.delta_types import arrow_schema
-from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.key_file import read_keys
 from tidegate.upsert.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.rewrite import live_rows
@@ -96,6 +94,10 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
                 break
             time.sleep(_CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
     for upsert in upserts:
+        if upsert.adopted:
+            name, version = upsert.entry.name, outcome[upsert.entry.name]
+            assert isinstance(version, int), "adopted by a commit"
+            outcome[name] = after_commit(app, upsert.entry, version)
         _settle(app, window, upsert, outcome[upsert.entry.name])
     return outcome
 
@@ -145,6 +147,15 @@ def _commit(app: Application, upsert: Upsert) -> int:
     return version
 
 
+def after_commit(app: Application, entry: TableWindow, version: int) -> int:
+    """What is done to a table right after its rows are in, while nobody waits for them any more: nothing yet.
+
+    Returns the version that a cut should name: a compaction makes a later one with the same rows.
+    """
+    del app, entry
+    return version
+
+
 def _new_files(app: Application, upsert: Upsert, resolved: Resolved) -> list[NewFile]:
     """The staged files; one that lost most of its rows is written anew without them, once."""
     if upsert.files is None:
@@ -158,30 +169,6 @@ def _new_files(app: Application, upsert: Upsert, resolved: Resolved) -> list[New
             else:
                 upsert.files.append(file)
     return upsert.files
-
-
-def misfit(snapshot: SilverSnapshot, layout: FileLayout) -> str | None:
-    """How silver differs from what rows are laid out for, in one phrase: a column that we don't write would be null."""
-    held = {field.name: field for field in arrow_schema(snapshot.schema)}
-    ours = {field.name: field.type for field in layout.schema}
-    for name in sorted(held.keys() | ours.keys()):
-        there, here = held.get(name), ours.get(name)
-        if there is None or here is None:
-            return f"column {name} is not in {'silver' if there is None else 'the source'}"
-        if not _same(there.type, here):
-            return f"column {name} is {there.type} in silver and {here} at the source"
-        if not there.nullable:
-            return f"column {name} is NOT NULL in silver"
-    if snapshot.partition_columns != layout.partition_columns:
-        return "its partition columns changed"
-    return None
-
-
-def _same(there: pa.DataType, here: pa.DataType) -> bool:
-    """Lists compare by what they hold: the names of their elements differ."""
-    if pa.types.is_list(there) and pa.types.is_list(here):
-        return bool(there.value_type == here.value_type)
-    return bool(there == here)
 
 
 def _settle(app: Application, window: Window, upsert: Upsert, outcome: Outcome) -> None:

@@ -89,17 +89,16 @@ def _rows(file: SilverFile) -> int:
 
 def _in_workers(app: Application, probes: Sequence[Probe]) -> None:
     lake, places = app.lake, [(probe, at) for probe in probes for at in range(len(probe.files))]
-    tasks = _tasks(lake, probes)
+    packed = [pickle.dumps(parts) for parts in _tasks(lake, probes)]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for cell in batch.column(0).to_pylist():
-                for part in pickle.loads(cell):  # noqa: S301  (our own driver's bytes)
+            for number in batch.column(0).to_pylist():
+                for part in pickle.loads(packed[number]):  # noqa: S301  (our own driver's bytes)
                     yield from _probed(lake, part)
 
-    cells = [(pickle.dumps(parts),) for parts in tasks]
-    frame = app.spark.createDataFrame(cells, "task binary").repartition(len(tasks))
-    for row in frame.mapInArrow(run, _OUT).collect():
+    # One task per bundle: a range of n numbers in n partitions has one in each.
+    for row in app.spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
         probe, at = places[row.number]
         probe.hits.append(pickle.loads(row.hits).hits(probe.files[at]))  # noqa: S301
 

@@ -11,20 +11,21 @@ change per key, and writes. No file straddles two phases, so a phase never has t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from spark_jobs.upsert_target import StagedUpsert, StagePhase, UpsertTarget
+from spark_jobs.upsert_target import NotStaged, StagedUpsert, StagePhase, UpsertTarget
 from tidegate import tables
 from tidegate.binlog.decode import TableChanges
+from tidegate.errors import Terminal
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import last_per_hash
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.key_file import KeyFile, write_keys
-from tidegate.upsert.key_hash import key_hashes
+from tidegate.upsert.key_hash import SEED, Seed, key_hashes
 from tidegate.upsert.stage import Target, staged
 
 
@@ -32,11 +33,13 @@ from tidegate.upsert.stage import Target, staged
 class UpsertStage:
     """What a task decoded for the positional writer, until flush() writes it.
 
-    kept: where key files go when the same process resolves them; None: to the staging folder.
+    seed: of the window's key hashes. kept: where key files go when the same process resolves them; None: to the
+    staging folder.
     """
 
     lake: LakeFiles
     folder: str
+    seed: Seed = SEED
     kept: dict[str, KeyFile] | None = None
     _held: dict[tuple[str, str], list[TableChanges]] = field(default_factory=dict)  # by table's name and source
     _targets: dict[str, UpsertTarget] = field(default_factory=dict)
@@ -45,25 +48,30 @@ class UpsertStage:
         self._targets[target.name] = target
         self._held.setdefault((target.name, source), []).append(changes)
 
-    def flush(self) -> Iterator[StagedUpsert]:
-        """Write what is held, table by table."""
+    def flush(self) -> Iterator[StagedUpsert | NotStaged]:
+        """Write what is held, table by table. A table whose rows can't be laid out doesn't stop the others."""
         held, self._held = self._held, {}
         for (name, source), parts in held.items():
-            target = self._targets[name]
-            for phase in target.phases:
-                laid = [
-                    _laid_out(within, phase.layout, source, changes)
-                    for changes in parts
-                    if (within := _within(changes.batch, phase)).num_rows
-                ]
-                if laid:
-                    yield self._write(target, phase, source, pa.concat_tables(laid).combine_chunks())
+            try:
+                yield from self._stage(self._targets[name], source, parts)
+            except Terminal as error:
+                yield NotStaged(name, type(error).__name__, str(error))
+
+    def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
+        for phase in target.phases:
+            laid = [
+                _laid_out(within, phase.layout, source, changes)
+                for changes in parts
+                if (within := _within(changes.batch, phase)).num_rows
+            ]
+            if laid:
+                yield self._write(target, phase, source, pa.concat_tables(laid).combine_chunks())
 
     def _write(self, target: UpsertTarget, phase: StagePhase, source: str, changes: pa.Table) -> StagedUpsert:
-        last = last_per_hash(key_hashes([changes.column(name) for name in phase.layout.key]))
+        last = last_per_hash(key_hashes([changes.column(name) for name in phase.layout.key], self.seed))
         if len(last) < changes.num_rows:
             changes = changes.take(pa.array(last))
-        keys = staged(Target(self.lake, target.path, phase.layout), changes, source)
+        keys = staged(Target(self.lake, target.path, phase.layout, self.seed), changes, source)
         path = f"{self.folder}/{uuid.uuid4().hex}.keys"
         if self.kept is None:
             write_keys(self.lake, path, keys)

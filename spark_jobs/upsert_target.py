@@ -1,14 +1,18 @@
 """What the positional writer is told of a table, and what decode staged for it: plain data that travels to workers.
 
 In:  nothing; these are values.
-Out: UpsertTarget (made by choose_writers), StagedUpsert (made by decode_changes).
+Out: UpsertTarget (made by choose_writers), StagedUpsert (made by decode_changes), and whether silver fits a layout.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
+from tidegate.upsert.delta_types import arrow_schema
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.snapshot import SilverSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +49,36 @@ class StagedUpsert:
     keys: str
     changes: int
     files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotStaged:
+    """Why a logical table's changes could not be laid out. error: name of the exception's class."""
+
+    name: str
+    error: str
+    message: str
+
+
+def misfit(snapshot: SilverSnapshot, layout: FileLayout) -> str | None:
+    """How silver differs from what rows are laid out for, in one phrase: a column that we don't write would be null."""
+    held = {field.name: field for field in arrow_schema(snapshot.schema)}
+    ours = {field.name: field.type for field in layout.schema}
+    for name in sorted(held.keys() | ours.keys()):
+        there, here = held.get(name), ours.get(name)
+        if there is None or here is None:
+            return f"column {name} is not in {'silver' if there is None else 'the source'}"
+        if not _same(there.type, here):
+            return f"column {name} is {there.type} in silver and {here} at the source"
+        if not there.nullable:
+            return f"column {name} is NOT NULL in silver"
+    if snapshot.partition_columns != layout.partition_columns:
+        return "its partition columns changed"
+    return None
+
+
+def _same(there: pa.DataType, here: pa.DataType) -> bool:
+    """Lists compare by what they hold: the names of their elements differ."""
+    if pa.types.is_list(there) and pa.types.is_list(here):
+        return bool(there.value_type == here.value_type)
+    return bool(there == here)

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.application import Application, TableWindow, Window, raise_named
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_shapes import shape_at, versions_at, window_phases
-from spark_jobs.upsert_target import StagePhase, UpsertTarget
+from spark_jobs.upsert_target import StagePhase, UpsertTarget, misfit
 from tidegate import config, limits, tables
 from tidegate.errors import Terminal
 from tidegate.merge.phases import DdlPhase, Phase
@@ -34,13 +34,14 @@ def choose_writers(app: Application, window: Window) -> None:
         return
     shares = _shares(app, window)
     with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="choose") as pool:
-        entries = list(window.tables.values())
+        entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
         done = [pool.submit(_choose, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
     for entry, future in zip(entries, done, strict=True):
-        try:
-            future.result()
-        except Terminal as error:
+        error = future.exception()
+        if isinstance(error, Terminal):
             window.hold(entry.name, type(error).__name__, str(error), app.applied(entry.name))
+        elif error is not None:
+            raise_named(entry.name, error)
 
 
 def _shares(app: Application, window: Window) -> dict[str, int]:
@@ -61,7 +62,8 @@ def _choose(app: Application, window: Window, entry: TableWindow, share: int) ->
     if entry.why:
         return
     snapshot = _snapshot(app, window, entry, known[0])
-    entry.why = why_not(snapshot) or ""
+    target = _target(app, entry, phases, snapshot)
+    entry.why = why_not(snapshot) or _misfit(snapshot, phases, target)
     if entry.why:
         return
     if app.pipeline.apply.writer == config.Writer.POSITIONAL:
@@ -71,13 +73,20 @@ def _choose(app: Application, window: Window, entry: TableWindow, share: int) ->
     entry.why = choice.why
     if choice.positional:
         entry.writer = config.Writer.POSITIONAL
-        entry.target = _target(app, entry, phases, snapshot)
+        entry.target = target
 
 
 def _unfit(shapes: list[SilverShape]) -> str:
     if not shapes:
         return "no columns are known"
     return "" if all(shape.key for shape in shapes) else "no key"
+
+
+def _misfit(snapshot: SilverSnapshot, phases: list[Phase], target: UpsertTarget) -> str:
+    """How silver differs from what rows would be laid out for; with DDL in the window it is seen at each phase."""
+    if not any(isinstance(phase, DdlPhase) for phase in phases):
+        return (misfit(snapshot, target.phases[-1].layout) if target.phases else None) or ""
+    return "DDL of a partitioned table" if snapshot.partition_columns else ""
 
 
 def _snapshot(app: Application, window: Window, entry: TableWindow, shape: SilverShape) -> SilverSnapshot:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -37,6 +38,7 @@ from tidegate.merge.window import SegmentRef, split_evenly
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.types import ZeroDates
 from tidegate.upsert.key_file import KeyFile
+from tidegate.upsert.key_hash import SEED, Seed
 
 # Below this a Spark job costs more than the decode itself (about 0.2 s on two cores, 1 GB/s decoded).
 _DRIVER_BYTES_MAX = 16 << 20
@@ -52,7 +54,7 @@ class DecodePlan:
     """What a worker needs besides its segments; pickled once per window.
 
     versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
-    writer, per source and physical table.
+    writer, per source and physical table. seed: of this window's key hashes.
     """
 
     lake: LakeFiles
@@ -61,6 +63,7 @@ class DecodePlan:
     held: dict[str, set[Name]]
     folder: str
     targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
+    seed: Seed = SEED
 
 
 def decode_changes(app: Application, window: Window) -> None:
@@ -84,7 +87,7 @@ def decode_changes(app: Application, window: Window) -> None:
 def decode_refs(
     refs: Iterable[SegmentRef], plan: DecodePlan, key_files: dict[str, KeyFile] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Decode segments in order; yields ("staged" | "upsert" | "problem" | "ledger", JSON).
+    """Decode segments in order; yields ("staged" | "upsert" | "not staged" | "problem" | "ledger", JSON).
 
     key_files: takes key files in memory, by path, instead of the staging folder.
     """
@@ -114,7 +117,7 @@ class _Stage:
 
     def __init__(self, plan: DecodePlan, key_files: dict[str, KeyFile] | None) -> None:
         self._plan = plan
-        self._upserts = UpsertStage(plan.lake, plan.folder, key_files)
+        self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, key_files)
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
 
@@ -138,8 +141,8 @@ class _Stage:
             for batch in merged.to_batches():
                 net = net_last_per_key(batch, key) if key else batch
                 yield "staged", json.dumps(asdict(self._write((source, database, table, version), net)))
-        for upsert in self._upserts.flush():
-            yield "upsert", json.dumps(asdict(upsert))
+        for done in self._upserts.flush():
+            yield "upsert" if isinstance(done, StagedUpsert) else "not staged", json.dumps(asdict(done))
         self._held.clear()
         self._bytes = 0
 
@@ -181,7 +184,9 @@ def _plan(app: Application, window: Window) -> DecodePlan:
             if logical in window.held or (state is not None and state.state == HELD):
                 held.setdefault(ref.source, set()).add((database, table))
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    return DecodePlan(app.lake, versions, windows, held, folder, targets)
+    # Whoever writes keys to the source must not know which of them hash alike.
+    seed = (secrets.randbits(64), secrets.randbits(64))
+    return DecodePlan(app.lake, versions, windows, held, folder, targets, seed)
 
 
 def _in_workers(app: Application, refs: list[SegmentRef], plan: bytes) -> Iterator[tuple[str, str]]:
@@ -209,6 +214,9 @@ def _collect(app: Application, window: Window, kind: str, body: dict[str, Any]) 
         upsert = StagedUpsert(**body)
         entry = window.tables.get(upsert.name)
         (entry.upserts if entry else window.abandoned).append(upsert)
+        return
+    if kind == "not staged":
+        window.hold(body["name"], body["error"], body["message"])
         return
     logical = app.logical_name(body["database"], body["table"])
     if kind == "problem":

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.application import Application, TableWindow, Window, raise_named
 from spark_jobs.positional_writer import Outcome, Upsert, remove_abandoned, upsert_of, write_upserts
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_shapes import version_changes, window_phases
-from tidegate.errors import Terminal, TidegateError
+from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake.silver import delta_version
 from tidegate.merge.phases import DdlPhase
@@ -51,9 +51,7 @@ def merge_into_silver(app: Application, window: Window) -> None:
     remove_abandoned(app, window)
     if failures:
         name, error = failures[0]
-        if isinstance(error, TidegateError) or not isinstance(error, Exception):
-            raise error
-        raise TableWriteError(name, error) from error
+        raise_named(name, error)
     if found:
         failpoint("apply_after_merge")
 
@@ -75,15 +73,6 @@ def _sole_upsert(app: Application, entry: TableWindow, window: Window) -> Upsert
     if not entry.upserts or version_changes(app, entry, window.cut_ts):
         return None
     return upsert_of(app, entry, window.cut_ts)
-
-
-class TableWriteError(Exception):
-    """Spark or Delta failed on one table: name, and the first line of what it said."""
-
-    def __init__(self, name: str, error: Exception) -> None:
-        self.table = name
-        self.line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        super().__init__(f"{name}: {self.line}")
 
 
 def _write(app: Application, entry: TableWindow, window: Window) -> int:

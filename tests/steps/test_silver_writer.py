@@ -68,7 +68,7 @@ class Shop:
             )
             entry.physical.add(("s", "d", physical))
         choose_writers(self.app, window)
-        stage = UpsertStage(self.app.lake, "staging", window.key_files)
+        stage = UpsertStage(self.app.lake, "staging", kept=window.key_files)
         for entry in window.tables.values():
             for _, _, physical in sorted(entry.physical):
                 mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]

@@ -1,0 +1,168 @@
+"""The positional writer beside MERGE: who is chosen, how much is probed where, and what becomes of staged files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.apply import TableWriteError
+from spark_jobs.positional_writer import GivenBack
+from tests.steps.test_silver_writer import DEL, UP, Rows, Shop
+from tidegate import tables
+from tidegate.errors import CommitConflict
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Callable[..., Shop]:
+    return lambda writer="auto", **given: Shop(spark, tmp_path, writer, **given)
+
+
+def operations(it: Shop, table: str) -> list[str]:
+    """The table's history, oldest first."""
+    uri = it.app.lake.uri(tables.silver_path("d", table))
+    rows = it.app.spark.sql(f"DESCRIBE HISTORY delta.`{uri}`").collect()
+    return [row["operation"] for row in sorted(rows, key=lambda row: row["version"])]
+
+
+def data_files(it: Shop, table: str) -> set[str]:
+    return {path.name for path in Path(it.app.lake.uri(tables.silver_path("d", table))).rglob("part-*.parquet")}
+
+
+def many(count: int, commit_ts: int, **row: Any) -> Rows:
+    return [(commit_ts, UP, {"id": i, "a": f"v{i}"} | row) for i in range(count)]
+
+
+def test_a_keyed_table_goes_by_position_and_one_without_a_key_by_merge(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE bag (a VARCHAR(20))")
+    window = it.apply(0, 30, {"t": many(3, 12), "bag": [(13, UP, {"a": "x"})]})
+    assert operations(it, "t")[-1] == "UPSERT"
+    assert operations(it, "bag")[-1] == "MERGE"
+    assert window.writers() == "1 by position; by MERGE: d.bag (no key)"
+
+
+def test_what_a_spark_job_probes_is_what_the_driver_would(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(20))")
+    for number in range(3):
+        low = 20 * number
+        it.apply(low, low + 20, {"t": many(50, low + 15), "u": many(9, low + 15)})
+    monkeypatch.setattr("spark_jobs.positional_writer_probe.PROBE_DRIVER_ROWS_MAX", 0)
+    monkeypatch.setattr("spark_jobs.positional_writer_probe.PROBE_TASK_ROWS", 60)
+    gone: Rows = [(70, DEL, {"id": i, "a": ""}) for i in range(0, 50, 2)]
+    it.apply(60, 80, {"t": [*gone, (71, UP, {"id": 4, "a": "back"})], "u": many(3, 71, a="new")})
+    assert [row["id"] for row in it.silver("t")] == sorted([4, *range(1, 50, 2)], key=lambda i: repr({"id": i}))
+    assert {row["a"] for row in it.silver("u") if row["id"] < 3} == {"new"}
+    assert len(it.silver("u")) == 9
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("ALTER TABLE delta.`{}` ADD COLUMNS (mine STRING)", "column mine is not in the source"),
+        ("ALTER TABLE delta.`{}` ADD CONSTRAINT small CHECK (id < 1000)", "it has a CHECK constraint"),
+        ("ALTER TABLE delta.`{}` SET TBLPROPERTIES ('delta.enableChangeDataFeed'='true')", "change data feed is on"),
+    ],
+)
+def test_a_table_that_an_owner_changed_goes_by_merge_and_stays_right(
+    shop: Callable[..., Shop], change: str, why: str
+) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 20, {"t": many(3, 12)})
+    it.app.spark.sql(change.format(it.app.lake.uri("silver/d/t")))
+    window = it.apply(20, 40, {"t": [(21, UP, {"id": 1, "a": "new"}), (22, DEL, {"id": 2, "a": ""})]})
+    assert why in window.writers()
+    assert [(row["id"], row["a"]) for row in it.silver("t")] == [(0, "v0"), (1, "new")]
+
+
+def test_a_change_that_comes_between_choice_and_commit_gives_the_table_to_merge(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 20, {"t": many(3, 12)})
+    before = data_files(it, "t")
+    monkeypatch.setattr("spark_jobs.positional_writer.why_not", lambda _: "somebody switched something on")
+    with pytest.raises(GivenBack):
+        it.apply(20, 40, {"t": many(2, 21, a="new")})
+    assert data_files(it, "t") == before, "what was staged is gone"
+    window = it.apply(20, 40, {"t": many(2, 21, a="new")})
+    assert window.writers() == "by MERGE: d.t (somebody switched something on)"
+    assert [row["a"] for row in it.silver("t")] == ["new", "new", "v2"]
+
+
+def test_a_conflict_is_probed_again_on_the_new_version(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 20, {"t": many(9, 12)})
+    commit, calls = type(it.app.committer).commit, []
+
+    def disturbed(self: Any, *given: Any, **named: Any) -> int:
+        calls.append(1)
+        if len(calls) == 1:  # an analyst's UPDATE of a row that the window changes too
+            it.app.spark.sql(f"UPDATE delta.`{it.app.lake.uri('silver/d/t')}` SET a = 'mine' WHERE id IN (1, 8)")
+        version: int = commit(self, *given, **named)
+        return version
+
+    monkeypatch.setattr(type(it.app.committer), "commit", disturbed)
+    it.apply(20, 40, {"t": many(3, 21, a="new")})
+    assert len(calls) == 2
+    assert [row["a"] for row in it.silver("t")] == ["new"] * 3 + ["v3", "v4", "v5", "v6", "v7", "mine"]
+
+
+def test_a_conflict_without_end_stops_the_try_and_leaves_no_file(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 20, {"t": many(3, 12)})
+    before = data_files(it, "t")
+
+    def conflict(*_: Any, **__: Any) -> int:
+        raise CommitConflict("somebody is always first", where="d.t")
+
+    monkeypatch.setattr(type(it.app.committer), "commit", conflict)
+    monkeypatch.setattr("spark_jobs.positional_writer._CONFLICT_WAIT", 0)
+    with pytest.raises((CommitConflict, TableWriteError)):
+        it.apply(20, 40, {"t": many(3, 21, a="new")})
+    assert data_files(it, "t") == before
+
+
+def test_a_partitioned_silver_table_keeps_its_partitions(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), day DATE)")
+    uri = it.app.lake.uri("silver/d/t")
+    it.app.spark.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT, a STRING, day DATE, _tg_commit_ts BIGINT) USING delta"
+        " PARTITIONED BY (day) TBLPROPERTIES ('delta.enableDeletionVectors'='true')"
+    )
+    days = ["2026-01-01", "2026-01-02", None]
+    rows: Rows = [(12, UP, {"id": i, "a": f"v{i}", "day": _date(days[i % 3])}) for i in range(9)]
+    it.apply(0, 20, {"t": rows})
+    moved: Rows = [(21, UP, {"id": 0, "a": "moved", "day": _date(days[1])}), (22, DEL, {"id": 4, "a": "", "day": None})]
+    it.apply(20, 40, {"t": moved})
+    assert operations(it, "t")[-2:] == ["UPSERT", "UPSERT"]
+    found = {row["id"]: (row["a"], str(row["day"])) for row in it.silver("t")}
+    assert found == {0: ("moved", days[1])} | {i: (f"v{i}", str(days[i % 3])) for i in range(1, 9) if i != 4}
+    assert {path.name for path in Path(uri).iterdir() if path.name.startswith("day=")} == {
+        "day=2026-01-01", "day=2026-01-02", "day=__HIVE_DEFAULT_PARTITION__",
+    }  # fmt: skip
+
+
+def _date(text: str | None) -> Any:
+    from datetime import date
+
+    return date.fromisoformat(text) if text else None
