@@ -61,7 +61,7 @@ def test_what_a_spark_job_probes_is_what_the_driver_would(
     monkeypatch.setattr("spark_jobs.positional_writer_probe.PROBE_TASK_ROWS", 60)
     gone: Rows = [(70, DEL, {"id": i, "a": ""}) for i in range(0, 50, 2)]
     it.apply(60, 80, {"t": [*gone, (71, UP, {"id": 4, "a": "back"})], "u": many(3, 71, a="new")})
-    assert [row["id"] for row in it.silver("t")] == sorted([4, *range(1, 50, 2)], key=lambda i: repr({"id": i}))
+    assert sorted(row["id"] for row in it.silver("t")) == sorted([4, *range(1, 50, 2)])
     assert {row["a"] for row in it.silver("u") if row["id"] < 3} == {"new"}
     assert len(it.silver("u")) == 9
 
