@@ -37,8 +37,9 @@ from tidegate.schema.ddl_statements import (
     Truncate,
 )
 from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.table_charsets import resolve_charset
 from tidegate.schema.table_query import query_columns
-from tidegate.schema.table_shape import Context, Shape, alter, copy, create, resolve_charset
+from tidegate.schema.table_shape import Context, Shape, alter, copy, create
 from tidegate.schema.work import Work
 from tidegate.tables import splits
 

@@ -126,7 +126,8 @@ class Script:
         except DDLError as error:
             return Step(line, sql, kind, error=str(error))
         before = tuple(self._before(version) for version in versions)
-        return Step(line, sql, kind, tuple(versions), before, tuple(f"{d}.{t}" for d, t in sorted(held)))
+        forgotten = {f"{d}.{t}" for d, t in held} - {version.name for version in versions}
+        return Step(line, sql, kind, tuple(versions), before, tuple(sorted(forgotten)))
 
     def _before(self, version: TableVersion) -> TableVersion | None:
         last = self.history.version_at(version.database, version.table, version.commit_ts - 1)
@@ -183,7 +184,8 @@ class Script:
                     if isinstance(action, RenameTo):
                         self._temporary = self._temporary - {table} | {action.to}
                 return None
-            case RenameTables(pairs) if any(old in self._temporary for old, _ in pairs):
+            # MySQL renames only what is not temporary, even behind a temporary table of its name.
+            case RenameTables(pairs) if "mariadb" in self.server_version.lower():
                 return self._rename_temporary(pairs)
             case Truncate(table) if table in self._temporary:
                 return None

@@ -41,6 +41,7 @@ _MODES: Final = {
 }
 # As far as its words are of interest here: what REPLACE and CONCAT are given.
 _DEFAULT: Final = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+_DEPTH_MAX: Final = 20  # of functions in one another
 _SCOPES: Final = frozenset({"SESSION", "LOCAL", "GLOBAL", "PERSIST", "PERSIST_ONLY"})
 
 
@@ -89,7 +90,7 @@ class Settings:
             self._mode_text = _DEFAULT if value is None or is_default else value
             self.sql_mode = mode_bits(self._mode_text)
 
-    def _value(self, cursor: Cursor) -> str | None:
+    def _value(self, cursor: Cursor, depth: int = 0) -> str | None:
         """The text of an expression over strings; None for one that we can't work out."""
         token = cursor.next()
         if token.kind in (Kind.STRING, Kind.NUMBER):
@@ -101,14 +102,14 @@ class Settings:
             if cursor.take_mark("."):
                 word = cursor.next()
             return self._mode_text if word.upper == "SQL_MODE" else None
-        if token.upper in ("CONCAT", "REPLACE", "CONCAT_WS") and cursor.take_mark("("):
-            return self._function(cursor, token.upper)
+        if token.upper in ("CONCAT", "REPLACE", "CONCAT_WS") and depth < _DEPTH_MAX and cursor.take_mark("("):
+            return self._function(cursor, token.upper, depth + 1)
         return token.text if token.kind in (Kind.WORD, Kind.QUOTED) and not cursor.is_mark("(") else None
 
-    def _function(self, cursor: Cursor, name: str) -> str | None:
+    def _function(self, cursor: Cursor, name: str, depth: int) -> str | None:
         arguments: list[str | None] = []
         while not cursor.ended:
-            arguments.append(self._value(cursor))
+            arguments.append(self._value(cursor, depth))
             while not (cursor.ended or cursor.is_mark(",") or cursor.is_mark(")")):
                 cursor.skip_one()
             if not cursor.take_mark(","):

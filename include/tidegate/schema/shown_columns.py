@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tidegate.schema.charsets import bytes_per_character
 from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.shown_defaults import shown_default, shown_now
+from tidegate.schema.types import parse_type
 
 _DEFAULT_GENERATED_SINCE: Final = 80000
 
@@ -20,10 +22,11 @@ def shown_keys(version: TableVersion) -> dict[int, str]:
 
     Without a PRIMARY KEY the first unique index of NOT NULL columns shows as PRI (sql/table.cc, open_binary_frm).
     """
+    columns = {column.id: column for column in version.columns}
     nullable = {column.id: column.nullable for column in version.columns}
     primary = next((i for i in version.indexes if i.kind is IndexKind.PRIMARY), None)
     if primary is None:
-        fit = [i for i in version.indexes if i.kind is IndexKind.UNIQUE and i.whole]
+        fit = [i for i in version.indexes if i.kind is IndexKind.UNIQUE and i.whole and not _hashed(i, columns)]
         primary = next((i for i in fit if not any(nullable.get(part, True) for part in i.parts)), None)
     keys: dict[int, str] = {}
     for index in version.indexes:
@@ -34,6 +37,19 @@ def shown_keys(version: TableVersion) -> dict[int, str]:
     return keys
 
 
+def _hashed(index: Index, columns: dict[int, Column]) -> bool:
+    """Whether MariaDB keeps a unique key as a hash, because its values may be longer than InnoDB's limit."""
+    size = 0
+    for column in (columns[part] for part in index.parts if part in columns):
+        text = parse_type(column.type)
+        if text.base.endswith(("text", "blob")):
+            return True
+        if text.base in ("char", "varchar", "binary", "varbinary") and text.numbers:
+            size += text.numbers[0] * bytes_per_character(column.charset)
+    return size > _KEY_BYTES_MAX
+
+
+_KEY_BYTES_MAX: Final = 3072
 _ORDER: Final = {"": 0, "MUL": 1, "UNI": 2, "PRI": 3}
 
 
@@ -78,7 +94,7 @@ def _extra(column: Column, server: Server) -> str:
     elif column.default_is_expression and not server.mariadb and server.number >= _DEFAULT_GENERATED_SINCE:
         words.append("DEFAULT_GENERATED")
     if column.on_update:
-        words.append(f"on update {shown_now(column.on_update, server)}")
+        words.append(f"on update {shown_now(column.on_update, column, server)}")
     if column.generated is not Generated.NO:
         words.append(f"{column.generated.upper()} GENERATED")
     elif column.generation_expression:  # the period of a system-versioned table

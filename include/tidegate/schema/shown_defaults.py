@@ -14,7 +14,7 @@ from typing import Final
 
 from tidegate.schema.columns import Column, Generated
 from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.types import TypeText, enum_members, parse_type
+from tidegate.schema.types import COMPRESSED, TypeText, enum_members, parse_type
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _BINARIES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
@@ -25,11 +25,12 @@ _DIGITS: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?")
 _EXPONENT_FROM: Final = 1e15
 
 
-def shown_now(text: str, server: Server) -> str:
-    """CURRENT_TIMESTAMP(3) as each server writes it."""
+def shown_now(text: str, column: Column, server: Server) -> str:
+    """CURRENT_TIMESTAMP(3) as each server writes it; in MariaDB it has as many digits as the column."""
     if not server.mariadb:
         return text
-    return text.lower() if "(" in text else f"{text.lower()}()"
+    digits = parse_type(column.type).numbers if column.type.startswith(("datetime", "timestamp")) else ()
+    return f"current_timestamp({digits[0] if digits else ''})"
 
 
 def shown_default(column: Column, server: Server) -> str | None:
@@ -37,21 +38,28 @@ def shown_default(column: Column, server: Server) -> str | None:
     if column.generated is not Generated.NO:
         return "NULL" if server.mariadb else None
     if column.default is None:
+        if server.mariadb and _is_compressed(column) and not column.nullable:
+            return "''"
         nothing = column.no_default or column.auto_increment or column.generation_expression
         return "NULL" if server.mariadb and column.nullable and not nothing else None
     if column.default_is_expression:
         is_now = column.default.startswith("CURRENT_TIMESTAMP")
-        return shown_now(column.default, server) if is_now else column.default
+        return shown_now(column.default, column, server) if is_now else column.default
     try:
         return _literal(column, column.default, server)
     except (ValueError, InvalidOperation, OverflowError):
         return _quoted(column.default) if server.mariadb else column.default
 
 
-def _quoted(text: str) -> str:
-    """As append_unescaped() of the server writes a string."""
+def _is_compressed(column: Column) -> bool:
+    """MariaDB gives a compressed column of bounded length the default '' when it has none."""
+    return column.type.endswith(COMPRESSED) and column.type.startswith("var")
+
+
+def _quoted(text: str, quote: str = "''") -> str:
+    """As append_unescaped() of the server writes a string; TEXT's and BLOB's are expressions, with another quote."""
     shown = text.replace("\\", "\\\\").replace("\0", "\\0").replace("\n", "\\n").replace("\r", "\\r")
-    return "'" + shown.replace("'", "''") + "'"
+    return "'" + shown.replace("'", quote) + "'"
 
 
 def _literal(column: Column, text: str, server: Server) -> str:
@@ -70,16 +78,18 @@ def _literal(column: Column, text: str, server: Server) -> str:
     if base == "year":
         return _year(text)
     if base in ("date", "datetime", "timestamp", "time"):
-        shown = _temporal(base, kind.numbers[0] if kind.numbers else 0, text)
+        shown = _temporal(base, kind.numbers[0] if kind.numbers else 0, text, rounds=not server.mariadb)
     elif base in ("inet4", "inet6"):
         shown = str(ip_address(text))
     elif base in ("enum", "set"):
         shown = _members(column.type, text, base)
     else:
         shown = _string(text, column)
+        if base == "binary":
+            shown = shown.ljust(kind.numbers[0], "\0")
     if server.mariadb:
-        return _quoted(shown)
-    return "0x" + shown.encode().hex().upper() if base in _BINARIES else shown
+        return _quoted(shown, "\\'" if base.endswith(("text", "blob")) else "''")
+    return "0x" + shown.encode().hex().upper() if base in _BINARIES and shown else shown
 
 
 def _string(text: str, column: Column) -> str:
@@ -101,8 +111,8 @@ def _bits(text: str) -> int:
     low = text.lower()
     if low in ("0b", "0x"):  # b''
         return 0
-    if low.startswith(("0x", "0b")) or low.isdigit():
-        return int(_number(low))
+    if low.startswith(("0x", "0b")) or re.fullmatch(r"\d+(\.\d*)?", low):
+        return int(_number(low).to_integral_value(ROUND_HALF_UP))
     return int.from_bytes(text.encode("latin1"), "big")
 
 
@@ -127,16 +137,18 @@ def _real(kind: TypeText, text: str, *, zerofill: bool) -> str:
 
 
 def _year(text: str) -> str:
-    number = int(_number(text))
+    number = int(_number(text).to_integral_value(ROUND_HALF_UP))
     if number < 100 and not (number == 0 and len(text) != 2):
         number += 2000 if number < 70 else 1900
     return f"{number:04d}"
 
 
-def _temporal(base: str, digits: int, text: str) -> str:
+def _temporal(base: str, digits: int, text: str, *, rounds: bool) -> str:
     if base == "time":
-        return _time(text, digits)
-    if text.strip("0") == "" and text:
+        found = _DATE.fullmatch(text)
+        text = found[4] or "0" if found else text
+        return _time(text, digits, rounds=rounds)
+    if text.strip("0.") == "" and text:
         year, month, day, rest = 0, 0, 0, ""
     elif plain := _DIGITS.fullmatch(text):
         year, month, day = int(plain[1]), int(plain[2]), int(plain[3])
@@ -148,17 +160,24 @@ def _temporal(base: str, digits: int, text: str) -> str:
     else:
         raise ValueError(text)
     date = f"{year:04d}-{month:02d}-{day:02d}"
-    return date if base == "date" else f"{date} {_time(rest or '0:0:0', digits)}"
+    return date if base == "date" else f"{date} {_time(rest or '0:0:0', digits, rounds=rounds)}"
 
 
-def _time(text: str, digits: int) -> str:
-    if text.isdigit():
+def _time(text: str, digits: int, *, rounds: bool) -> str:
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        text = str(int(_number(text).to_integral_value(ROUND_HALF_UP))) if rounds else text.partition(".")[0]
         padded = text.zfill(6)
         text = f"{padded[:-4]}:{padded[-4:-2]}:{padded[-2:]}"
     found = _TIME.fullmatch(text.strip())
     if found is None:
         raise ValueError(text)
-    fraction = (found[5] or "").ljust(6, "0")[:digits]
+    fraction = (found[5] or "").ljust(6, "0")
+    if rounds:  # MariaDB cuts off
+        fraction = str(Decimal(f"0.{fraction}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+        if fraction[0] == "1":
+            raise ValueError(text)
+        fraction = fraction[2:]
+    fraction = fraction[:digits]
     shown = f"{found[1]}{int(found[2]):02d}:{int(found[3]):02d}:{int(found[4] or 0):02d}"
     return f"{shown}.{fraction}" if digits else shown
 

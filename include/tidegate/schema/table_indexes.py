@@ -65,17 +65,21 @@ def with_indexes(
     found = list(indexes)
     by_name = {column.name.lower(): column.id for column in columns}
     by_id = {column.id: column for column in columns}
+    names, made_for_keys = _Names(found), any(index.made_for_key for index in found)
     # What a foreign key needs comes last: an index that covers its columns makes its own superfluous.
     for definition in sorted(added, key=lambda d: d.made_for_key):
         parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
         if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in found):
             continue
-        found = [i for i in found if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
-        name = definition.name or _free_name(definition.columns[0] or "functional_index", found)
+        if made_for_keys:
+            found = [i for i in found if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
+            names = _Names(found)
+        name = names.take(definition)
         whole = not definition.period and all(
             part and _is_whole(by_id[part], prefix) for part, prefix in zip(parts, definition.prefixes, strict=True)
         )
         found.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
+        made_for_keys = made_for_keys or definition.made_for_key
     return tuple(found)
 
 
@@ -89,9 +93,24 @@ def _is_whole(column: Column, prefix: int) -> bool:
     return prefix >= text.numbers[0]
 
 
-def _free_name(column: str, indexes: list[Index]) -> str:
-    """The name that the server gives: the first column's, then with _2, _3 ... (make_unique_key_name)."""
-    taken = {index.name.lower() for index in indexes}
-    if column.lower() not in taken and column.upper() != "PRIMARY":
-        return column
-    return next(name for n in range(2, 10_000) if (name := f"{column}_{n}").lower() not in taken)
+class _Names:
+    """Names of a table's indexes: the server calls one that has none after its first column (make_unique_key_name)."""
+
+    def __init__(self, indexes: Iterable[Index]) -> None:
+        self._taken = {index.name.lower() for index in indexes}
+        self._next: dict[str, int] = {}  # the first number that may be free
+
+    def take(self, definition: IndexDefinition) -> str:
+        name = definition.name or self._free(definition.columns[0] or "functional_index")
+        self._taken.add(name.lower())
+        return name
+
+    def _free(self, column: str) -> str:
+        low = column.lower()
+        if low not in self._taken and low != "primary":
+            return column
+        number = self._next.get(low, 2)
+        while f"{low}_{number}" in self._taken:
+            number += 1
+        self._next[low] = number + 1
+        return f"{column}_{number}"

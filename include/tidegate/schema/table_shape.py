@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.errors import DDLError
-from tidegate.schema.charsets import collation_pair, default_collation, shown_charset
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.ddl_expressions import renamed
 from tidegate.schema.ddl_statements import (
@@ -23,7 +22,6 @@ from tidegate.schema.ddl_statements import (
     AddColumn,
     AddIndex,
     ChangeColumn,
-    Charset,
     ColumnDefinition,
     ConvertCharset,
     CreateTable,
@@ -40,11 +38,9 @@ from tidegate.schema.ddl_statements import (
     TableDefaults,
 )
 from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.ddl_types import as_binary, converted_text, shown_type
+from tidegate.schema.ddl_types import shown_type
+from tidegate.schema.table_charsets import converted, resolve_charset
 from tidegate.schema.table_indexes import find, key_of, with_indexes, with_row_end
-from tidegate.schema.types import COMPRESSED
-
-_TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +77,6 @@ class Shape:
         return key_of(self.columns, self.indexes)
 
 
-def resolve_charset(written: Charset, base: tuple[str, str], server: Server) -> tuple[str, str]:
-    """(charset, collation) of a table or database from what is written; base where nothing is."""
-    if written.collation and written.collation.upper() != "DEFAULT":
-        return collation_pair(
-            written.collation, shown_charset(written.charset, server) if written.charset else base[0], server
-        )
-    if written.charset:
-        charset = shown_charset(written.charset, server)
-        return charset, default_collation(charset, server)
-    return base
-
-
 def create(statement: CreateTable, context: Context, taken: Sequence[Column] = ()) -> Shape:
     """The shape of a new table. taken: columns from its query, which get ids of their own.
 
@@ -103,7 +87,7 @@ def create(statement: CreateTable, context: Context, taken: Sequence[Column] = (
     if taken:
         selected = {column.name.lower() for column in taken}
         own = [column for column in columns if column.name.lower() not in selected]
-        columns = own + [find(columns, c.name) or replace(c, id=context.new_id()) for c in taken]
+        columns = own + [_as_defined(find(columns, c.name), c, context) for c in taken]
     columns = _with_own_names(columns)
     inline = [_inline_index(definition) for definition in statement.columns if definition.index]
     indexes = with_indexes((), [*inline, *statement.indexes], columns)
@@ -111,12 +95,16 @@ def create(statement: CreateTable, context: Context, taken: Sequence[Column] = (
     return _settled(columns, indexes, defaults, statement.period)
 
 
+def _as_defined(defined: Column | None, taken: Column, context: Context) -> Column:
+    return replace(defined, name=taken.name) if defined else replace(taken, id=context.new_id())
+
+
 def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     """The shape after all actions of one ALTER TABLE. Raises DDLError when they don't fit the table."""
     actions = _without_needless(shape, actions)
     defaults, convert = _table_defaults(shape, actions, context)
     columns = _kept_columns(shape, actions, defaults, convert, context)
-    _place_columns(shape, columns, actions, defaults, context)
+    _place_columns(shape, columns, actions, (defaults, convert), context)
     columns = _with_own_names(_with_new_names(shape, columns, actions))
     became_text = set() if context.server.mariadb else _members_became_text(shape, columns)
     indexes = _kept_indexes(shape, actions, columns, became_text)
@@ -223,6 +211,8 @@ def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
             case AddColumn(definition, if_not_exists=True):
                 earlier = (a.definition.name.lower() for a in kept if isinstance(a, AddColumn))
                 if find(shape.columns, definition.name) or definition.name.lower() in earlier:
+                    if definition.index:  # the server leaves the column out, not its key
+                        kept.append(AddIndex(_inline_index(definition)))
                     continue
             case ChangeColumn(old, if_exists=True) | RenameColumn(old, if_exists=True):
                 if not find(shape.columns, old):
@@ -275,11 +265,11 @@ def _kept_columns(
                 pass
             case ChangeColumn(_, definition):
                 if definition.place is None:
-                    columns.append(_column(definition, column.id, defaults, context))
+                    columns.append(_redefined(definition, column.id, defaults, convert, context))
             case RenameColumn(_, new):
-                columns.append(_converted(replace(column, name=new), convert, mariadb=mariadb))
+                columns.append(converted(replace(column, name=new), convert, mariadb=mariadb))
             case _:
-                columns.append(_detailed(_converted(column, convert, mariadb=mariadb), details))
+                columns.append(_detailed(converted(column, convert, mariadb=mariadb), details))
     return columns
 
 
@@ -303,30 +293,43 @@ def _detailed(column: Column, details: list[Action]) -> Column:
     return column
 
 
-def _converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:
-    if convert is None or not column.charset or column.charset == "binary":
+def _redefined(
+    definition: ColumnDefinition,
+    column_id: int,
+    defaults: tuple[str, str],
+    convert: tuple[str, str] | None,
+    context: Context,
+) -> Column:
+    column = _column(definition, column_id, defaults, context)
+    return _recoded(column, definition, convert, context, grows=not context.server.mariadb)
+
+
+def _recoded(
+    column: Column, definition: ColumnDefinition, convert: tuple[str, str] | None, context: Context, *, grows: bool
+) -> Column:
+    """CONVERT TO beats the character set that the same statement gives a column; MySQL also makes its TEXT larger."""
+    if not (definition.type.charset or definition.type.collation):
         return column
-    charset, collation = convert
-    kind, mark, rest = column.type.partition(COMPRESSED)
-    if charset == "binary":
-        if kind.startswith(("enum(", "set(")):
-            return replace(column, charset=charset if mariadb else "", collation=collation if mariadb else "")
-        return replace(column, type=as_binary(kind) + mark + rest, charset="", collation="")
-    if kind in _TEXT_SIZES:
-        kind = converted_text(kind, column.charset, charset)
-    kind += mark + rest
-    return replace(column, type=kind, charset=charset, collation=collation)
+    recoded = converted(column, convert, mariadb=context.server.mariadb)
+    grown = grows or (convert is not None and convert[0] == "binary")
+    return recoded if grown else replace(recoded, type=column.type)
 
 
 def _place_columns(
-    shape: Shape, columns: list[Column], actions: list[Action], defaults: tuple[str, str], context: Context
+    shape: Shape,
+    columns: list[Column],
+    actions: list[Action],
+    charsets: tuple[tuple[str, str], tuple[str, str] | None],
+    context: Context,
 ) -> None:
-    """New columns, and changed ones with a place, one after the other."""
+    """New columns, and changed ones with a place, one after the other. charsets: as _table_defaults gives them."""
+    defaults, convert = charsets
     for action in actions:
         if isinstance(action, AddColumn):
             column = _column(action.definition, context.new_id(), defaults, context)
+            column = _recoded(column, action.definition, convert, context, grows=False)
         elif isinstance(action, ChangeColumn) and action.definition.place is not None:
-            column = _column(action.definition, _existing(shape, action.old).id, defaults, context)
+            column = _redefined(action.definition, _existing(shape, action.old).id, defaults, convert, context)
         else:
             continue
         place = action.definition.place

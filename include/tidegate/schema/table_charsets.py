@@ -1,0 +1,46 @@
+"""Character sets of tables and columns: what a statement's words make of them.
+
+In:  a Charset as written; a column and the character set that CONVERT TO gives it.
+Out: (charset, collation) as shown; the column in its new character set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.schema.charsets import collation_pair, default_collation, shown_charset
+from tidegate.schema.columns import Column
+from tidegate.schema.ddl_statements import Charset
+from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.ddl_types import as_binary, converted_text
+from tidegate.schema.types import COMPRESSED
+
+_TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+
+
+def resolve_charset(written: Charset, base: tuple[str, str], server: Server) -> tuple[str, str]:
+    """(charset, collation) of a table or database from what is written; base where nothing is."""
+    if written.collation and written.collation.upper() != "DEFAULT":
+        return collation_pair(
+            written.collation, shown_charset(written.charset, server) if written.charset else base[0], server
+        )
+    if written.charset:
+        charset = shown_charset(written.charset, server)
+        return charset, default_collation(charset, server)
+    return base
+
+
+def converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:
+    """What CONVERT TO makes of a column; convert: None when the statement has none."""
+    if convert is None or not column.charset or column.charset == "binary":
+        return column
+    charset, collation = convert
+    kind, mark, rest = column.type.partition(COMPRESSED)
+    if charset == "binary":
+        if kind.startswith(("enum(", "set(")):
+            return replace(column, charset=charset if mariadb else "", collation=collation if mariadb else "")
+        return replace(column, type=as_binary(kind) + mark + rest, charset="", collation="")
+    if kind in _TEXT_SIZES:
+        kind = converted_text(kind, column.charset, charset)
+    kind += mark + rest
+    return replace(column, type=kind, charset=charset, collation=collation)
