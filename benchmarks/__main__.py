@@ -21,14 +21,19 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
     options.add_argument("--sizes", choices=["formal", "quick", "tiny"], default="formal")
     options.add_argument("--only", nargs="+", default=[], metavar="SECTION", help="capture decode road apply latency")
+    options.add_argument("--publish", action="store_true", help="measure nothing: the last report into the README here")
     chosen = options.parse_args()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
     os.environ.setdefault("TIDEGATE_HOME", str(ROOT))
 
+    from benchmarks import report as report_page
     from benchmarks import sections, sizes
 
     cache = ROOT / ".tidegate" / "bench"
     cache.mkdir(parents=True, exist_ok=True)
+    if chosen.publish:
+        report_page.publish(cache / "report.md", Path(__file__).parent / "README.md")
+        return 0
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=cache) as folder:
         wanted = tuple(chosen.only) or sections.ALL

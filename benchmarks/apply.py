@@ -57,12 +57,14 @@ class _Case:
         self.origin = origin
         self.changes = changes
         self.contents: dict[str, Content] = {}
+        self.parts: dict[str, str] = {}
 
     def once(self, writer: str) -> float:
         """Changes per CPU second of one run on a fresh copy. The first run of each writer is read back."""
         lake = self.origin.fork(self.ctx.folder / "apply-run", _settings(writer))
         lines: list[str] = []
         run = self.ctx.meter.run(lambda: lines.extend(self.warm.apply(lake)))
+        self.parts[writer] = self.warm.told()
         assert len(lines) == 1, f"one window was wanted: {lines}"
         assert _TOLD[writer] in lines[0], f"{writer} was wanted: {lines[0]}"
         if writer not in self.contents:
@@ -83,6 +85,7 @@ class _Case:
             return row
         roads = (lambda: self.once("positional"), lambda: self.once("merge"))
         row.ours, row.theirs = in_turns(self.ctx.sizes.runs_apply, *roads)
+        row.note += f"; CPU-s by step: {self.parts['positional']}; with MERGE: {self.parts['merge']}"
         return row
 
 

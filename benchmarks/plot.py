@@ -29,11 +29,13 @@ def write(rows: Sequence[Row], folder: Path) -> None:
 
 def svg(rows: Sequence[Row]) -> str:
     """A bar per row from 1 (as much as the peer) to its ratio; each run's own ratio as a dot."""
-    decades = max(1, math.ceil(math.log10(max(row.ratio or 1 for row in rows) * 1.05)))
-    across = (_WIDTH - _LABEL_WIDTH - 70) / decades
+    ratios = [1.0, *(ours / theirs for row in rows for ours, theirs in zip(row.ours, row.theirs, strict=False))]
+    lowest = math.floor(math.log10(min(ratios)))
+    highest = max(1, math.ceil(math.log10(max(ratios) * 1.05)))
+    across = (_WIDTH - _LABEL_WIDTH - 70) / (highest - lowest)
 
     def x(ratio: float) -> float:
-        return _LABEL_WIDTH + across * math.log10(max(ratio, 1e-3))
+        return _LABEL_WIDTH + across * (math.log10(ratio) - lowest)
 
     height = _TOP + _LINE * len(rows) + 24
     parts = [
@@ -42,10 +44,10 @@ def svg(rows: Sequence[Row]) -> str:
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
         '<text x="12" y="22" style="font-size: 16px">Work per CPU second, as a multiple of the peer named</text>',
     ]
-    for power in range(decades + 1):
-        at = x(10**power)
+    for power in range(lowest, highest + 1):
+        at = x(10.0**power)
         parts.append(f'<line x1="{at:.0f}" x2="{at:.0f}" y1="{_TOP - 12}" y2="{height - 20}" stroke="#ddd"/>')
-        parts.append(f'<text x="{at:.0f}" y="{_TOP - 16}" fill="{_PEER}" text-anchor="middle">{10**power}x</text>')
+        parts.append(f'<text x="{at:.0f}" y="{_TOP - 16}" fill="{_PEER}" text-anchor="middle">{10.0**power:g}x</text>')
     for number, row in enumerate(rows):
         y, ratio = _TOP + _LINE * number, row.ratio or 1.0
         left, right = sorted((x(1), x(ratio)))

@@ -19,6 +19,7 @@ from benchmarks import plot
 from benchmarks.figures import KEYS, Row
 from benchmarks.sizes import Sizes
 
+_MARKS = ("<!-- latest figures -->", "<!-- end of them -->")
 _LEGEND = (
     "Larger is better, except for seconds. A ratio is the median of the runs' own ratios; the spread is"
     " (largest - smallest) / median over our runs.\n"
@@ -117,3 +118,16 @@ def _runs(rows: Sequence[Row]) -> str:
             theirs = f"; theirs {', '.join(map(amount, row.theirs))}" if row.theirs else ""
             lines.append(f"- {row.key}: ours {', '.join(map(amount, row.ours))}{theirs}")
     return "\n".join(lines)
+
+
+def publish(page: Path, readme: Path) -> None:
+    """The last report's head and table into the README, between its two marks."""
+    title, _, rest = page.read_text(encoding="utf-8").partition("\n")
+    lines = [line for line in rest.split("## What each row counts")[0].splitlines() if not line.startswith("![")]
+    text = readme.read_text(encoding="utf-8")
+    before, _, after = text.partition(_MARKS[0])
+    _, found, after = after.partition(_MARKS[1])
+    assert found, f"{readme} has no {_MARKS[0]} ... {_MARKS[1]}"
+    run = title.rpartition(": ")[2].capitalize()
+    body = "\n".join([_MARKS[0], "", f"{run}.", *lines]).rstrip()
+    readme.write_text(f"{before}{body}\n\n{_MARKS[1]}{after}", encoding="utf-8")

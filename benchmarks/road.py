@@ -73,7 +73,8 @@ def measure(ctx: Context, workload: Workload, origin: BenchLake, warm: Warm) -> 
         "share of apply (Spark) in the whole road",
         "of its CPU seconds",
         [a / (a + c) for a, c in zip(ours.apply_cpu, ours.capture_cpu, strict=True)],
-        note=f"capture {statistics.median(ours.capture_cpu):.2f}, apply {statistics.median(ours.apply_cpu):.2f} CPU-s",
+        note=f"capture {statistics.median(ours.capture_cpu):.2f}, apply {statistics.median(ours.apply_cpu):.2f} CPU-s"
+        f"; apply's steps in the last run: {warm.told()}",
     )
     return [alone, versus, first, shares]
 

@@ -7,20 +7,25 @@ Out: Warm: the session, what its start cost, and apply of a lake in it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Self
 
 from pyspark.sql import SparkSession
 
 from benchmarks.context import Context
+from benchmarks.cpu import tree_cpu
 from benchmarks.lakes import BenchLake
-from spark_jobs.application import Application
-from spark_jobs.apply import run as run_apply
+from spark_jobs import apply as apply_job
+from spark_jobs.application import Application, Window
 from spark_jobs.session import application_session
 from tidegate import config, spark_settings
 from tidegate.demo import jars
 from tidegate.lake.bronze_index import BronzeIndex
 
+Step = Callable[[Application, Window], None]
+
 _MASTER = "local[2]"
+_SHOWN_SECONDS = 0.02
 _DRIVER_MEMORY = "4g"
 
 
@@ -31,6 +36,7 @@ class Warm:
         self._ctx = ctx
         self._spark: SparkSession | None = None
         self.start_cpu_seconds = 0.0  # from nothing to a session
+        self.parts: dict[str, float] = {}  # step -> CPU seconds of the last apply
 
     def __enter__(self) -> Self:
         return self
@@ -59,12 +65,31 @@ class Warm:
         conf = {"spark.master": _MASTER, "spark.local.dir": str(self._ctx.folder / "spark")}
         self._spark = application_session("tidegate bench", conf | spark_settings.submit_conf(pipeline, root))
 
+    def told(self) -> str:
+        """The steps of the last apply, dearest first."""
+        dearest = sorted(self.parts.items(), key=lambda item: -item[1])
+        return ", ".join(f"{name} {seconds:.2f}" for name, seconds in dearest if seconds >= _SHOWN_SECONDS)
+
     def apply(self, lake: BenchLake) -> list[str]:
         """Apply all that bronze has, as a fresh application in this session; the windows' report lines."""
         lines: list[str] = []
         app = Application(self.spark, lake.pipeline, lake.files, BronzeIndex(lake.files))
-        run_apply(app, report=lines.append)
+        steps, self.parts = apply_job.STEPS, {}
+        apply_job.STEPS = tuple(map(self._timed, steps))  # type: ignore[misc]
+        try:
+            apply_job.run(app, report=lines.append)
+        finally:
+            apply_job.STEPS = steps  # type: ignore[misc]
         held = [line for line in lines if "held:" in line]
         assert lines, "nothing was applied"
         assert not held, held[0]
         return lines
+
+    def _timed(self, step: Step) -> Step:
+        def timed(app: Application, window: Window) -> None:
+            before = tree_cpu(os.getpid(), self._ctx.meter.without)
+            step(app, window)
+            spent = tree_cpu(os.getpid(), self._ctx.meter.without) - before
+            self.parts[step.__name__] = self.parts.get(step.__name__, 0.0) + spent
+
+        return timed

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 from benchmarks import plot
 from benchmarks.cpu import tree_cpu
 from benchmarks.figures import KEYS, Row, in_turns
-from benchmarks.report import Report
+from benchmarks.report import Report, publish
 from benchmarks.sizes import QUICK
 
 BURN = "import time\nwhile time.process_time() < 0.4: pass\n"
@@ -76,3 +76,17 @@ def test_the_plot_is_well_formed_whatever_a_peer_is_called() -> None:
     texts = [node.text for node in drawn.iter() if node.tag.endswith("text")]
     assert "a < b & c" in texts
     assert len([node for node in drawn.iter() if node.tag.endswith("circle")]) == 2
+
+
+def test_publishing_replaces_what_stood_between_the_marks_and_nothing_else(tmp_path: Path) -> None:
+    report = Report(QUICK, rows=[Row(KEYS[0], "capture", "MB", [2.0], [1.0], peer="p")])
+    report.write(tmp_path)
+    readme = tmp_path / "README.md"
+    readme.write_text("before\n<!-- latest figures -->\nold\n<!-- end of them -->\nafter\n")
+    for _ in range(2):
+        publish(tmp_path / "report.md", readme)
+        text = readme.read_text()
+        assert text.startswith("before\n")
+        assert text.endswith("<!-- end of them -->\nafter\n")
+        assert "old" not in text
+        assert text.count("| capture, MB | 2 | 1 | 2.0x |") == 1
