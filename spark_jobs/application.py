@@ -25,6 +25,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.latency import Percentiles
 from tidegate.lake.silver import applied_ts
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.columns import TableVersion
@@ -126,6 +127,7 @@ class Window:
     delta_versions: dict[str, int] = field(default_factory=dict)
     key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
     abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
+    latency: Percentiles | None = None  # of its markers
 
     def writers(self) -> str:
         """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""

@@ -25,6 +25,7 @@ from spark_jobs.job import failed, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.decode_changes import decode_changes
+from spark_jobs.steps.measure_latency import measure_latency
 from spark_jobs.steps.merge_into_silver import merge_into_silver
 from spark_jobs.steps.plan_window import next_window, plan_window
 from spark_jobs.steps.publish_cut import publish_cut
@@ -46,6 +47,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     merge_into_silver,
     record_ledger,
     publish_cut,
+    measure_latency,
 )
 # A window that failed for a passing reason is tried this often before its table is held.
 _ATTEMPTS_MAX: Final = 3
@@ -162,9 +164,10 @@ def _summary(window: Window, seconds: float) -> str:
     lag = time.time() - physical_ms(window.cut_ts) / 1000
     held = f", held: {', '.join(sorted(window.held))}" if window.held else ""
     writers = f" ({window.writers()})" if window.delta_versions else ""
+    latency = f"; {window.latency.markers} markers: {window.latency}" if window.latency else ""
     return (
         f"cut {window.cut_ts}: {len(window.refs)} segments, {rows} changes, {len(window.delta_versions)} tables"
-        f"{writers} in {seconds:.2f} s, lag {lag:.1f} s{held}"
+        f"{writers} in {seconds:.2f} s, lag {lag:.1f} s{held}{latency}"
     )
 
 

@@ -142,8 +142,11 @@ class Capture(_Model):
         le=limits.SEGMENT_BYTES_MAX,
         description="A segment is cut at the first transaction end past this",
     )
-    land_seconds: float = Field(
-        limits.LAND_SECONDS_DEFAULT, ge=0.05, le=300, description="Bronze is appended to at least this often"
+    land_seconds: float | None = Field(
+        None,
+        ge=0.05,
+        le=300,
+        description="Bronze is appended to this often while a source writes; 1, or 0.25 for micro-batches, when empty",
     )
     land_bytes: int = Field(limits.LAND_BYTES_DEFAULT, ge=4096, description="... or when this much is waiting")
     queue_bytes: int = Field(
@@ -160,10 +163,12 @@ class Apply(_Model):
     mode: ApplyMode = Field(
         ApplyMode.BATCH, description="batch: one run per bronze event; micro_batch: a loop for run_for_seconds"
     )
-    run_for_seconds: int = Field(600, ge=5, description="micro_batch: how long one Spark application loops")
-    poll_seconds: float = Field(0.5, ge=0.05, le=60, description="micro_batch: how often bronze is looked at")
+    run_for_seconds: int = Field(
+        3600, ge=5, description="micro_batch: how long one Spark application loops before Airflow starts the next"
+    )
+    poll_seconds: float = Field(0.1, ge=0.05, le=60, description="micro_batch: how often bronze is looked at")
     idle_seconds: int = Field(
-        60,
+        900,
         ge=1,
         description="micro_batch: no changes for this long ends the application; the next change starts one",
     )
@@ -230,6 +235,14 @@ class Pipeline(_Model):
     capture: Capture = Field(default_factory=Capture)
     apply: Apply = Field(default_factory=Apply)
     maintain: Maintain = Field(default_factory=Maintain)
+
+    @property
+    def land_seconds(self) -> float:
+        """How often capture lands what it has: as the file says, or as the mode of apply needs."""
+        if self.capture.land_seconds is not None:
+            return self.capture.land_seconds
+        quick = self.apply.mode is ApplyMode.MICRO_BATCH
+        return limits.MICRO_BATCH_LAND_SECONDS if quick else limits.LAND_SECONDS_DEFAULT
 
 
 def load(path: Path) -> Pipeline:

@@ -207,7 +207,27 @@ MAINTENANCE: Final = Table(
     ),
 )
 
-ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, LEDGER, CUTS, MAINTENANCE)
+LATENCY: Final = Table(
+    path="control/latency",
+    doc="How long a commit at the source took to be visible in silver: one row per marker (see `tidegate latency`).",
+    key=("written_us",),
+    schema=pa.schema(
+        [
+            _field("written_us", pa.int64(), "the source's clock when the marker was written, Unix microseconds"),
+            _field("visible_us", pa.int64(), "this machine's clock when the marker's cut was published"),
+            _field("seconds", pa.float64(), "from written to visible, the difference between the two clocks taken off"),
+            _field("cut_ts", pa.int64(), "the cut that made it visible"),
+        ]
+    ),
+)
+
+ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, LEDGER, CUTS, MAINTENANCE, LATENCY)
+
+# --- the marker, a table at the source ------------------------------------------------------------
+# A row of it says when it was written, so that apply can say how long it took. It is captured like any other table.
+MARKER_DATABASE: Final = "tidegate"
+MARKER_TABLE: Final = "latency_marker"
+MARKER: Final = f"{MARKER_DATABASE}.{MARKER_TABLE}"
 
 # --- silver -------------------------------------------------------------------------------------
 # System columns of silver tables; a source column may not start with this.

@@ -35,6 +35,7 @@ from tidegate.errors import ConfigError, Fenced, SourceUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
+from tidegate.limits import LAND_SECONDS_MIN
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.tables import SegmentKind
@@ -190,7 +191,9 @@ class _Loop:
         self.segments = 0
         self.bytes = 0
         self.news_at = time.monotonic()
+        self.land_seconds = run.pipeline.land_seconds
         self.land_at: float | None = None
+        self.landed_at = 0.0
         self.told_at = self.started_at = time.monotonic()
         self.told_bytes = 0
 
@@ -317,8 +320,7 @@ class _Loop:
                 last = cutter.cut_soon()
                 self._keep([last] if last else [], cutter)
                 if not cutter.waiting_bytes:
-                    self.lander.flush()
-                    self.land_at = None
+                    self._land()
             if cutter.heartbeat_at is not None:
                 cutter.heartbeat_at = None
                 self._heartbeat(cutter, clock_ms)
@@ -339,9 +341,12 @@ class _Loop:
         segment = cutter.heartbeat(clock_ms) if clock_ms is not None else None
         if segment is not None:
             self._keep([segment], cutter)
-            self.lander.flush()
-            self.land_at = None
+            self._land()
             failpoint("capture_after_heartbeat")
+
+    def _land(self) -> None:
+        self.lander.flush()
+        self.land_at, self.landed_at = None, time.monotonic()
 
     def _keep(self, segments: list[Segment], cutter: Cutter) -> None:
         """Make segments durable, then hand them to the lander."""
@@ -349,8 +354,8 @@ class _Loop:
             now = time.monotonic()
             if cutter.waiting_bytes or segments[-1].kind is not SegmentKind.HEARTBEAT:
                 self.news_at = now
-            if self.land_at is None:
-                self.land_at = now + self.settings.land_seconds
+            if self.land_at is None:  # what comes after a pause needn't wait, what comes all the time lands together
+                self.land_at = max(now + LAND_SECONDS_MIN, self.landed_at + self.land_seconds)
         if not segments:
             return
         failpoint("capture_before_value_log")

@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "apply": ("tidegate.cli.apply", "apply", "Apply bronze to silver, by spark-submit."),
     "maintain": ("tidegate.cli.maintain", "maintain", "Keep silver small and quick to read, by spark-submit."),
     "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
+    "latency": ("tidegate.cli.latency", "latency", "How soon a commit at the source is visible in silver."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),
     "decode": ("tidegate.cli.decode", "decode", "Binlog files as NDJSON, one line per row change."),

@@ -1,7 +1,8 @@
 """`tidegate status PIPELINE`: how far the sources and the tables are.
 
 In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>).
-Out: two tables on stdout, or JSON; exit code 1 when a table is held.
+Out: two tables on stdout, or JSON, and where markers are written (`tidegate latency`) a line of latency; exit code 1
+     when a table is held.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from tidegate import config, spark_settings
 from tidegate.cli.capture import lake_secrets
 from tidegate.cli.main import EXIT_ERROR, pipeline_path
 
+# Markers of this long are summed up.
+_LATENCY_SECONDS = 300
+
 
 def status(
     pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
@@ -27,6 +31,7 @@ def status(
     from rich.table import Table
 
     from tidegate.commit_ts import physical_ms
+    from tidegate.lake import latency
     from tidegate.lake import status as lake_status
     from tidegate.lake.files import lake_files
 
@@ -34,9 +39,11 @@ def status(
     loaded = config.load(pipeline_path(pipeline, root))
     lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
     sources, tables, cut = lake_status.sources(lake), lake_status.table_statuses(lake), lake_status.cut_ts(lake)
+    markers = latency.recent(lake, _LATENCY_SECONDS)
     held = any(table.state == "held" for table in tables)
     if as_json:
         found = {"cut_ts": cut, "sources": [asdict(s) for s in sources], "tables": [asdict(t) for t in tables]}
+        found["latency"] = asdict(markers) if markers else None
         print(json.dumps(found))
         raise typer.Exit(EXIT_ERROR if held else 0)
 
@@ -54,4 +61,8 @@ def status(
         applied.add_row(table.table, table.state, lag(table.applied_ts), str(table.delta_version), table.reason)
     console.print(captured)
     console.print(applied)
+    if markers:
+        console.print(
+            f"Commit at the source to visible in silver, {markers.markers} markers of the last minutes: {markers}"
+        )
     raise typer.Exit(EXIT_ERROR if held else 0)

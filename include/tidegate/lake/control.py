@@ -73,7 +73,7 @@ def read(
     schema = pa.schema([field.with_nullable(True) for field in schema])
     needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters or ())]))
     found = _load(lake, table)
-    paths = [] if found is None else sorted(pa.table(found.get_add_actions())["path"].to_pylist())
+    paths = [] if found is None else _files(found, filters or ())
     # File by file through Arrow's own file system: delta-rs's dataset calls back into Python from Arrow's threads,
     # which now and then aborts a process that ends.
     parts = []
@@ -98,6 +98,17 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
     Raises LakeUnavailable, LakeRefused.
     """
     return ControlTables(lake).append(table, rows, app_transaction)
+
+
+def _files(found: DeltaTable, filters: Filters) -> list[str]:
+    """Paths of the files whose statistics don't rule them out: of a long table the last minutes are a few files."""
+    actions = pa.table(found.get_add_actions(flatten=True))
+    keep = [True] * actions.num_rows
+    for name, operator, value in filters:
+        if operator in (">", ">=") and f"max.{name}" in actions.column_names:
+            tops = actions[f"max.{name}"].to_pylist()
+            keep = [kept and (top is None or top >= value) for kept, top in zip(keep, tops, strict=True)]
+    return sorted(path for path, kept in zip(actions["path"].to_pylist(), keep, strict=True) if kept)
 
 
 class ControlTables:

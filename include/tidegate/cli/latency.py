@@ -1,0 +1,63 @@
+"""`tidegate latency PIPELINE`: measure, on the running pipeline, how soon a commit is visible in silver.
+
+In:  a pipeline file whose tables include tidegate.latency_marker; its sources' connections (AIRFLOW_CONN_<ID>), whose
+     accounts may create and write that table; capture and apply, running.
+Out: markers at the source for some seconds, and percentiles on stdout; exit code 1 when some did not become visible.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from tidegate import config, spark_settings
+from tidegate.cli.capture import lake_secrets
+from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate.errors import ConfigError
+
+_WAIT_SECONDS = 120.0
+
+
+def latency(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    seconds: Annotated[float, typer.Option(help="How long markers are written", min=1)] = 30.0,
+    rate: Annotated[float, typer.Option(help="Markers a second", min=0.1, max=100)] = 2.0,
+    source: Annotated[str | None, typer.Option(help="Source of the pipeline; the first when empty")] = None,
+) -> None:
+    """Write markers at a source and tell how soon they are visible in silver."""
+    from tidegate import tables
+    from tidegate.lake import latency as measured
+    from tidegate.lake.files import lake_files
+    from tidegate.wire.connection import ConnectionInfo, connect
+    from tidegate.wire.marker import MarkerWriter
+
+    root = spark_settings.home()
+    loaded = config.load(pipeline_path(pipeline, root))
+    if not loaded.tables.keeps(tables.MARKER_DATABASE, tables.MARKER_TABLE):
+        raise ConfigError(
+            f"tables.include doesn't take in {tables.MARKER}", where=loaded.pipeline, remedy=f'add "{tables.MARKER}"'
+        )
+    name = source or next(iter(loaded.sources))
+    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    connection = connect(ConnectionInfo.from_env(loaded.sources[name].conn_id))
+    try:
+        writer = MarkerWriter(connection)
+        writer.create()
+        typer.echo(f"the source's clock is {writer.ahead_us / 1000:.1f} ms ahead of this machine's; taken off")
+        started, written = time.time(), 0
+        while (due := started + written / rate) < started + seconds:
+            time.sleep(max(0.0, due - time.time()))
+            writer.write()
+            written += 1
+    finally:
+        connection.close()
+    since = int(started * 1e6) + writer.ahead_us
+    found = measured.written_since(lake, since)
+    end = time.monotonic() + _WAIT_SECONDS
+    while (found is None or found.markers < written) and time.monotonic() < end:
+        time.sleep(0.5)
+        found = measured.written_since(lake, since)
+    typer.echo(f"{found.markers if found else 0} of {written} markers are visible: {found or 'none'}")
+    raise typer.Exit(0 if found and found.markers >= written else EXIT_ERROR)
