@@ -1,4 +1,4 @@
-"""Step 6: publish cut_ts: from here on readers may use it.
+"""Step 7: publish cut_ts: from here on readers may use it.
 
 In:  window.delta_versions, window.held.
 Out: control/table_states events for tables that were held; control/cuts rows for what this window wrote.
