@@ -31,14 +31,15 @@ from tidegate.upsert.actions import adopted, replaced, rows_of
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.key_file import read_keys
 from tidegate.upsert.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.rewrite import live_rows
 from tidegate.upsert.snapshot import SilverFile, SilverSnapshot, why_not
 
-_OPERATION = "UPSERT"
+OPERATION = "UPSERT"
 # Seconds to wait after a conflict, times the number of the try, jittered so that two writers fall out of step.
-_CONFLICT_WAIT = 0.2
+CONFLICT_WAIT = 0.2
 
 Outcome = int | BaseException
 
@@ -92,7 +93,7 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
             waiting = [upsert for upsert in ready if isinstance(outcome[upsert.entry.name], CommitConflict)]
             if not waiting:
                 break
-            time.sleep(_CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
     for upsert in upserts:
         if upsert.adopted:
             name, version = upsert.entry.name, outcome[upsert.entry.name]
@@ -113,9 +114,7 @@ def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     upsert.snapshot = snapshot = app.committer.snapshot(app.lake.spark_uri(upsert.path), upsert.app_id)
     if snapshot.applied_ts >= upsert.phase.upto_ts:
         return snapshot.version
-    reason = why_not(snapshot) or misfit(snapshot, upsert.phase.layout)
-    if reason is not None:
-        raise GivenBack(reason, where=upsert.entry.name, remedy="the window is tried again, this table by MERGE")
+    check_fit(upsert.entry.name, snapshot, upsert.phase.layout)
     if upsert.resolved is None:
         held = window.key_files
         files = [held.pop(s.keys) if s.keys in held else read_keys(app.lake, s.keys) for s in upsert.staged]
@@ -124,12 +123,21 @@ def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     return None
 
 
+def check_fit(name: str, snapshot: SilverSnapshot, layout: FileLayout) -> None:
+    """Raise GivenBack unless silver can take rows of this layout by position."""
+    reason = why_not(snapshot) or misfit(snapshot, layout)
+    if reason is not None:
+        raise GivenBack(reason, where=name, remedy="the window is tried again, this table by MERGE")
+
+
 def _commit(app: Application, upsert: Upsert) -> int:
     """All that the phase does to the table, in one commit on the snapshot that was probed."""
     snapshot, resolved, probe = upsert.snapshot, upsert.resolved, upsert.probe
     assert snapshot is not None, "prepared"
     assert resolved is not None, "prepared"
     assert probe is not None, "prepared"
+    if probe.error is not None:
+        raise probe.error
     with VectorWriter(app.lake, upsert.path) as vectors:
         actions = replaced(probe.hits, vectors)
         actions.extend(adopted(_new_files(app, upsert, resolved), vectors))
@@ -139,7 +147,7 @@ def _commit(app: Application, upsert: Upsert) -> int:
         removes=actions.removes,
         adds=actions.adds,
         transaction=(upsert.app_id, upsert.phase.upto_ts),
-        operation=_OPERATION,
+        operation=OPERATION,
         data_change=True,
     )
     upsert.adopted = True

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from spark_jobs.application import Application
+from tidegate.errors import TidegateError
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PROBE_DRIVER_ROWS_MAX, PROBE_TASK_ROWS
 from tidegate.upsert import roaring
@@ -27,17 +28,21 @@ from tidegate.upsert.snapshot import SilverFile
 
 # A file whose statistics don't say: as if it had this many rows per byte.
 _ROW_BYTES = 32
-_OUT = "number int, hits binary"
+_OUT = "number int, found binary"
 
 
 @dataclass(slots=True)
 class Probe:
-    """path: of the table, relative to the lake. hits: of the files that hold a row with such a key, in no order."""
+    """path: of the table, relative to the lake. hits: of the files that hold a row with such a key, in no order.
+
+    error: why a file could not be read; it concerns this table only.
+    """
 
     path: str
     table: KeyTable
     files: Sequence[SilverFile]
     hits: list[Hits] = field(default_factory=list)
+    error: TidegateError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class _Packed:
 
 
 def probe_all(app: Application, probes: Sequence[Probe]) -> None:
-    """Fill each probe's hits."""
+    """Fill each probe's hits, or its error."""
     work = [(probe, at) for probe in probes for at in range(len(probe.files))]
     if sum(_rows(probe.files[at]) for probe, at in work) > PROBE_DRIVER_ROWS_MAX:
         _in_workers(app, probes)
@@ -71,7 +76,11 @@ def probe_all(app: Application, probes: Sequence[Probe]) -> None:
 
     def one(item: tuple[Probe, int]) -> None:
         probe, at = item
-        found = probe_file(app.lake, probe.path, probe.files[at], probe.table)
+        try:
+            found = probe_file(app.lake, probe.path, probe.files[at], probe.table)
+        except TidegateError as error:
+            probe.error = error
+            return
         if len(found.fresh):
             probe.hits.append(found)
 
@@ -100,17 +109,27 @@ def _in_workers(app: Application, probes: Sequence[Probe]) -> None:
     # One task per bundle: a range of n numbers in n partitions has one in each.
     for row in app.spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
         probe, at = places[row.number]
-        probe.hits.append(pickle.loads(row.hits).hits(probe.files[at]))  # noqa: S301
+        found = pickle.loads(row.found)  # noqa: S301
+        if isinstance(found, TidegateError):
+            probe.error = found
+        else:
+            probe.hits.append(found.hits(probe.files[at]))
 
 
 def _probed(lake: LakeFiles, part: _Part) -> Iterator[pa.RecordBatch]:
     table = KeyTable.open(lake, part.keys)
     for number, file in zip(part.numbers, part.files, strict=True):
-        found = probe_file(lake, part.path, file, table)
-        if len(found.fresh):
-            packed = pickle.dumps(_Packed(roaring.encode(found.fresh), roaring.encode(found.dead), found.rows))
-            columns = [pa.array([number], pa.int32()), pa.array([packed], pa.binary())]
-            yield pa.RecordBatch.from_arrays(columns, names=["number", "hits"])
+        found: _Packed | TidegateError
+        try:
+            hits = probe_file(lake, part.path, file, table)
+        except TidegateError as error:
+            found = error
+        else:
+            if not len(hits.fresh):
+                continue
+            found = _Packed(roaring.encode(hits.fresh), roaring.encode(hits.dead), hits.rows)
+        columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(found)], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["number", "found"])
 
 
 def _tasks(lake: LakeFiles, probes: Sequence[Probe]) -> list[list[_Part]]:

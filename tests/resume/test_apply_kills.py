@@ -68,6 +68,7 @@ def killed_apply(road: Road, point: str) -> None:
     assert "applied" not in done.stdout.splitlines()[-1:], done.stdout
 
 
+@pytest.mark.timeout(1800)  # one Spark application per point
 def test_killed_at_every_point_and_equal_in_the_end(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

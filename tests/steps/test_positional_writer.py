@@ -135,7 +135,7 @@ def test_a_conflict_without_end_stops_the_try_and_leaves_no_file(
         raise CommitConflict("somebody is always first", where="d.t")
 
     monkeypatch.setattr(type(it.app.committer), "commit", conflict)
-    monkeypatch.setattr("spark_jobs.positional_writer._CONFLICT_WAIT", 0)
+    monkeypatch.setattr("spark_jobs.positional_writer.CONFLICT_WAIT", 0)
     with pytest.raises((CommitConflict, TableWriteError)):
         it.apply(20, 40, {"t": many(3, 21, a="new")})
     assert data_files(it, "t") == before
