@@ -6,7 +6,7 @@ Out: LakeFiles, small and picklable: it travels to Spark workers, which open fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ import pyarrow.fs as pafs
 from deltalake.fs import DeltaStorageHandler
 
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
+
+_WRITE_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -68,6 +70,15 @@ class LakeFiles:
         if self.is_local:
             return pa.memory_map(self.uri(path))  # no copy: row groups are slices of the page cache
         return self.filesystem.open_input_file(self.local(path))
+
+    def write(self, path: str, parts: Sequence[Any]) -> None:
+        """One file of these parts, each something with a buffer; it is there when this returns."""
+        # delta-rs' streams refuse Arrow's own buffers, which pass where a write is as large as the stream's buffer.
+        with self.filesystem.open_output_stream(self.local(path), buffer_size=2 * _WRITE_BYTES) as sink:
+            for part in parts:
+                view = memoryview(part).cast("B")
+                for at in range(0, len(view), _WRITE_BYTES):
+                    sink.write(view[at : at + _WRITE_BYTES])
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder with all in it; nothing happens when there is none."""

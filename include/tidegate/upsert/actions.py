@@ -41,13 +41,13 @@ class Actions:
 
 def with_vector(add: Mapping[str, Any], descriptor: VectorDescriptor, *, data_change: bool = True) -> dict[str, Any]:
     """An `add` of the same file with (another) deletion vector."""
-    kept = {name: value for name, value in add.items() if value is not None}
-    return {
-        **kept,
+    changed = {
+        **add,
         "dataChange": data_change,
         "stats": loosened(add.get("stats")),
         "deletionVector": descriptor.as_action(),
     }
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 def replaced(hits: Iterable[Hits], vectors: VectorWriter) -> Actions:

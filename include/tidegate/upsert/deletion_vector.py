@@ -16,7 +16,6 @@ from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-import pyarrow as pa
 
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
@@ -110,9 +109,7 @@ class VectorWriter:
         """Write the file; nothing without vectors."""
         if len(self._parts) == 1:
             return
-        path = self._lake.local(f"{self._table_path}/deletion_vector_{self._name}.bin")
-        with self._lake.filesystem.open_output_stream(path) as sink:
-            sink.write(pa.py_buffer(b"".join(self._parts)))
+        self._lake.write(f"{self._table_path}/deletion_vector_{self._name}.bin", self._parts)
         self._parts = [_VERSION]
 
     def __enter__(self) -> Self:

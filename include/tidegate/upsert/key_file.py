@@ -76,8 +76,10 @@ def write_keys(lake: LakeFiles, path: str, keys: KeyFile) -> None:
     metadata = {_META: json.dumps(about).encode(), b"key": keys.key_schema.serialize().to_pybytes()}
     schema = pa.schema(fields, metadata=metadata)
     batch = pa.RecordBatch.from_arrays([hashed, *(pa.array(values) for values in numbers)], schema=schema)
-    with lake.filesystem.open_output_stream(lake.local(path)) as sink, pa.ipc.new_file(sink, schema) as writer:
+    whole = pa.BufferOutputStream()
+    with pa.ipc.new_file(whole, schema) as writer:
         writer.write_batch(batch)
+    lake.write(path, [whole.getvalue()])
 
 
 def read_keys(lake: LakeFiles, path: str) -> KeyFile:
@@ -88,6 +90,8 @@ def read_keys(lake: LakeFiles, path: str) -> KeyFile:
         metadata = table.schema.metadata or {}
         about = json.loads(metadata[_META])
         key_schema = pa.ipc.read_schema(pa.py_buffer(metadata[b"key"]))
+    except FileNotFoundError:
+        raise LakeRefused("a key file is gone", where=path, remedy="run the window again") from None
     except (pa.ArrowInvalid, KeyError, ValueError) as error:
         raise LakeRefused(f"not a key file: {error}", where=path, remedy="run the window again") from None
     if about["version"] != _VERSION:

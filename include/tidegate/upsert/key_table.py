@@ -103,13 +103,12 @@ class KeyTable:
             "key": self.key_schema.serialize().to_pybytes().hex(),
         }
         head = json.dumps(about).encode()
-        with lake.filesystem.open_output_stream(lake.local(path)) as sink:
-            sink.write(_MAGIC + len(head).to_bytes(8, "little") + head)
-            at = 16 + len(head)
-            for array in arrays:
-                sink.write(bytes(-at % _ALIGN))
-                at += -at % _ALIGN + array.nbytes
-                sink.write(pa.py_buffer(np.ascontiguousarray(array)))
+        parts: list[Any] = [_MAGIC + len(head).to_bytes(8, "little") + head]
+        at = 16 + len(head)
+        for array in arrays:
+            parts += [bytes(-at % _ALIGN), np.ascontiguousarray(array).reshape(-1).view(np.uint8)]
+            at += -at % _ALIGN + array.nbytes
+        lake.write(path, parts)
 
     @classmethod
     def open(cls, lake: LakeFiles, path: str) -> KeyTable:

@@ -123,6 +123,11 @@ def test_what_is_no_key_file_or_table_is_refused(tmp_path: Path) -> None:
                 read(lake, name)
 
 
+def test_a_key_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LakeRefused, match="gone"):
+        read_keys(LakeFiles(str(tmp_path)), "k")
+
+
 def test_key_files_of_other_keys_or_seeds_do_not_mix() -> None:
     with pytest.raises(LakeRefused, match="different keys"):
         resolve([key_file([("n", 1, 1, 1, 1, False)]), key_file([], seed=(1, 2))])
