@@ -22,6 +22,8 @@ _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAM
 _CONSTRAINTS: Final = frozenset(
     {"PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "CLUSTERING"}
 )
+# Before these versions REFERENCES behind a column was taken and forgotten.
+_INLINE_KEYS_SINCE: Final = {True: 100500, False: 90000}
 _VARIANTS: Final = {"VIRTUAL": Generated.VIRTUAL, "STORED": Generated.STORED, "PERSISTENT": Generated.STORED}
 
 
@@ -40,6 +42,7 @@ class _Draft:
     index: IndexKind | None = None
     place: Place | None = None
     on_update: str = ""
+    refers: bool = False
 
 
 def starts_constraint(cursor: Cursor) -> bool:
@@ -116,6 +119,7 @@ def _attribute(cursor: Cursor, draft: _Draft) -> None:
         draft.place = Place(cursor.name())
     elif cursor.take("REFERENCES"):
         _skip_reference(cursor)
+        draft.refers = cursor.server.number >= _INLINE_KEYS_SINCE[cursor.server.mariadb]
     elif cursor.take("CONSTRAINT"):
         if cursor.now.upper != "CHECK":
             cursor.name()

@@ -49,7 +49,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as CREATE, ADD, MODIFY or CHANGE writes it. nullable None: nothing was written."""
+    """A column as CREATE, ADD, MODIFY or CHANGE writes it. nullable None: nothing was written.
+
+    refers: REFERENCES makes a foreign key of it, which needs an index.
+    """
 
     name: str
     type: TypeSpec
@@ -63,6 +66,7 @@ class ColumnDefinition:
     index: IndexKind | None = None
     place: Place | None = None
     on_update: str = ""
+    refers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
+from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Generated, Index, IndexKind
 from tidegate.schema.ddl_statements import IndexDefinition
 from tidegate.schema.ddl_types import GEOMETRIES
@@ -59,9 +60,13 @@ def with_row_end(indexes: tuple[Index, ...], columns: Iterable[Column], *, versi
 
 
 def with_indexes(
-    indexes: tuple[Index, ...], added: Iterable[IndexDefinition], columns: list[Column]
+    indexes: tuple[Index, ...], added: Iterable[IndexDefinition], columns: list[Column], period: Iterable[str] = ()
 ) -> tuple[Index, ...]:
-    """All indexes, the added ones named and resolved to column ids."""
+    """All indexes, the added ones named and resolved to column ids.
+
+    period: columns of the statement's periods; WITHOUT OVERLAPS puts those of the one that isn't the system's into
+    a key.
+    """
     found = list(indexes)
     by_name = {column.name.lower(): column.id for column in columns}
     by_id = {column.id: column for column in columns}
@@ -69,6 +74,13 @@ def with_indexes(
     # What a foreign key needs comes last: an index that covers its columns makes its own superfluous.
     for definition in sorted(added, key=lambda d: d.made_for_key):
         parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
+        if definition.period:
+            between = [c.id for name in period if (c := find(columns, name)) and not c.generation_expression]
+            if len(between) != 2:
+                raise DDLError(
+                    "WITHOUT OVERLAPS of a period that an earlier statement made", remedy="snapshot the table"
+                )
+            parts = (*parts[:-1], *between)
         if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in found):
             continue
         if made_for_keys:
@@ -76,7 +88,7 @@ def with_indexes(
             names = _Names(found)
         name = names.take(definition)
         whole = not definition.period and all(
-            part and _is_whole(by_id[part], prefix) for part, prefix in zip(parts, definition.prefixes, strict=True)
+            part and _is_whole(by_id[part], prefix) for part, prefix in zip(parts, definition.prefixes, strict=False)
         )
         found.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
         made_for_keys = made_for_keys or definition.made_for_key

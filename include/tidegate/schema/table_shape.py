@@ -89,8 +89,8 @@ def create(statement: CreateTable, context: Context, taken: Sequence[Column] = (
         own = [column for column in columns if column.name.lower() not in selected]
         columns = own + [_as_defined(find(columns, c.name), c, context) for c in taken]
     columns = _with_own_names(columns)
-    inline = [_inline_index(definition) for definition in statement.columns if definition.index]
-    indexes = with_indexes((), [*inline, *statement.indexes], columns)
+    inline = [index for definition in statement.columns for index in _inline_indexes(definition)]
+    indexes = with_indexes((), [*inline, *statement.indexes], columns, statement.period)
     indexes = with_row_end(indexes, columns, versioned=statement.versioned)
     return _settled(columns, indexes, defaults, statement.period)
 
@@ -110,12 +110,12 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     indexes = _kept_indexes(shape, actions, columns, became_text)
     added: list[IndexDefinition] = []
     for action in actions:
-        if isinstance(action, AddColumn | ChangeColumn) and action.definition.index:
-            added.append(_inline_index(action.definition))
-        elif isinstance(action, AddIndex) and not (action.if_not_exists and find(indexes, action.definition.name)):
+        if isinstance(action, AddColumn | ChangeColumn):
+            added += _inline_indexes(action.definition)
+        if isinstance(action, AddIndex) and not (action.if_not_exists and find(indexes, action.definition.name)):
             added.append(action.definition)
     not_null = [name for action in actions if isinstance(action, SetNotNull) for name in action.names]
-    indexes = with_indexes(indexes, added, columns)
+    indexes = with_indexes(indexes, added, columns, not_null)
     switch = next((action.on for action in actions if isinstance(action, SystemVersioning)), None)
     versioned = any(index.hidden_end for index in shape.indexes) if switch is None else switch
     return _settled(columns, with_row_end(indexes, columns, versioned=versioned), defaults, not_null)
@@ -198,9 +198,15 @@ def _renamed(columns: list[Column], names: dict[str, str]) -> list[Column]:
     ]
 
 
-def _inline_index(definition: ColumnDefinition) -> IndexDefinition:
-    kind = definition.index or IndexKind.PLAIN
-    return IndexDefinition(kind, "PRIMARY" if kind is IndexKind.PRIMARY else "", (definition.name,), (0,))
+def _inline_indexes(definition: ColumnDefinition) -> list[IndexDefinition]:
+    """The indexes that a column's own definition makes."""
+    found, kind = [], definition.index
+    if kind is not None:
+        name = "PRIMARY" if kind is IndexKind.PRIMARY else ""
+        found.append(IndexDefinition(kind, name, (definition.name,), (0,)))
+    if definition.refers:
+        found.append(IndexDefinition(IndexKind.PLAIN, "", (definition.name,), (0,), made_for_key=True))
+    return found
 
 
 def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
@@ -211,8 +217,7 @@ def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
             case AddColumn(definition, if_not_exists=True):
                 earlier = (a.definition.name.lower() for a in kept if isinstance(a, AddColumn))
                 if find(shape.columns, definition.name) or definition.name.lower() in earlier:
-                    if definition.index:  # the server leaves the column out, not its key
-                        kept.append(AddIndex(_inline_index(definition)))
+                    kept += map(AddIndex, _inline_indexes(definition))  # the server leaves the column out, not its key
                     continue
             case ChangeColumn(old, if_exists=True) | RenameColumn(old, if_exists=True):
                 if not find(shape.columns, old):

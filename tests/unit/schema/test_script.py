@@ -230,6 +230,21 @@ def test_the_row_end_is_part_of_each_unique_key() -> None:
     assert _columns(script, "u")["a"]["key"] == "UNI"
 
 
+@pytest.mark.parametrize(("version", "key"), [(MARIADB, "MUL"), (MYSQL, "MUL"), ("8.0.33", ""), ("10.4.1-MariaDB", "")])
+def test_references_behind_a_column_makes_an_index_where_the_server_heeds_it(version: str, key: str) -> None:
+    script, _ = _run("CREATE TABLE p (a INT PRIMARY KEY)", "CREATE TABLE t (b INT REFERENCES p (a))", version=version)
+    assert _columns(script)["b"]["key"] == key
+
+
+def test_without_overlaps_puts_the_periods_columns_into_the_key() -> None:
+    made = "CREATE TABLE t (id INT, s DATE, e DATE, PERIOD FOR p (s, e), PRIMARY KEY (id, p WITHOUT OVERLAPS))"
+    script, steps = _run(made, "CREATE TABLE u (id INT, s DATE, e DATE, PERIOD FOR p (s, e))")
+    assert {name: column["key"] for name, column in _columns(script).items()} == dict.fromkeys(("id", "s", "e"), "PRI")
+    step = script.run(9, "ALTER TABLE u ADD UNIQUE (id, p WITHOUT OVERLAPS)")
+    assert "WITHOUT OVERLAPS" in step.error
+    assert not steps[1].error
+
+
 def test_convert_to_binary_makes_binary_columns_and_beats_what_the_statement_itself_says() -> None:
     script, _ = _run(
         "CREATE TABLE t (a CHAR(3), b TEXT, c ENUM('x'))",
