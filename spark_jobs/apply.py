@@ -24,6 +24,7 @@ from spark_jobs.application import RELEASED, Application, TableWriteError, Windo
 from spark_jobs.job import failed, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.choose_writers import choose_writers
+from spark_jobs.steps.compact_silver import compact_silver
 from spark_jobs.steps.decode_changes import decode_changes
 from spark_jobs.steps.measure_latency import measure_latency
 from spark_jobs.steps.merge_into_silver import merge_into_silver
@@ -48,6 +49,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     record_ledger,
     publish_cut,
     measure_latency,
+    compact_silver,
 )
 # A window that failed for a passing reason is tried this often before its table is held.
 _ATTEMPTS_MAX: Final = 3

@@ -184,6 +184,12 @@ class Apply(_Model):
         description="How rows get into silver: merge (Delta's MERGE), positional (keys are probed, rows replaced by their"
         " positions; tables that it can't serve go by MERGE all the same), or auto: per table and window what costs less",
     )
+    upkeep_bytes: int = Field(
+        32 << 20,
+        ge=0,
+        description="Most bytes of a silver table that apply packs per window, so that small files and deleted rows don't"
+        " pile up; what isn't used is saved up; 0: never",
+    )
     spark_conn_id: str = Field("spark_default", description="Airflow Spark connection the job is submitted with")
     spark_conf: dict[str, str] = Field(
         default_factory=dict, description="Extra Spark settings; win over tidegate's own"

@@ -51,6 +51,10 @@ LOG_STATES_BYTES_MAX: Final = 256 * MIB
 # A larger checkpoint is read by a Spark job.
 LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
 
+# --- upkeep in apply ----------------------------------------------------------------------------
+# What a table may save up of apply.upkeep_bytes: as much as one large file, so that a quiet day ends in no long window.
+UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
+
 # --- maintain -----------------------------------------------------------------------------------
 # A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.
 MAINTAIN_ATTEMPTS_MAX: Final = 3

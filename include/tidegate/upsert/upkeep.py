@@ -1,0 +1,112 @@
+"""Which files of a silver table are worth rewriting after a window, so that the next windows stay cheap.
+
+In:  the live files of a snapshot, and how many bytes may be rewritten now.
+Out: groups of files; each becomes one file or a few, with the same live rows. Pure: the log's figures decide.
+
+Every window leaves a small file and a few deletion vectors. Files are in tiers by the bytes of their live rows, each
+tier eight times the one below; eight files of one tier become one of the next, so a row is rewritten about once per
+tier and a table has at most seven small files per tier. Below the first tier's bound all files are alike: they are
+rewritten together however small they are, because opening a file costs more than its rows. A file of which a good part
+is dead is rewritten alone: probes read its dead rows for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.limits import MIB
+from tidegate.upsert.snapshot import SilverFile
+
+# This many files of one tier are rewritten into the next; each tier is as many times larger.
+TIER_FILES: Final = 8
+FIRST_TIER_BYTES: Final = MIB // 2
+# Larger files are left as they are, however many: clustering makes larger ones (maintain).
+FULL_BYTES: Final = FIRST_TIER_BYTES * TIER_FILES**2
+# Part of a file's rows that may be dead: below it, reading them costs less than rewriting the others.
+DEAD_SHARE_MAX: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Files of one partition whose live rows go into a new file. bytes: of the files."""
+
+    files: tuple[SilverFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def choose(files: Sequence[SilverFile], budget_bytes: int, key: Sequence[str] = ()) -> list[Rewrite]:
+    """What to rewrite now, at most budget_bytes in all; smallest tiers first, then the files that are most dead.
+
+    key: names of the key; files come in the order of its first column, so that what is split stays in order.
+    """
+    chosen: list[Rewrite] = []
+    left = budget_bytes
+    for group in _tiers(files):
+        if len(group) < TIER_FILES:
+            continue
+        taken = _fitting(group, left)
+        if len(taken) > 1:
+            chosen.append(Rewrite(_in_order(taken, key)))
+            left -= chosen[-1].bytes
+    done = {id(file) for rewrite in chosen for file in rewrite.files}
+    for file in sorted(files, key=lambda file: (-dead_share(file), file.path)):
+        if dead_share(file) <= DEAD_SHARE_MAX:
+            break
+        if id(file) not in done and file.size <= left:
+            chosen.append(Rewrite((file,)))
+            left -= file.size
+    return chosen
+
+
+def dead_share(file: SilverFile) -> float:
+    """Part of the file's rows that its deletion vector takes away; 0 when the log doesn't say how many it has."""
+    vector, rows = file.deletion_vector, file.rows
+    return vector.cardinality / rows if vector and rows else 0.0
+
+
+def live_bytes(file: SilverFile) -> int:
+    return round(file.size * (1 - dead_share(file)))
+
+
+def tier(size: int) -> int:
+    """0 below FIRST_TIER_BYTES, 1 below eight times that, and so on."""
+    found, bound = 0, FIRST_TIER_BYTES
+    while size >= bound:
+        found, bound = found + 1, bound * TIER_FILES
+    return found
+
+
+def _tiers(files: Sequence[SilverFile]) -> list[list[SilverFile]]:
+    """Files that aren't full, by tier and partition; the lowest tier first."""
+    found: dict[tuple[int, str], list[SilverFile]] = {}
+    for file in files:
+        size = live_bytes(file)
+        if size < FULL_BYTES:
+            found.setdefault((tier(size), str(sorted(file.partition_values.items()))), []).append(file)
+    return [found[name] for name in sorted(found)]
+
+
+def _fitting(group: Sequence[SilverFile], budget_bytes: int) -> list[SilverFile]:
+    """As many as the budget takes, smallest first: that rewrites the fewest bytes per file that goes."""
+    taken: list[SilverFile] = []
+    for file in sorted(group, key=lambda file: (file.size, file.path)):
+        if file.size > budget_bytes:
+            break
+        taken.append(file)
+        budget_bytes -= file.size
+    return taken
+
+
+def _in_order(files: Sequence[SilverFile], key: Sequence[str]) -> tuple[SilverFile, ...]:
+    def place(file: SilverFile) -> tuple[str, float, str, str]:
+        bounds = file.bounds(key[0]) if key else None
+        low = bounds[0] if bounds else None
+        number = float(low) if isinstance(low, int | float) else 0.0
+        return type(low).__name__, number, low if isinstance(low, str) else "", file.path
+
+    return tuple(sorted(files, key=place))

@@ -1,0 +1,96 @@
+"""Step 8: small files and deleted rows of the tables just written are packed, within the window's share of work.
+
+In:  window.tables of the positional writer, silver as it is now.
+Out: perhaps one more commit per table, without a change of data. Never an error: what can't be done now is tried later.
+
+The cut is out already, so no reader waits for this. tidegate/upsert/upkeep.py says what is worth it; what a table
+doesn't use of its share is saved for a file that is larger. A commit that finds the files changed is dropped: whoever
+was quicker has left other files, and a later window looks at those.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.positional_writer import misfit
+from tidegate import tables
+from tidegate.errors import CommitConflict
+from tidegate.limits import UPKEEP_SAVED_BYTES_MAX
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.rewrite import rewrite
+from tidegate.upsert.snapshot import why_not
+from tidegate.upsert.upkeep import TIER_FILES, choose
+
+# A window leaves one or two files, and it takes eight for a rewrite: looking at every fourth window is enough.
+_LOOK_EVERY: Final = TIER_FILES // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """One commit that moved rows. files: live, before and after. bytes, rows: of the files that were rewritten."""
+
+    version: int
+    files_before: int
+    files_after: int
+    bytes: int
+    rows: int
+
+
+def compact_silver(app: Application, window: Window) -> None:
+    """Pack each table that the positional writer has just written."""
+    share = app.pipeline.apply.upkeep_bytes
+    due = [entry for entry in window.tables.values() if _is_due(app, window, entry)]
+    if not share or not due:
+        return
+    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upkeep") as pool:
+        list(pool.map(lambda entry: _compact(app, entry, share), due))
+
+
+def _is_due(app: Application, window: Window, entry: TableWindow) -> bool:
+    if entry.target is None or entry.name not in window.delta_versions:
+        return False
+    seen = app.upkeep_windows.get(entry.name, _LOOK_EVERY) + 1
+    app.upkeep_windows[entry.name] = seen % (_LOOK_EVERY + 1)
+    return seen > _LOOK_EVERY
+
+
+def _compact(app: Application, entry: TableWindow, share: int) -> None:
+    assert entry.target is not None
+    budget = min(app.upkeep_saved.get(entry.name, 0) + _LOOK_EVERY * share, UPKEEP_SAVED_BYTES_MAX)
+    app.upkeep_saved[entry.name] = budget
+    try:
+        done = compact(app, entry.name, entry.target.path, entry.target.phases[-1].layout, budget)
+    except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of packing may stop them
+        print(f"{entry.name}: not compacted: {error}", file=sys.stderr, flush=True)
+        return
+    if done is not None:
+        app.upkeep_saved[entry.name] = budget - done.bytes
+
+
+def compact(app: Application, name: str, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:
+    """Rewrite what is worth it within the budget, in one commit; None when nothing is, or the commit came too late."""
+    app_id = tables.app_id(app.pipeline.pipeline, name)
+    snapshot = app.committer.snapshot(app.lake.spark_uri(path), app_id)
+    chosen = choose(snapshot.files, budget_bytes, layout.key)
+    if not chosen or why_not(snapshot) or misfit(snapshot, layout):
+        return None
+    removes = [file for group in chosen for file in group.files]
+    adds = [add for group in chosen for add in rewrite(app.lake, path, group.files, layout)]
+    try:
+        version = app.committer.commit(
+            snapshot, removes=removes, adds=adds, transaction=None, operation="OPTIMIZE", data_change=False
+        )
+    except CommitConflict:
+        for add in adds:
+            with suppress(OSError):  # VACUUM takes what stays
+                app.lake.filesystem.delete_file(app.lake.local(f"{path}/{unquote(add['path'])}"))
+        return None
+    after = len(snapshot.files) - len(removes) + len(adds)
+    rows = sum(file.live_rows or 0 for file in removes)
+    return Compaction(version, len(snapshot.files), after, sum(group.bytes for group in chosen), rows)

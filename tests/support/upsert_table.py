@@ -1,0 +1,140 @@
+"""A silver table that is written by position, window by window as apply does it, and what it should hold.
+
+In:  a Spark session and a folder.
+Out: Table.window(changes): what it cost; Table.assert_equal(): against a dictionary, as read by Spark and by delta-rs.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.positional_writer import upsert_of, write_upserts
+from spark_jobs.steps import compact_silver as step
+from spark_jobs.upsert_target import StagedUpsert, StagePhase, UpsertTarget
+from tidegate import config, tables
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.merge import silver_sql
+from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.snapshot import SilverSnapshot
+from tidegate.upsert.stage import Target, staged
+
+NAME, PATH = "d.t", "silver/d/t"
+TEXT = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+UP, DEL = tables.OP_UPSERT, tables.OP_DELETE
+
+
+@dataclass
+class Cost:
+    """Of one window. probed: bytes of the files that statistics could not rule out."""
+
+    cpu_seconds: float = 0.0
+    files: int = 0
+    probed: int = 0
+
+
+@dataclass
+class Table:
+    """A silver table with a key, written window by window as apply does: upsert, then upkeep."""
+
+    app: Application
+    layout: FileLayout
+    model: dict[int, str] = field(default_factory=dict)
+    windows: int = 0
+    compactions: list[step.Compaction] = field(default_factory=list)
+    rows_written: int = 0
+
+    @classmethod
+    def create(cls, spark: SparkSession, folder: Path) -> Table:
+        lake = LakeFiles(str(folder))
+        shape = SilverShape((SilverColumn("id", "bigint"), SilverColumn("note", "string")), ("id",))
+        spark.sql(silver_sql.create(lake.spark_uri(PATH), shape))
+        app = Application(spark, config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
+        snapshot = app.committer.snapshot(lake.spark_uri(PATH), tables.app_id("p", NAME))
+        return cls(app, FileLayout.of(snapshot, ("id",)))
+
+    def snapshot(self) -> SilverSnapshot:
+        return self.app.committer.snapshot(self.app.lake.spark_uri(PATH), tables.app_id("p", NAME))
+
+    def write(self, changes: list[tuple[int, int, str]]) -> tuple[Window, int]:
+        """One window of (op, id, note); the window, and the bytes of the files that had to be probed."""
+        low, self.windows = self.windows, self.windows + 1
+        phase = StagePhase(low, self.windows, self.layout)
+        entry = TableWindow(NAME, "d", "t", routed=False, after_ts=low)
+        entry.target = UpsertTarget(NAME, PATH, (phase,))
+        window = Window(low, self.windows, [], tables={NAME: entry})
+        count = len(changes)
+        rows = pa.table(
+            {
+                "id": pa.array([c[1] for c in changes], pa.int64()),
+                "note": pa.array([c[2] for c in changes], pa.string()),
+                tables.COMMIT_TS: pa.array([self.windows] * count, pa.int64()),
+                tables.OP: pa.array([c[0] for c in changes], pa.int8()),
+                tables.SEQ: pa.array([1] * count, pa.int64()),
+                tables.ORDINAL: pa.array(range(count), pa.int64()),
+            }
+        )
+        keys = staged(Target(self.app.lake, PATH, self.layout), rows, "s")
+        window.key_files["keys"] = keys
+        entry.upserts = [StagedUpsert(NAME, self.windows, "keys", keys.changes, ())]
+        upsert = upsert_of(self.app, entry, self.windows)
+        assert upsert is not None
+        outcome = write_upserts(self.app, window, [upsert])[NAME]
+        assert isinstance(outcome, int), outcome
+        window.delta_versions[NAME] = outcome
+        for op, number, note in changes:
+            self.model.pop(number, None)
+            if op == UP:
+                self.model[number] = note
+        self.rows_written += sum(1 for change in changes if change[0] == UP)
+        assert upsert.probe is not None
+        return window, sum(file.size for file in upsert.probe.files)
+
+    def window(self, changes: list[tuple[int, int, str]]) -> Cost:
+        before = cpu_seconds()
+        window, probed = self.write(changes)
+        step.compact_silver(self.app, window)
+        return Cost(cpu_seconds() - before, len(self.snapshot().files), probed)
+
+    def assert_equal(self) -> None:
+        """As read by Spark and by delta-rs."""
+        from deltalake import DeltaTable, QueryBuilder
+
+        frame = self.app.spark.read.format("delta").load(self.app.lake.spark_uri(PATH)).select("id", "note")
+        assert {row.id: row.note for row in frame.collect()} == self.model
+        assert frame.count() == len(self.model)
+        reader = QueryBuilder().register("t", DeltaTable(self.app.lake.uri(PATH))).execute("SELECT id, note FROM t")
+        rows = pa.table(reader)
+        assert dict(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True)) == self.model
+        assert rows.num_rows == len(self.model)
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and of the JVM that it started."""
+    ticks = 0
+    for process in (os.getpid(), *_children(os.getpid())):
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(child) for child in text.split()]
+
+
+def changes_of(random_: random.Random, model: dict[int, str], next_id: int, count: int) -> list[tuple[int, int, str]]:
+    """60% inserts, 30% updates, 10% deletes, while the table grows; as many deletes as inserts once it is large."""
+    inserts, deletes = (count * 6 // 10, count // 10) if len(model) < 5000 else (count * 35 // 100, count * 35 // 100)
+    known = random_.sample(sorted(model), min(len(model), count - inserts))
+    note = f"{next_id} " + "x" * 60
+    made = [(DEL, number, "") for number in known[:deletes]] + [(UP, number, note) for number in known[deletes:]]
+    return made + [(UP, next_id + number, note) for number in range(inserts)]
