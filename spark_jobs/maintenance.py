@@ -10,19 +10,22 @@ gives way: it tries again a few times, then leaves the table for the next run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from spark_jobs.delta_commit import DeltaCommitter
 from spark_jobs.session import CODEGEN_BYTES_MIN, fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
+from tidegate.errors import CommitConflict
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import MAINTAIN_ATTEMPTS_MAX
+from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
 # What Delta calls a commit that another one has made invalid (delta-error-classes.json).
@@ -67,6 +70,7 @@ class Maintenance:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     dry_run: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
+    _committer: DeltaCommitter | None = None
 
     @property
     def settings(self) -> Maintain:
@@ -85,20 +89,34 @@ class Maintenance:
         defaults = [getattr(log, f"update$default${number}")() for number in (1, 2, 3)]
         return log.update(*defaults)
 
+    def files(self, table: SilverTable) -> SilverSnapshot:
+        """Its live files as the log has them, without a Spark job."""
+        if self._committer is None:
+            self._committer = DeltaCommitter.of(self.spark)
+        return self._committer.snapshot(self.lake.spark_uri(table.path), "")
+
+    def move(
+        self, snapshot: SilverSnapshot, removes: Sequence[SilverFile], adds: Sequence[Mapping[str, Any]], name: str
+    ) -> int:
+        """Commit without a change of data; the new version. Raises CommitConflict when a file of `removes` changed."""
+        assert self._committer is not None, "a snapshot comes first"
+        return self._committer.commit(
+            snapshot, removes=removes, adds=adds, transaction=None, operation=name, data_change=False
+        )
+
     def size(self, table: SilverTable) -> Size:
         """Live files, rows and deleted rows, from the log alone."""
-        files = DataFrame(self.snapshot(table).allFiles().toDF(), self.spark)
-        small = f"size < {self.settings.file_bytes // 2}"
-        found = files.selectExpr(
-            "count(*)",
-            "coalesce(sum(size), 0)",
-            f"count_if({small})",
-            f"coalesce(sum(if({small}, size, 0)), 0)",
-            "coalesce(sum(if(clusteringProvider IS NULL, size, 0)), 0)",
-            "coalesce(sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)), 0)",
-            "coalesce(sum(deletionVector.cardinality), 0)",
-        ).collect()[0]
-        return Size(*(int(value) for value in found))
+        files = self.files(table).files
+        small = [file.size for file in files if file.size < self.settings.file_bytes // 2]
+        return Size(
+            files=len(files),
+            bytes=sum(file.size for file in files),
+            small=len(small),
+            small_bytes=sum(small),
+            unclustered_bytes=sum(file.size for file in files if not file.action.get("clusteringProvider")),
+            rows=sum(file.rows or 0 for file in files),
+            dead=sum(file.deletion_vector.cardinality for file in files if file.deletion_vector),
+        )
 
     def rewrite(self, sql: str, size: Size) -> bool:
         """Run a statement that rewrites files of a table of this size; False when other writers beat it every time."""
@@ -136,7 +154,7 @@ def giving_way(action: Callable[[], object]) -> bool:
         try:
             action()
         except Exception as error:
-            if not any(word in str(error) for word in _CONFLICTS):
+            if not isinstance(error, CommitConflict) and not any(word in str(error) for word in _CONFLICTS):
                 raise
             if attempt < MAINTAIN_ATTEMPTS_MAX:
                 time.sleep(_PAUSE_SECONDS * attempt)

@@ -33,12 +33,12 @@ def _reason(job: Maintenance, table: SilverTable, size: Size) -> str | None:
     """Why the table is worth an OPTIMIZE, in one phrase; None when it isn't."""
     if size.files < 2:
         return None
-    clustered = _is_clustered(job, table)
-    waiting = size.unclustered_bytes if clustered else (size.small_bytes if size.small > 1 else 0)
-    if waiting <= job.settings.cluster_share * size.bytes:
-        return None
-    kind = "unclustered" if clustered else "small"
-    return f"{waiting} of {size.bytes} bytes in {kind} files"
+    most = job.settings.cluster_share * size.bytes
+    if size.unclustered_bytes > most and _is_clustered(job, table):
+        return f"{size.unclustered_bytes} of {size.bytes} bytes in unclustered files"
+    if size.small > 1 and size.small_bytes > most and not _is_clustered(job, table):
+        return f"{size.small_bytes} of {size.bytes} bytes in small files"
+    return None
 
 
 def _is_clustered(job: Maintenance, table: SilverTable) -> bool:

@@ -1,18 +1,34 @@
-"""Step 3 of maintain: rows that deletion vectors hide leave the files, by Delta's own REORG.
+"""Step 3 of maintain: rows that deletion vectors hide leave the files.
 
 In:  a silver table of whose rows more than a share is deleted.
-Out: one commit without data changes; or none, when another writer was quicker every time.
+Out: a commit per file, without a change of data; a file that another writer was quicker at stays for the next run.
+
+A file at a time, so that a race is over that file and that second only: beside an apply that commits every other
+second, a rewrite of the whole table would lose every time. Delta's own REORG does the tables that are not written by
+position; it leaves files alone that clustering has put into one cube.
 """
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote
 
-from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable
+from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, Size, giving_way
+from tidegate.errors import CommitConflict
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.rewrite import rewrite
+from tidegate.upsert.snapshot import SilverFile, SilverSnapshot, why_not
+from tidegate.upsert.upkeep import dead_share
+
+# Files with less than this are left as they are: rewriting them would win nothing.
+_WORTH_SHARE: Final = 0.05
 
 
 def purge_deleted_rows(job: Maintenance, table: SilverTable) -> None:
-    """REORG ... APPLY (PURGE), when it is worth the rewrite."""
+    """Rewrite the files that hold many dead rows, when the table as a whole does."""
     started = time.monotonic()
     before = job.size(table)
     if not before.dead or before.dead <= job.settings.purge_share * before.rows:
@@ -21,6 +37,39 @@ def purge_deleted_rows(job: Maintenance, table: SilverTable) -> None:
     if job.dry_run:
         job.note(table.name, "purge", LEFT, 0.0, f"dry run: would purge, {why}", before)
         return
-    won = job.rewrite(f"REORG TABLE {job.sql_name(table)} APPLY (PURGE)", before)
-    outcome = DONE if won else GAVE_WAY
-    job.note(table.name, "purge", outcome, time.monotonic() - started, why, before, job.size(table))
+    if why_not(job.files(table)):
+        won = job.rewrite(f"REORG TABLE {job.sql_name(table)} APPLY (PURGE)", before)
+    else:
+        won = _purge_files(job, table)
+    after: Size = job.size(table)
+    job.note(table.name, "purge", DONE if won else GAVE_WAY, time.monotonic() - started, why, before, after)
+
+
+def _purge_files(job: Maintenance, table: SilverTable) -> bool:
+    """False when another writer was quicker at one of them."""
+    detail = job.spark.sql(f"DESCRIBE DETAIL {job.sql_name(table)}").select("clusteringColumns").collect()
+    key = tuple(detail[0][0] or ())
+    paths = [file.path for file in job.files(table).files if dead_share(file) > _WORTH_SHARE]
+    won = [giving_way(partial(_purge_file, job, table, path, key)) for path in paths]
+    return all(won)
+
+
+def _purge_file(job: Maintenance, table: SilverTable, path: str, key: tuple[str, ...]) -> None:
+    snapshot: SilverSnapshot = job.files(table)
+    file = next((file for file in snapshot.files if file.path == path), None)
+    if file is None or file.deletion_vector is None:
+        return  # somebody has done it
+    adds = rewrite(job.lake, table.path, [file], FileLayout.of(snapshot, key))
+    adds = [{**add, **_place(file)} for add in adds]
+    try:
+        job.move(snapshot, [file], adds, "PURGE")
+    except CommitConflict:
+        for add in adds:
+            with suppress(OSError):  # VACUUM takes what stays
+                job.lake.filesystem.delete_file(job.lake.local(f"{table.path}/{unquote(add['path'])}"))
+        raise
+
+
+def _place(file: SilverFile) -> dict[str, Any]:
+    """What says that a file is clustered: some of its rows, in its order, are as much."""
+    return {name: file.action[name] for name in ("tags", "clusteringProvider") if file.action.get(name)}

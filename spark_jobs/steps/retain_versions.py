@@ -31,7 +31,7 @@ from tidegate.lake.control_upkeep import commit_times
 ANCHOR_HOURS: Final = 24
 SLACK_HOURS: Final = 2 * ANCHOR_HOURS
 _RETENTION: Final = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
-_TOUCHED: Final = "tidegate.touched"
+_TOUCH: Final = "TOUCH"  # its name in the table's history
 _FILES: Final = ("add", "remove")
 _UNIT_HOURS: Final = {"hour": 1, "day": 24, "week": 168}
 _INTERVAL: Final = re.compile(r"(?:interval )?(\d+) (hour|day|week)s?")
@@ -91,8 +91,9 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
     row = _newest_row(job, table)
     if row is None or row["delta_version"] != named or not _same_rows(job, table, named):
         return
-    touch = f"ALTER TABLE {job.sql_name(table)} SET TBLPROPERTIES ('{_TOUCHED}' = '{job.now:%Y-%m-%dT%H:%M:%SZ}')"
-    if not giving_way(lambda: job.spark.sql(touch)) or not (newest := _same_rows(job, table, named)):
+    job.move(job.files(table), [], [], _TOUCH)
+    newest = _same_rows(job, table, named)
+    if newest is None:
         return  # apply has written more meanwhile: the cut that it is about to publish names that
     control.append(job.lake, tables.CUTS, [{**row, "delta_version": newest, "published_at": datetime.now(UTC)}])
     table.versions.append(newest)
@@ -101,7 +102,7 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
 
 def _same_rows(job: Maintenance, table: SilverTable, version: int) -> int | None:
     """The newest version, when it shows the rows and columns of `version`; None when it doesn't, or nobody can say."""
-    newest = int(job.snapshot(table).version())
+    newest = job.files(table).version
     if any(_changes_rows(job, table, between) for between in range(version + 1, newest + 1)):
         return None
     uri, options = job.lake.uri(table.path), dict(job.lake.storage_options)

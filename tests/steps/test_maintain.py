@@ -166,6 +166,21 @@ def test_small_files_are_clustered_and_deleted_rows_purged(lake: Lake) -> None:
     assert lake.at(lake.cut) == lake.model
 
 
+def test_deleted_rows_leave_a_clustered_table_which_reorg_would_skip(lake: Lake) -> None:
+    lake.window(0, 1000, 1)
+    lake.spark.sql(f"OPTIMIZE {lake.sql}")
+    lake.spark.sql(f"DELETE FROM {lake.sql} WHERE id % 3 = 0")
+    lake.model = {key: value for key, value in lake.model.items() if key % 3}
+    lake.publish({TABLE: lake.version})
+    job = lake.maintain()
+    assert not job.rows
+    assert ("purge", "done") in lake.outcomes()
+    size = job.size(SilverTable(TABLE, tables.silver_path("d", "t"), []))
+    assert (size.rows, size.dead, size.unclustered_bytes) == (len(lake.model), 0, 0)
+    assert lake.at(lake.cut) == lake.model
+    assert not [row for row in lake.maintain().rows if row["step"] in ("cluster", "purge")], "nothing is left to do"
+
+
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(lake: Lake) -> None:
     lake.window(0, 100, 1)
     lake.window(0, 100, 2)
