@@ -95,10 +95,6 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
                 break
             time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
     for upsert in upserts:
-        if upsert.adopted:
-            name, version = upsert.entry.name, outcome[upsert.entry.name]
-            assert isinstance(version, int), "adopted by a commit"
-            outcome[name] = after_commit(app, upsert.entry, version)
         _settle(app, window, upsert, outcome[upsert.entry.name])
     return outcome
 
@@ -152,15 +148,6 @@ def _commit(app: Application, upsert: Upsert) -> int:
     )
     upsert.adopted = True
     failpoint("apply_after_commit")
-    return version
-
-
-def after_commit(app: Application, entry: TableWindow, version: int) -> int:
-    """What is done to a table right after its rows are in, while nobody waits for them any more: nothing yet.
-
-    Returns the version that a cut should name: a compaction makes a later one with the same rows.
-    """
-    del app, entry
     return version
 
 

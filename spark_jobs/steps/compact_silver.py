@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from spark_jobs.application import Application, TableWindow, Window
-from spark_jobs.positional_writer import misfit
+from spark_jobs.upsert_target import misfit
 from tidegate import tables
 from tidegate.errors import CommitConflict
 from tidegate.limits import UPKEEP_SAVED_BYTES_MAX
