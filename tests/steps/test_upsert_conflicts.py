@@ -49,7 +49,7 @@ class Analyst:
             return version
 
         monkeypatch.setattr(committer, "commit", watched)
-        monkeypatch.setattr(positional_writer, "_CONFLICT_WAIT", 0.01)
+        monkeypatch.setattr(positional_writer, "CONFLICT_WAIT", 0.01)
 
     def window(self, upserts: dict[int, str], deletes: tuple[int, ...] = ()) -> Window:
         """A window of its own; when it fails, again() takes the same changes."""
