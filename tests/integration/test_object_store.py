@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -28,6 +28,7 @@ from tidegate.capture.run import CaptureRun
 from tidegate.demo.jars import S3
 from tidegate.demo.server import Server, free_port
 from tidegate.wire.connection import ConnectionInfo
+from tidegate.wire.source import current_position
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -89,17 +90,53 @@ def test_a_lake_on_s3_is_captured_and_applied(
     pipeline = config.load(file)
     info = ConnectionInfo(host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password)
     run = CaptureRun(pipeline, "one", info, tmp_path / "state", storage_options=store)
-    run.run(60, idle_seconds=0.5)
+    _capture(run, mariadb)
     mariadb.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a VARCHAR(20))")
     mariadb.query(f"INSERT INTO {database}.t VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     mariadb.query(f"UPDATE {database}.t SET a = 'zwei' WHERE id = 2")
     mariadb.query(f"DELETE FROM {database}.t WHERE id = 3")
-    run.run(60, idle_seconds=1.0)
+    _capture(run, mariadb)
+    apply = _apply_with(store, file)
+    apply()
+    uri = f"{pipeline.lake.path}/silver/{database}/t"
+    assert _rows(uri, store) == {"id": [1, 2], "a": ["one", "zwei"]}
+    # The second window finds rows there: it probes them, and marks dead ones by a deletion vector in the store.
+    mariadb.query(f"INSERT INTO {database}.t VALUES (4, 'four')")
+    mariadb.query(f"UPDATE {database}.t SET id = 5, a = 'five' WHERE id = 1")
+    _capture(run, mariadb)
+    apply()
+    assert _rows(uri, store) == {"id": [2, 4, 5], "a": ["zwei", "four", "five"]}
+    operations = [entry["operation"] for entry in DeltaTable(uri, storage_options=store).history()]
+    assert operations == ["UPSERT", "UPSERT", "CREATE TABLE"]
+
+
+def _capture(run: CaptureRun, server: Server) -> None:
+    """Capture until the server's own position; a busy machine may need several runs to get there."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        goal = current_position(cursor)
+    for _ in range(5):
+        found = run.run(60, idle_seconds=1.0)
+        if goal is None or found.position >= goal:
+            return
+    raise AssertionError(f"capture is at {found.position}, the server at {goal}")
+
+
+def _rows(uri: str, store: dict[str, str]) -> dict[str, list[object]]:
+    silver = DeltaTable(uri, storage_options=store)
+    found: dict[str, list[object]] = pa.table(
+        QueryBuilder().register("t", silver).execute("SELECT id, a FROM t ORDER BY id")
+    ).to_pydict()
+    return found
+
+
+def _apply_with(store: dict[str, str], file: Path) -> Callable[[], None]:
+    """The command `tidegate apply` with the store's keys in its connection; they are never printed."""
     environment = os.environ | {"AIRFLOW_CONN_THE_LAKE": json.dumps({"conn_type": "generic", "extra": store})}
     command = [str(Path(sys.executable).parent / "tidegate"), "apply", str(file), "--mode", "batch"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    assert "known-to-the-test-only" not in done.stdout + done.stderr
-    silver = DeltaTable(f"{pipeline.lake.path}/silver/{database}/t", storage_options=store)
-    rows = QueryBuilder().register("t", silver).execute("SELECT id, a FROM t ORDER BY id")
-    assert pa.table(rows).to_pydict() == {"id": [1, 2], "a": ["one", "zwei"]}
+
+    def apply() -> None:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+        assert "known-to-the-test-only" not in done.stdout + done.stderr
+
+    return apply
