@@ -9,24 +9,27 @@ commits. A faster writer takes write_rows' place behind the same signature.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql_functions
+from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
-from spark_jobs.table_shapes import SHARDS, shape_at
+from spark_jobs.table_shapes import shape_at
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver import column_names, data_bytes
+from tidegate.lake.silver import column_names, data_bytes, properties
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten, diff
 from tidegate.schema.types import canonical
+from tidegate.upsert.row_hash import row_hashes
 
 
 @dataclass(slots=True)
@@ -82,13 +85,19 @@ class SilverWriter:
         if shape.key:
             source = silver_sql.latest_per_key(view, shape) if len(files) > 1 else f"SELECT * FROM {view}"
         else:
-            changes.withColumn(tables.ROW_HASH, sql_functions.expr(silver_sql.row_hash(shape))).createOrReplaceTempView(
-                view
-            )
+            self._follow_row_hash(shape)
             source = silver_sql.net_rows(view, self.spark_uri, shape)
         self.session.conf.set(DELETION_VECTORS, str(self._is_large()).lower())
         with transaction(self.session, self.app_id, phase.upto_ts):
             self.session.sql(silver_sql.merge(self.spark_uri, source, shape))
+
+    def _follow_row_hash(self, shape: SilverShape) -> None:
+        """Give a table whose hashes follow an older definition the one that its changes were staged with."""
+        found = properties(self.uri, self.app.lake.storage_options)
+        if found.get(silver_sql.ROW_HASH_PROPERTY) != silver_sql.ROW_HASH_KIND:
+            names = column_names(self.uri, self.app.lake.storage_options)
+            assert names is not None, "ensured"
+            self._rewrite((), shape, names, None)
 
     def _is_large(self) -> bool:
         known = self.app.large_tables
@@ -109,7 +118,7 @@ class SilverWriter:
             )
             frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
             if self.entry.routed:
-                for name, value in zip(SHARDS, (source, database, table), strict=True):
+                for name, value in zip(tables.SHARDS, (source, database, table), strict=True):
                     frame = frame.withColumn(name, sql_functions.lit(value))
             if not all(phase.after_ts < f.min_commit_ts and f.max_commit_ts <= phase.upto_ts for f in group):
                 stamp = sql_functions.col(tables.COMMIT_TS)
@@ -173,7 +182,7 @@ class SilverWriter:
         if not self.entry.routed:
             return ""
         values = (version.source, version.database, version.table)
-        tests = (f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(SHARDS, values, strict=True))
+        tests = (f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(tables.SHARDS, values, strict=True))
         return " WHERE " + " AND ".join(tests)
 
     def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
@@ -215,7 +224,9 @@ class SilverWriter:
         spec = ", ".join(f"{quote(c.name)} {c.type} COMMENT {silver_sql.literal(c.comment)}" for c in columns)
         self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} ADD COLUMNS ({spec})")
 
-    def _rewrite(self, actions: Sequence[SilverAction], shape: SilverShape, names: Sequence[str], upto_ts: int) -> None:
+    def _rewrite(
+        self, actions: Sequence[SilverAction], shape: SilverShape, names: Sequence[str], upto_ts: int | None
+    ) -> None:
         """The whole table in one commit with its new columns: plain Delta that every reader can read."""
         renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameColumn)}
         added = _literals([a for a in actions if isinstance(a, AddColumn)])
@@ -224,9 +235,10 @@ class SilverWriter:
             old_name = renamed.get(column.name, column.name)
             value = added.get(column.name) or (quote(old_name) if old_name in names else "NULL")
             select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
+        select += map(quote, tables.SHARDS if self.entry.routed else ())
         rows = self.session.read.format("delta").load(self.spark_uri).selectExpr(*select, quote(tables.COMMIT_TS))
         if not shape.key:
-            rows = rows.withColumn(tables.ROW_HASH, sql_functions.expr(silver_sql.row_hash(shape)))
+            rows = with_row_hash(rows, shape.hashed_names)
             numbered = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {tables.COMMIT_TS})"
             rows = rows.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({numbered} AS BIGINT)"))
         self._overwrite(rows, shape, upto_ts)
@@ -240,6 +252,9 @@ class SilverWriter:
         if upto_ts is not None:
             writer = writer.option("txnAppId", self.app_id).option("txnVersion", str(upto_ts))
         writer.save(self.spark_uri)
+        if not shape.key:
+            kind = f"'{silver_sql.ROW_HASH_PROPERTY}'='{silver_sql.ROW_HASH_KIND}'"
+            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} SET TBLPROPERTIES ({kind})")
         if shape.cluster_by:
             cluster = ", ".join(map(quote, shape.cluster_by))
             self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} CLUSTER BY ({cluster})")
@@ -249,10 +264,21 @@ def _types_of(shape: SilverShape) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in shape.all_columns]
 
 
+def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The rows with their hashes, by the one definition there is: in Python, not in SQL."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            hashes = row_hashes({name: batch.column(name) for name in names})
+            yield batch.append_column(tables.ROW_HASH, hashes)
+
+    return rows.mapInArrow(run, StructType([*rows.schema.fields, StructField(tables.ROW_HASH, StringType())]))
+
+
 def _staged_schema(version: TableVersion) -> str:
     fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
     columns = ", ".join(f"{quote(c.name)} {canonical(c).delta}" for c in version.columns)
-    return f"{fixed}, {columns}"
+    return f"{fixed}, {columns}" + ("" if version.key else f", {tables.ROW_HASH} string")
 
 
 def _literals(added: Sequence[AddColumn]) -> dict[str, str]:

@@ -16,8 +16,6 @@ from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.types import canonical
 
-SHARDS = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE)
-
 
 def shape_of(versions: Sequence[TableVersion], *, routed: bool) -> SilverShape:
     """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
@@ -40,7 +38,7 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool) -> SilverShape:
             remedy="route tables of one shape together",
         )
     key = keys.pop()
-    return SilverShape(tuple(columns.values()), (*SHARDS, *key) if routed and key else key, routed)
+    return SilverShape(tuple(columns.values()), (*tables.SHARDS, *key) if routed and key else key, routed)
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:

@@ -60,9 +60,9 @@ class UpsertStage:
     def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
         for phase in target.phases:
             laid = [
-                _laid_out(within, phase.layout, source, changes)
+                laid_out(inside, phase.layout, (source, changes.database, changes.table))
                 for changes in parts
-                if (within := _within(changes.batch, phase)).num_rows
+                if (inside := within(changes.batch, phase)).num_rows
             ]
             if laid:
                 yield self._write(target, phase, source, pa.concat_tables(laid).combine_chunks())
@@ -81,10 +81,10 @@ class UpsertStage:
         return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
 
 
-def _laid_out(batch: pa.RecordBatch, layout: FileLayout, source: str, changes: TableChanges) -> pa.Table:
-    """Silver's columns, whatever the physical table has, then op and what orders changes."""
+def laid_out(batch: pa.RecordBatch, layout: FileLayout, physical: tuple[str, str, str]) -> pa.Table:
+    """Silver's columns, whatever the physical table (source, database, table) has, then op and what orders changes."""
     rows = batch.num_rows
-    shard = {tables.SHARD_SOURCE: source, tables.SHARD_DATABASE: changes.database, tables.SHARD_TABLE: changes.table}
+    shard = dict(zip(tables.SHARDS, physical, strict=True))
     names = set(batch.schema.names)
     columns = {}
     for column in layout.schema:
@@ -97,7 +97,7 @@ def _laid_out(batch: pa.RecordBatch, layout: FileLayout, source: str, changes: T
     return pa.table(columns | {name: batch.column(name) for name in (tables.OP, tables.SEQ, tables.ORDINAL)})
 
 
-def _within(batch: pa.RecordBatch, phase: StagePhase) -> pa.RecordBatch:
+def within(batch: pa.RecordBatch, phase: StagePhase) -> pa.RecordBatch:
     """The phase's share of a batch; nearly always all of it or nothing."""
     stamps = batch.column(tables.COMMIT_TS).to_numpy()
     inside = (stamps > phase.after_ts) & (stamps <= phase.upto_ts)

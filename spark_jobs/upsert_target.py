@@ -28,12 +28,14 @@ class StagePhase:
 class UpsertTarget:
     """A logical table that the positional writer takes.
 
-    path: of silver, relative to the lake. phases: its rows phases in order.
+    path: of silver, relative to the lake. phases: its rows phases in order. hashed: it has no key, and its changes are
+    staged as for MERGE (spark_jobs/positional_writer_rows.py).
     """
 
     name: str
     path: str
     phases: tuple[StagePhase, ...]
+    hashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,8 @@ UPSERT_KEYS_BYTES_MAX: Final = 1024 * MIB
 # itself (about 0.3 s); above, one Spark job does it for all tables, in tasks of about this many rows.
 PROBE_DRIVER_ROWS_MAX: Final = 4_000_000
 PROBE_TASK_ROWS: Final = 2_000_000
+# Changes of a table without a key that the driver counts by itself, in bytes of binlog; more go by MERGE.
+HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 
 # --- value log ----------------------------------------------------------------------------------
 VALUE_LOG_FILE_BYTES: Final = 512 * MIB

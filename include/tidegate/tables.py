@@ -238,6 +238,7 @@ OCCURRENCE: Final = "_tg_occurrence"  # long, from 1: which of the equal rows; t
 SHARD_SOURCE: Final = "_tg_source"  # string: routed tables only
 SHARD_DATABASE: Final = "_tg_database"
 SHARD_TABLE: Final = "_tg_table"
+SHARDS: Final = (SHARD_SOURCE, SHARD_DATABASE, SHARD_TABLE)
 
 # --- changes: what decode hands to merge ----------------------------------------------------------
 OP: Final = "_tg_op"  # int8: 1 upsert (the row's new image), 3 delete (the row's last image)

@@ -20,6 +20,7 @@ from spark_jobs.table_shapes import shape_at, versions_at, window_phases
 from spark_jobs.upsert_target import StagePhase, UpsertTarget, misfit
 from tidegate import config, limits, tables
 from tidegate.errors import Terminal
+from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, Phase
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.types import canonical
@@ -70,6 +71,8 @@ def _choose(app: Application, window: Window, entry: TableWindow, share: int) ->
         choice = cost.Choice(positional=True, why="by the pipeline file")
     else:
         choice = cost.choose(_load(snapshot, known[-1], share), keys_bytes_max=limits.UPSERT_KEYS_BYTES_MAX)
+    if target.hashed and share > limits.HASHED_ROWS_BYTES_MAX:
+        choice = cost.Choice(positional=False, why="no key, and much to change")
     entry.why = choice.why
     if choice.positional:
         entry.writer = config.Writer.POSITIONAL
@@ -79,11 +82,14 @@ def _choose(app: Application, window: Window, entry: TableWindow, share: int) ->
 def _unfit(shapes: list[SilverShape]) -> str:
     if not shapes:
         return "no columns are known"
-    return "" if all(shape.key for shape in shapes) else "no key"
+    keyed = [bool(shape.key) for shape in shapes]
+    return "" if all(keyed) or not any(keyed) else "its key comes or goes"
 
 
 def _misfit(snapshot: SilverSnapshot, phases: list[Phase], target: UpsertTarget) -> str:
     """How silver differs from what rows would be laid out for; with DDL in the window it is seen at each phase."""
+    if target.hashed and snapshot.configuration.get(silver_sql.ROW_HASH_PROPERTY) != silver_sql.ROW_HASH_KIND:
+        return "its row hashes are of an older kind"
     if not any(isinstance(phase, DdlPhase) for phase in phases):
         return (misfit(snapshot, target.phases[-1].layout) if target.phases else None) or ""
     return "DDL of a partitioned table" if snapshot.partition_columns else ""
@@ -106,14 +112,14 @@ def _load(snapshot: SilverSnapshot, shape: SilverShape, share: int) -> cost.Load
         target_rows=sum(file.live_rows or 0 for file in snapshot.files),
         target_files=len(snapshot.files),
         change_bytes=share,
-        key_bytes=cost.key_bytes([types[name] for name in shape.key]),
+        key_bytes=cost.key_bytes([types[name] for name in shape.key or (tables.ROW_HASH,)]),
     )
 
 
 def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot: SilverSnapshot) -> UpsertTarget:
     """What workers need to know of the table."""
     path = tables.silver_path(entry.database, entry.table)
-    found = []
+    found, hashed = [], False
     for phase in phases:
         shape = shape_at(app, entry, phase.upto_ts)
         if isinstance(phase, DdlPhase) or shape is None:
@@ -121,6 +127,7 @@ def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot:
         arrow = {c.name: canonical(c).arrow for v in versions_at(app, entry, phase.upto_ts) for c in v.columns}
         arrow |= {c.name: pa.int64() if c.type == "bigint" else pa.string() for c in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
-        layout = FileLayout.planned(snapshot, columns, shape.key)
+        layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))
         found.append(StagePhase(phase.after_ts, phase.upto_ts, layout))
-    return UpsertTarget(entry.name, path, tuple(found))
+        hashed = not shape.key
+    return UpsertTarget(entry.name, path, tuple(found), hashed)

@@ -39,12 +39,14 @@ from tidegate.schema.columns import TableVersion
 from tidegate.schema.types import ZeroDates
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
+from tidegate.upsert.row_hash import row_hashes
 
 # Below this a Spark job costs more than the decode itself (about 0.2 s on two cores, 1 GB/s decoded).
 _DRIVER_BYTES_MAX = 16 << 20
 # A worker writes out what it has decoded when it holds this much.
 _STAGE_BYTES = 256 << 20
 _OUT = "kind string, body string"
+_SYSTEM = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
 Name = tuple[str, str]
 
@@ -54,7 +56,7 @@ class DecodePlan:
     """What a worker needs besides its segments; pickled once per window.
 
     versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
-    writer, per source and physical table. seed: of this window's key hashes.
+    writer, per source and physical table. seed: of this window's key hashes. routed: physical tables of routed ones.
     """
 
     lake: LakeFiles
@@ -64,6 +66,7 @@ class DecodePlan:
     folder: str
     targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
     seed: Seed = SEED
+    routed: dict[str, set[Name]] = field(default_factory=dict)
 
 
 def decode_changes(app: Application, window: Window) -> None:
@@ -139,7 +142,7 @@ class _Stage:
             merged = pa.Table.from_batches(batches).combine_chunks()
             key = self._key(source, (database, table), version)
             for batch in merged.to_batches():
-                net = net_last_per_key(batch, key) if key else batch
+                net = net_last_per_key(batch, key) if key else self._hashed(batch, (source, database, table))
                 yield "staged", json.dumps(asdict(self._write((source, database, table, version), net)))
         for done in self._upserts.flush():
             yield "upsert" if isinstance(done, StagedUpsert) else "not staged", json.dumps(asdict(done))
@@ -148,6 +151,14 @@ class _Stage:
 
     def _key(self, source: str, name: Name, version: int) -> tuple[str, ...]:
         return next(v.key_names for v in self._plan.versions[source][name] if v.version == version)
+
+    def _hashed(self, batch: pa.RecordBatch, physical: tuple[str, str, str]) -> pa.RecordBatch:
+        """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""
+        columns = {name: batch.column(name) for name in batch.schema.names if name not in _SYSTEM}
+        if physical[1:] in self._plan.routed.get(physical[0], ()):
+            shard = zip(tables.SHARDS, physical, strict=True)
+            columns |= {name: pa.repeat(pa.scalar(text, pa.string()), batch.num_rows) for name, text in shard}
+        return batch.append_column(tables.ROW_HASH, row_hashes(columns))
 
     def _write(self, owner: tuple[str, str, str, int], batch: pa.RecordBatch) -> StagedFile:
         path = f"{self._plan.folder}/{uuid.uuid4().hex}.parquet"
@@ -168,12 +179,15 @@ def _plan(app: Application, window: Window) -> DecodePlan:
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
     windows: dict[str, dict[Name, decode.Window]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}
+    routed: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         for source, database, table in entry.physical:
-            if entry.target is not None:
-                targets.setdefault(source, {})[(database, table)] = entry.target
             name = (database, table)
+            if entry.target is not None and not entry.target.hashed:
+                targets.setdefault(source, {})[name] = entry.target
+            if entry.routed:
+                routed.setdefault(source, set()).add(name)
             windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
     held: dict[str, set[Name]] = {}
@@ -186,7 +200,7 @@ def _plan(app: Application, window: Window) -> DecodePlan:
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     # Whoever writes keys to the source must not know which of them hash alike.
     seed = (secrets.randbits(64), secrets.randbits(64))
-    return DecodePlan(app.lake, versions, windows, held, folder, targets, seed)
+    return DecodePlan(app.lake, versions, windows, held, folder, targets, seed, routed)
 
 
 def _in_workers(app: Application, refs: list[SegmentRef], plan: bytes) -> Iterator[tuple[str, str]]:

@@ -16,13 +16,22 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from spark_jobs.application import Application, TableWindow, Window, raise_named
-from spark_jobs.positional_writer import Outcome, Upsert, remove_abandoned, upsert_of, write_upserts
+from spark_jobs.positional_writer import (
+    GivenBack,
+    Outcome,
+    Upsert,
+    after_commit,
+    remove_abandoned,
+    upsert_of,
+    write_upserts,
+)
+from spark_jobs.positional_writer_rows import write_hashed
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_shapes import version_changes, window_phases
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake.silver import delta_version
-from tidegate.merge.phases import DdlPhase
+from tidegate.merge.phases import DdlPhase, RowsPhase
 from tidegate.tables import silver_path
 
 
@@ -82,9 +91,22 @@ def _write(app: Application, entry: TableWindow, window: Window) -> int:
             writer.change_schema(phase)
         elif entry.target is None:
             writer.write_rows(phase)
+        elif entry.target.hashed:
+            _write_hashed(app, entry, phase)
         elif upsert := upsert_of(app, entry, phase.upto_ts):
             outcome = write_upserts(app, window, [upsert])[entry.name]
             if not isinstance(outcome, int):
                 raise outcome
         failpoint("apply_in_merge")
     return delta_version(writer.uri, app.lake.storage_options)
+
+
+def _write_hashed(app: Application, entry: TableWindow, phase: RowsPhase) -> None:
+    assert entry.target is not None, "chosen by choose_writers"
+    if any(file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts for file in entry.staged):
+        try:
+            rows = next(p for p in entry.target.phases if p.upto_ts == phase.upto_ts)
+            after_commit(app, entry, write_hashed(app, entry, rows))
+        except GivenBack as error:
+            app.merge_only[entry.name] = error.what
+            raise

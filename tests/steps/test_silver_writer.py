@@ -27,6 +27,7 @@ from tidegate.lake.silver import applied_ts
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.history import SchemaHistory
 from tidegate.schema.types import canonical
+from tidegate.upsert.row_hash import row_hashes
 
 pytestmark = pytest.mark.spark
 
@@ -73,7 +74,7 @@ class Shop:
             for _, _, physical in sorted(entry.physical):
                 mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
                 for version, rows in self._decoded(physical, mine):
-                    if entry.target is None:
+                    if entry.target is None or entry.target.hashed:
                         entry.staged.append(self._stage(physical, version, rows))
                     else:
                         stage.add(entry.target, "s", TableChanges("d", physical, version, rows))
@@ -103,6 +104,10 @@ class Shop:
     def _stage(self, table: str, version: int, rows: pa.RecordBatch) -> StagedFile:
         self.files += 1
         path = f"staging/{self.files}.parquet"
+        (found,) = [v for v in self.app.histories["s"].versions("d", table) if v.version == version]
+        if not found.key:
+            hashed = row_hashes({column.name: rows.column(column.name) for column in found.columns})
+            rows = rows.append_column(tables.ROW_HASH, hashed)
         self.app.lake.make_folder("staging")
         pq.write_table(pa.Table.from_batches([rows]), self.app.lake.uri(path))
         stamps = rows.column(tables.COMMIT_TS).to_pylist()

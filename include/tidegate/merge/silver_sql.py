@@ -30,6 +30,10 @@ _CLUSTERABLE = (
 _CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
 _INDEXED_COLUMNS = 32  # columns with statistics (delta.dataSkippingNumIndexedCols)
 
+# Table property of a table without a key: which definition its row hashes follow (tidegate/upsert/row_hash.py).
+ROW_HASH_PROPERTY = "tidegate.rowHash"
+ROW_HASH_KIND = "blake2b-128"
+
 
 @dataclass(frozen=True, slots=True)
 class SilverColumn:
@@ -59,7 +63,7 @@ class SilverShape:
             SilverColumn(tables.SHARD_TABLE, "string", "physical table of the row"),
         )
         hashed = (
-            SilverColumn(tables.ROW_HASH, "string", "md5 of the row's columns: the table has no key"),
+            SilverColumn(tables.ROW_HASH, "string", "hash of the row's columns: the table has no key"),
             SilverColumn(tables.OCCURRENCE, "bigint", "which of the rows with equal columns, from 1"),
         )
         stamp = (SilverColumn(tables.COMMIT_TS, "bigint", "commit_ts of the change that wrote the row"),)
@@ -110,6 +114,8 @@ def create(uri: str, shape: SilverShape) -> str:
     )
     cluster = f" CLUSTER BY ({', '.join(map(quote, shape.cluster_by))})" if shape.cluster_by else ""
     properties = "'delta.enableDeletionVectors'='true', 'delta.checkpointInterval'='50'"
+    if not shape.key:
+        properties += f", '{ROW_HASH_PROPERTY}'='{ROW_HASH_KIND}'"
     return f"CREATE TABLE IF NOT EXISTS {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({properties})"
 
 
@@ -119,20 +125,6 @@ def latest_per_key(view: str, shape: SilverShape) -> str:
     order = ", ".join(f"{quote(c)} DESC" for c in (tables.COMMIT_TS, "_tg_order_source", tables.SEQ, tables.ORDINAL))
     rank = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order})"
     return f"SELECT * EXCEPT (_tg_rank) FROM (SELECT *, {rank} AS _tg_rank FROM {quote(view)}) WHERE _tg_rank = 1"
-
-
-def row_hash(shape: SilverShape) -> str:
-    """md5 over the columns' values, each with its length in front, so that no two rows share a text.
-
-    Values are taken as text with full precision (a CAST of doubles and timestamps round-trips); hex keeps
-    bytes that are no UTF-8 exact.
-    """
-    kinds = {column.name: column.type for column in shape.all_columns}
-    parts = []
-    for name in shape.hashed_names:
-        text = f"hex({quote(name)})" if kinds[name] == "binary" else f"CAST({quote(name)} AS STRING)"
-        parts.append(f"coalesce(concat(length({text}), ':', {text}), 'n')")
-    return f"md5(concat_ws(',', {', '.join(parts)}))"
 
 
 def net_rows(changes: str, uri: str, shape: SilverShape) -> str:
