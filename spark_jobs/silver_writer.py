@@ -266,13 +266,18 @@ def _types_of(shape: SilverShape) -> list[tuple[str, str]]:
 
 def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """The rows with their hashes, by the one definition there is: in Python, not in SQL."""
+    given = rows.columns
+    places = {name: given.index(name) for name in names}
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            hashes = row_hashes({name: batch.column(name) for name in names})
+            hashes = row_hashes({name: batch.column(at) for name, at in places.items()})
             yield batch.append_column(tables.ROW_HASH, hashes)
 
-    return rows.mapInArrow(run, StructType([*rows.schema.fields, StructField(tables.ROW_HASH, StringType())]))
+    # mapInArrow looks columns up by name, and takes a dot or a backtick in it for syntax.
+    plain = rows.toDF(*(f"column_{at}" for at in range(len(given))))
+    schema = StructType([*plain.schema.fields, StructField(tables.ROW_HASH, StringType())])
+    return plain.mapInArrow(run, schema).toDF(*given, tables.ROW_HASH)
 
 
 def _staged_schema(version: TableVersion) -> str:

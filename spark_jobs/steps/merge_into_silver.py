@@ -20,7 +20,6 @@ from spark_jobs.positional_writer import (
     GivenBack,
     Outcome,
     Upsert,
-    after_commit,
     remove_abandoned,
     upsert_of,
     write_upserts,
@@ -106,7 +105,7 @@ def _write_hashed(app: Application, entry: TableWindow, phase: RowsPhase) -> Non
     if any(file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts for file in entry.staged):
         try:
             rows = next(p for p in entry.target.phases if p.upto_ts == phase.upto_ts)
-            after_commit(app, entry, write_hashed(app, entry, rows))
+            write_hashed(app, entry, rows)
         except GivenBack as error:
             app.merge_only[entry.name] = error.what
             raise

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +20,7 @@ from tidegate.binlog.segment import Segment
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef
 from tidegate.tables import SegmentFlag
+from tidegate.upsert.row_hash import row_hashes
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +66,26 @@ def test_a_table_with_a_problem_in_a_late_piece_is_told_once(tmp_path: Path, mon
     assert found["ledger"][0]["quarantined_bytes"] == len(outer)
     items = [f["rows"] for f in found["staged"] if f["table"] == "items"]
     assert sum(items) >= 50
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_changes_of_a_table_without_a_key_are_staged_with_the_hashes_of_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routed: bool
+) -> None:
+    given, _ = large()
+    monkeypatch.setattr("spark_jobs.steps.decode_changes.read_segments", lambda _, refs: ((r, given) for r in refs))
+    keyless = {name: [replace(version, key=()) for version in versions] for name, versions in VERSIONS.items()}
+    plan = DecodePlan(LakeFiles(str(tmp_path)), {"s": keyless}, {"s": {ORDERS: ALL_TIME}}, {}, "staging/one")
+    plan = replace(plan, routed={"s": {ORDERS}} if routed else {})
+    ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, ("*",), SegmentFlag(0), "p", 0, 0)
+    shard = {"_tg_source": "s", "_tg_database": "shop", "_tg_table": "orders"} if routed else {}
+    seen = 0
+    for kind, body in decode_refs([ref], plan):
+        if kind != "staged":
+            continue
+        rows = pq.read_table(tmp_path / json.loads(body)["path"])
+        columns = {name: rows[name] for name in rows.column_names if not name.startswith("_tg_")}
+        columns |= {name: pa.chunked_array([pa.repeat(text, len(rows))]) for name, text in shard.items()}
+        assert rows["_tg_row_hash"].to_pylist() == row_hashes(columns).to_pylist()
+        seen += len(rows)
+    assert seen > 0
