@@ -83,8 +83,9 @@ def seeds() -> list[int]:
     return [int(seed) for seed in given.split(",")] if given else [random.SystemRandom().randrange(2**32)]
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(), ids=os.environ.get("TIDEGATE_SEEDS", "drawn").split(","))
 def test_any_history_in_any_windows_gives_what_a_dict_gives(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    print(f"seed {seed}")  # not in the test's name, which has to be the same in all of pytest's workers
     kinds = random.Random(seed).sample([name for name in KINDS if name != "bag"], k=4)
     made = history(seed, [*kinds, "bag"])
     positional = NettingShop(spark, tmp_path / "positional", "positional")
