@@ -23,7 +23,14 @@ from tidegate.errors import ConfigError
 _DELTA = "org.apache.spark.sql.delta"
 # Class -> method/number of parameters. A trailing $ is a Scala object.
 _USED = {
-    f"{_DELTA}.DeltaLog": ("update/3", "startTransaction/2", "store/0", "newDeltaHadoopConf/0", "logPath/0"),
+    f"{_DELTA}.DeltaLog": (
+        "update/3",
+        "unsafeVolatileSnapshot/0",
+        "startTransaction/2",
+        "store/0",
+        "newDeltaHadoopConf/0",
+        "logPath/0",
+    ),
     f"{_DELTA}.DeltaLog$": ("forTable/2",),
     f"{_DELTA}.Snapshot": ("version/0", "metadata/0", "logSegment/0", "stateDF/0", "uncache/0"),
     f"{_DELTA}.LogSegment": ("checkpointProvider/0",),
