@@ -41,12 +41,14 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.server,
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(2400),
 ]
 
 DATABASE = "e2e_shop"
 WORKLOAD_SECONDS = 12
 EQUAL_SECONDS_MAX = 480
+# How long anything may take: two Spark applications at a time start slowly on two cores beside other tests.
+PATIENCE_SECONDS = 400
 LATE_TABLE = "late"
 TABLES = ("customers", "orders", "order_lines", "visits", LATE_TABLE)
 
@@ -214,7 +216,9 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             airflow.unpause(f"{shop.name}__capture")
             airflow.unpause(f"{shop.name}__apply")
         for shop in shops.values():
-            airflow.wait_for(lambda shop=shop: _has(shop.lake / tables.SEGMENTS.path), 120, f"{shop.name} captures")
+            airflow.wait_for(
+                lambda shop=shop: _has(shop.lake / tables.SEGMENTS.path), PATIENCE_SECONDS, f"{shop.name} captures"
+            )
         workers = [threading.Thread(target=shop.work, args=(WORKLOAD_SECONDS,)) for shop in shops.values()]
         for worker in workers:
             worker.start()
@@ -274,7 +278,7 @@ def test_a_write_that_lands_while_an_apply_run_ends_is_applied_without_another_w
     _wait_until_equal(airflow, shop)
     running = f"/dags/{shop.name}__apply/dagRuns?order_by=-run_after&limit=1&state=running"
     shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('starts a run', 0)")
-    airflow.wait_for(lambda: airflow.get(running)["dag_runs"], 120, "an apply run")
+    airflow.wait_for(lambda: airflow.get(running)["dag_runs"], PATIENCE_SECONDS, "an apply run")
     for write in range(10):  # more and more slowly, so that one of them is what the run doesn't see any more
         shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('during a run', {write})")
         time.sleep(write / 2)
@@ -290,10 +294,10 @@ def test_a_quiet_source_is_waited_for_in_the_triggerer_and_its_next_write_is_app
     shop = shops["mariadb"]
     _wait_until_equal(airflow, shop)
     runs = f"/dags/{shop.name}__apply/dagRuns?order_by=-run_after&limit=1"
-    airflow.wait_for(lambda: _ended(airflow.get(runs)["dag_runs"]), 120, "the last apply run ends")
+    airflow.wait_for(lambda: _ended(airflow.get(runs)["dag_runs"]), PATIENCE_SECONDS, "the last apply run ends")
     before = airflow.get(runs)["total_entries"]
     instances = f"/dags/{shop.name}__capture/dagRuns/~/taskInstances?state=deferred"
-    airflow.wait_for(lambda: airflow.get(instances)["task_instances"], 120, "capture gives its slot back")
+    airflow.wait_for(lambda: airflow.get(instances)["task_instances"], PATIENCE_SECONDS, "capture gives its slot back")
     shown = airflow.get(runs)["total_entries"]
     assert shown == before, "a source that only proves it is quiet starts no Spark application"
     shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('after the quiet', 1)")
