@@ -28,7 +28,7 @@ from tidegate.schema.columns import TableVersion
 
 SECONDS_PER_FILE = 20  # a file takes milliseconds; the first one compiles or loads the kernels
 _ADDRESS_SPACE = 12 << 30  # generous room is reserved, not used
-_RESIDENT_MAX = 1 << 30
+_RESIDENT_MAX = 3 << 29  # of all files together: what allocators keep differs from seed to seed (1,101 MiB was seen)
 
 
 def corpus() -> list[tuple[bytes, Versions]]:
