@@ -34,7 +34,9 @@ COLLATIONS = {
 WIDEST = {"utf8mb4": 4, "utf8mb3": 3, "gbk": 2, "sjis": 2, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4}
 _INTEGERS = {"tinyint": (1, 1), "smallint": (2, 2), "mediumint": (9, 3), "int": (3, 4), "bigint": (8, 8)}
 _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
-_CHARACTER = {True: frozenset({15, 242, 252, 254}), False: frozenset({15, 252, 254, 255})}  # MySQL, MariaDB
+# Types with a collation in the metadata, of MySQL and of MariaDB. 242 (VECTOR) is MySQL's alone: drawn in a log of
+# MariaDB's all the same, it has its collation there too.
+_CHARACTER = {True: frozenset({15, 242, 252, 254}), False: frozenset({15, 242, 252, 254, 255})}
 _LISTED = frozenset({247, 248})
 _GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
@@ -288,7 +290,7 @@ def optional_metadata(
 ) -> bytes:
     """MINIMAL or FULL metadata. default: charsets as a default with exceptions, rather than one for each column.
 
-    mysql: its vectors have a collation; MariaDB's geometries have.
+    mysql: False for MariaDB, whose geometries have a collation.
     """
     numeric = [t for t in types if t.kind in _NUMERIC]
     made = _field(1, _bits(["unsigned" in t.type for t in numeric])) if numeric else b""
