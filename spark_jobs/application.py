@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.latency import Percentiles
+from tidegate.lake.schema_rows import needed_rows
 from tidegate.lake.silver import applied_ts
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.columns import TableVersion
@@ -208,11 +210,25 @@ class Application:
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version
-            rows = control.read(self.lake, tables.SCHEMA_HISTORY).to_pylist()
             keeps = self.pipeline.tables.keeps
-            self.histories = {source: SchemaHistory(source, rows, keeps) for source in self.pipeline.sources}
+            needed = needed_rows(self.lake, self.pipeline.sources, self._floor)
+            self.histories = {
+                source: SchemaHistory(source, found.rows, keeps, next_id=found.next_id, floor=found.floor)
+                for source, found in needed.items()
+            }
             for history in self.histories.values():
                 self._hold_in(history)
+
+    def forget_versions(self) -> None:
+        """After a published cut: let go of table versions that no window needs any more."""
+        for source, history in self.histories.items():
+            history.forget(partial(self._floor, source))
+
+    def _floor(self, _source: str, database: str, table: str) -> int:
+        """The commit_ts from which on a table's versions are needed: it is applied up to there."""
+        state = self.states.get(self.logical_name(database, table)) if table else None
+        waits = state is not None and state.state in (HELD, RELEASED)
+        return min(self.low_ts, state.applied_ts) if waits and state else self.low_ts
 
     def _hold_in(self, history: SchemaHistory) -> None:
         """Tell a fresh history which tables wait because a statement could not be followed."""

@@ -55,7 +55,8 @@ def _add(app: Application, window: Window, physical: tuple[str, str, str]) -> No
 def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     """A table that held rows when capture started is named and held, never half filled in silence."""
     if app.unchecked():
-        physical = {(source, *name) for source, history in app.histories.items() for name in history.tables()}
+        waiting = VersionStatus.NEEDS_SNAPSHOT
+        physical = {(source, *name) for source, history in app.histories.items() for name in history.ever(waiting)}
     else:
         physical = {name for entry in window.tables.values() for name in entry.physical}
     for source, database, table in sorted(physical):

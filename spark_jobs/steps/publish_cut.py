@@ -43,6 +43,7 @@ def publish_cut(app: Application, window: Window) -> None:
     elif rows:  # a released table catching up below the published cut: only its own rows are new
         app.control.append(tables.CUTS, [{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
     app.index.forget(app.low_ts)
+    app.forget_versions()
     failpoint("apply_after_publish")
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Final, Self
 
 
 class Generated(StrEnum):
@@ -54,6 +55,17 @@ class Column:
     comment: str = ""
     on_update: str = ""
     no_default: bool = False
+
+
+# What a column's JSON always says; the rest only where it isn't what most columns have.
+_ALWAYS_SAID: Final = frozenset({"id", "name", "type", "nullable"})
+_USUAL: Final = {item.name: item.default for item in fields(Column)}
+
+
+def _cell(column: Column) -> dict[str, Any]:
+    """JSON of a column: a million versions are kept, and most of what there is to say is usual."""
+    cells = {name: getattr(column, name) for name in _USUAL}
+    return {name: cell for name, cell in cells.items() if name in _ALWAYS_SAID or cell != _USUAL[name]}
 
 
 class IndexKind(StrEnum):
@@ -136,19 +148,20 @@ class TableVersion:
             "pos": self.pos,
             "kind": self.kind,
             "ddl": self.ddl,
-            "columns": json.dumps([asdict(c) for c in self.columns], ensure_ascii=False),
+            "columns": json.dumps([_cell(c) for c in self.columns], ensure_ascii=False),
             "key_columns": json.dumps(list(self.key)),
             "charset": self.charset,
             "fingerprint": self.fingerprint,
             "status": str(self.status),
             "collation": self.collation,
             "indexes": json.dumps([asdict(i) for i in self.indexes], ensure_ascii=False),
+            "last_column_id": max((c.id for c in self.columns), default=0),
         }
 
     @classmethod
-    def from_row(cls, row: dict[str, Any]) -> Self:
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
         columns = tuple(
-            Column(**{**cell, "generated": Generated(cell["generated"])}) for cell in json.loads(row["columns"])
+            Column(**{**cell, "generated": Generated(cell.get("generated", ""))}) for cell in json.loads(row["columns"])
         )
         return cls(
             source=row["source"],

@@ -61,8 +61,13 @@ class SchemaHistory:
         keeps: Callable[[str, str], bool] = lambda _database, _table: True,
         *,
         derives: bool = False,
+        next_id: int = 1,
+        floor: int = 0,
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
+
+        Rows may be those alone that are still needed (lake/schema_rows.py): next_id and floor then come from all of
+        them. A table's rows are parsed when it is first asked for.
 
         keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error. derives: work out
         the columns of CREATE TABLE ... SELECT, for a script; from a log rows would be missing.
@@ -72,29 +77,67 @@ class SchemaHistory:
         self._keeps = keeps
         self._derives = derives
         self._versions: dict[TableName, list[TableVersion]] = {}
-        self._next_id = 1
-        self._floor = 0
-        found = [TableVersion.from_row(dict(row)) for row in rows if row["source"] == source]
-        self.add(sorted(found, key=lambda version: (version.commit_ts, version.version)))
+        self._unread: dict[TableName, list[Mapping[str, Any]]] = {}
+        self._next_id = next_id
+        self._floor = floor
+        mine = [row for row in rows if row["source"] == source]
+        for row in sorted(mine, key=lambda row: (row["commit_ts"], row["version"])):
+            name = (row["database"], row["table"])
+            self._versions.setdefault(name, [])
+            self._unread.setdefault(name, []).append(row)
+            self._next_id = max(self._next_id, (row.get("last_column_id") or 0) + 1)
+            if row["kind"] == BASELINE:
+                self._floor = max(self._floor, row["commit_ts"])
+        self._grown = {name for name, rows_of in self._unread.items() if len(rows_of) > 1}
 
     def add(self, versions: Iterable[TableVersion]) -> None:
         """Take in versions that are already numbered, such as a baseline, in commit_ts order."""
         for version in versions:
-            self._versions.setdefault((version.database, version.table), []).append(version)
+            name = (version.database, version.table)
+            self._of(name)
+            self._versions.setdefault(name, []).append(version)
+            self._grown.add(name)
             self._next_id = max([self._next_id, *(column.id + 1 for column in version.columns)])
             if version.kind == BASELINE:
                 self._floor = max(self._floor, version.commit_ts)
 
+    def _of(self, name: TableName) -> list[TableVersion]:
+        """A table's versions, oldest first."""
+        rows = self._unread.pop(name, None)
+        if rows is not None:
+            self._versions[name] = [TableVersion.from_row(row) for row in rows]
+        return self._versions.get(name, [])
+
+    def forget(self, floor_of: Callable[[str, str], int]) -> None:
+        """Let go of versions that another one superseded at or below floor_of(database, table): nobody asks for them.
+
+        Replay needs no more than the last one, so an application's memory stays the same however many DDLs it reads.
+        """
+        for name in self._grown:
+            versions, floor = self._of(name), floor_of(*name)
+            keep = bisect_right(versions, floor, key=lambda version: version.commit_ts)
+            self._versions[name] = versions[max(keep - 1, 0) :]
+        self._grown = {name for name in self._grown if len(self._versions[name]) > 1}
+
+    def ever(self, status: VersionStatus) -> list[TableName]:
+        """Tables with a version of this status, without parsing what isn't parsed yet."""
+        return [
+            name
+            for name, versions in self._versions.items()
+            if any(version.status is status for version in versions)
+            or any(row["status"] == status for row in self._unread.get(name, ()))
+        ]
+
     def versions(self, database: str, table: str) -> tuple[TableVersion, ...]:
-        """All versions of a table, oldest first."""
-        return tuple(self._versions.get((database, table), ()))
+        """All versions of a table that are in memory, oldest first."""
+        return tuple(self._of((database, table)))
 
     def version_at(self, database: str, table: str, commit_ts: int) -> TableVersion | None:
         """The version that holds for rows with this commit_ts; it may be one with status dropped.
 
         None when the table wasn't known then.
         """
-        versions = self._versions.get((database, table), [])
+        versions = self._of((database, table))
         at = bisect_right(versions, commit_ts, key=lambda version: version.commit_ts)
         return versions[at - 1] if at else None
 
@@ -144,7 +187,7 @@ class SchemaHistory:
         return last is not None and last.commit_ts >= commit_ts
 
     def _last(self, name: TableName) -> TableVersion | None:
-        versions = self._versions.get(name)
+        versions = self._of(name)
         return versions[-1] if versions else None
 
     def hold(self, names: Iterable[TableName], error: DdlNotRead) -> None:

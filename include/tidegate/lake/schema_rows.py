@@ -1,0 +1,156 @@
+"""The rows of control/schema_history that the windows to come need, out of however many there are.
+
+In:  a lake, and per table the commit_ts up to which all is applied.
+Out: per source the versions in force then or later, what replaying has to know of all others, and nothing else.
+
+A table's old versions are needed by no window once silver is past them. Names, numbers and commit_ts of all rows are
+read as columns (some 40 bytes a row); columns, keys and statements, which are nearly all of the bytes, only of rows
+that are needed, a few thousand rows of a file in memory at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate.lake import control_upkeep
+from tidegate.lake.files import LakeFiles
+from tidegate.schema.history import BASELINE
+from tidegate.tables import SCHEMA_HISTORY
+
+_NAMES: Final = ("source", "database", "table")
+_LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "last_column_id")
+_BATCH_ROWS: Final = 4096
+_FOREVER: Final = np.iinfo(np.int64).max
+# In the JSON of columns; text in quotes can't hold it, because its quotes are escaped.
+_COLUMN_ID: Final = re.compile(r'\{"id": (\d+)')
+
+# (source, database, table) -> commit_ts at or below which nobody asks for the table any more
+FloorOf = Callable[[str, str, str], int]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class SourceRows:
+    """rows: of control/schema_history, the needed ones. next_id: above every column id that was ever given.
+
+    floor: the newest baseline's commit_ts, 0 before there is one.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    next_id: int = 1
+    floor: int = 0
+
+
+def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) -> dict[str, SourceRows]:
+    """What each source's SchemaHistory is made from. Raises LakeUnavailable."""
+    found = {source: SourceRows() for source in sources}
+    paths = _paths(lake)
+    parts = [_light(lake, path) for path in paths]
+    if not sum(part.num_rows for part in parts):
+        return found
+    light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
+    _note_bounds(light, found)
+    wanted = np.sort(_needed(light, found.keys(), floor_of))
+    unnumbered = np.flatnonzero(light["last_column_id"].is_null().to_numpy())
+    start = 0
+    for path, part in zip(paths, parts, strict=True):
+        end = start + part.num_rows
+        for row in _rows(lake, path, wanted[(wanted >= start) & (wanted < end)] - start):
+            found[row["source"]].rows.append(row)
+        old = unnumbered[(unnumbered >= start) & (unnumbered < end)] - start
+        for row in _rows(lake, path, old, ("source", "columns")):
+            if row["source"] in found:
+                of = found[row["source"]]
+                of.next_id = max([of.next_id, *(int(number) + 1 for number in _COLUMN_ID.findall(row["columns"]))])
+        start = end
+    return found
+
+
+def _paths(lake: LakeFiles) -> list[str]:
+    snapshot = control_upkeep.load(lake, SCHEMA_HISTORY)
+    if snapshot is None:
+        return []
+    return sorted(pa.table(snapshot.get_add_actions()).column("path").to_pylist())
+
+
+def _light(lake: LakeFiles, path: str) -> pa.Table:
+    """The columns of one file that say what its rows are about, names as numbers of a dictionary."""
+    with lake.open(f"{SCHEMA_HISTORY.path}/{unquote(path)}") as file:
+        there = pq.ParquetFile(file, read_dictionary=[*_NAMES, "kind"])
+        part = there.read(columns=[name for name in _LIGHT if name in there.schema_arrow.names], use_threads=False)
+    if "last_column_id" not in part.column_names:  # written by an older version of tidegate
+        part = part.append_column("last_column_id", pa.nulls(part.num_rows, pa.int64()))
+    return part.select(_LIGHT)
+
+
+def _codes(light: pa.Table, name: str) -> tuple[Numbers, list[str]]:
+    """A number per row, and the text of each number."""
+    column = light[name].chunk(0)
+    return column.indices.to_numpy().astype(np.int64), column.dictionary.to_pylist()
+
+
+def _note_bounds(light: pa.Table, found: dict[str, SourceRows]) -> None:
+    """next_id and floor of each source, over all rows."""
+    codes, sources = _codes(light, "source")
+    kinds, kind_names = _codes(light, "kind")
+    last_ids = light["last_column_id"].fill_null(0).to_numpy()
+    commit_ts = light["commit_ts"].to_numpy()
+    baselines = kinds == (kind_names.index(BASELINE) if BASELINE in kind_names else -1)
+    for code, source in enumerate(sources):
+        if source in found:
+            mine = codes == code
+            found[source].next_id = int(last_ids[mine].max(initial=0)) + 1
+            found[source].floor = int(commit_ts[mine & baselines].max(initial=0))
+
+
+def _needed(light: pa.Table, sources: Collection[str], floor_of: FloorOf) -> Numbers:
+    """Numbers of the rows that hold for some commit_ts above their table's floor."""
+    texts = []
+    combined = np.zeros(light.num_rows, np.int64)
+    for name in _NAMES:
+        codes, known = _codes(light, name)
+        combined = combined * len(known) + codes
+        texts.append((codes, known))
+    groups, first, table = np.unique(combined, return_index=True, return_inverse=True)
+    floors = np.full(len(groups), _FOREVER, np.int64)
+    for number, row in enumerate(first.tolist()):
+        source, database, name = (known[codes[row]] for codes, known in texts)
+        if source in sources:
+            floors[number] = floor_of(source, database, name)
+    commit_ts = light["commit_ts"].to_numpy()
+    order = np.lexsort((light["version"].to_numpy(), commit_ts, table))
+    table, until = table[order], np.full(len(order), _FOREVER, np.int64)
+    follows = table[1:] == table[:-1]
+    until[:-1][follows] = commit_ts[order][1:][follows]
+    ours = np.isin(table, [n for n, row in enumerate(first.tolist()) if texts[0][1][texts[0][0][row]] in sources])
+    return np.asarray(order[ours & (until > floors[table])], np.int64)
+
+
+def _rows(
+    lake: LakeFiles, path: str, wanted: Numbers, columns: Collection[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Rows of one file by their ascending numbers, in that order."""
+    if not len(wanted):
+        return
+    with lake.open(f"{SCHEMA_HISTORY.path}/{unquote(path)}") as file:
+        there = pq.ParquetFile(file)
+        start = 0
+        for group in range(there.num_row_groups):
+            end = start + there.metadata.row_group(group).num_rows
+            if np.searchsorted(wanted, start) < np.searchsorted(wanted, end):
+                names = None if columns is None else list(columns)
+                batches = there.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names, use_threads=False)
+                for batch in batches:
+                    low, high = np.searchsorted(wanted, [start, start + batch.num_rows])
+                    yield from batch.take(pa.array(wanted[low:high] - start)).to_pylist()
+                    start += batch.num_rows
+            start = end
