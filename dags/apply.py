@@ -22,33 +22,22 @@ harmless: each window is applied exactly once.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from airflow.sdk import DAG
 
 from tidegate_airflow import pipelines
 from tidegate_airflow.apply_operator import ApplyOperator
 from tidegate_airflow.assets import bronze_asset, silver_asset
-from tidegate_airflow.params import manual, params_of
-from tidegate_airflow.retries import TASK_DEFAULTS
+from tidegate_airflow.dag_arguments import dag_arguments
+from tidegate_airflow.params import params_of
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
     params = params_of(pipeline.apply)
     bronze = bronze_asset(pipeline)
     with DAG(
-        dag_id=f"{pipeline.pipeline}__apply",
         schedule=[bronze],
-        start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - a day long past, in whatever zone Airflow is set to
-        catchup=False,
-        # One at a time: events that arrive meanwhile wait as one, and start the next run when this one ends.
-        max_active_runs=1,
-        max_consecutive_failed_dag_runs=5,
-        default_args=TASK_DEFAULTS,
-        params=params,
-        doc_md=manual(__doc__, params),
         description=f"Bronze of {pipeline.pipeline} into silver",
-        tags=["tidegate", pipeline.pipeline, "apply"],
+        **dag_arguments(pipeline, "apply", params, __doc__),
     ):
         ApplyOperator(
             task_id="apply",

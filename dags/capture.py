@@ -20,31 +20,22 @@ Ending, killing or pausing it loses nothing: the next run goes on where bronze e
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from airflow.sdk import DAG
 
 from tidegate_airflow import pipelines
 from tidegate_airflow.capture_sensor import CaptureSensor
-from tidegate_airflow.params import manual, params_of
-from tidegate_airflow.retries import TASK_DEFAULTS
+from tidegate_airflow.dag_arguments import dag_arguments
+from tidegate_airflow.params import params_of
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
-    params = params_of(pipeline.capture)
+    arguments = dag_arguments(pipeline, "capture", params_of(pipeline.capture), __doc__)
+    # With several sources the healthy ones must go on, and their reading spaces the failing runs out.
+    arguments["max_consecutive_failed_dag_runs"] = 3 if len(pipeline.sources) == 1 else 0
     with DAG(
-        dag_id=f"{pipeline.pipeline}__capture",
         schedule="@continuous",
-        start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - a day long past, in whatever zone Airflow is set to
-        catchup=False,
-        max_active_runs=1,
-        # With several sources the healthy ones must go on, and their reading spaces the failing runs out.
-        max_consecutive_failed_dag_runs=3 if len(pipeline.sources) == 1 else 0,
-        default_args=TASK_DEFAULTS,
-        params=params,
-        doc_md=manual(__doc__, params),
         description=f"Binlogs of {', '.join(pipeline.sources)} into bronze",
-        tags=["tidegate", pipeline.pipeline, "capture"],
+        **arguments,
     ):
         for source in pipeline.sources:
             CaptureSensor(

@@ -19,14 +19,12 @@ it can't be sure. `dry_run` says in the log what would be done.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from airflow.sdk import DAG, Param
 
 from tidegate_airflow import pipelines
+from tidegate_airflow.dag_arguments import dag_arguments
 from tidegate_airflow.maintain_operator import MaintainOperator
-from tidegate_airflow.params import manual, params_of
-from tidegate_airflow.retries import TASK_DEFAULTS
+from tidegate_airflow.params import params_of
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
@@ -37,17 +35,9 @@ for file in pipelines.good_files():
         "dry_run": Param(False, title="Dry run", type="boolean", description="Only say what would be done"),
     }
     with DAG(
-        dag_id=f"{pipeline.pipeline}__maintain",
         schedule=pipeline.maintain.schedule or None,
-        start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - a day long past, in whatever zone Airflow is set to
-        catchup=False,
-        max_active_runs=1,
-        max_consecutive_failed_dag_runs=5,
-        default_args=TASK_DEFAULTS,
-        params=params,
-        doc_md=manual(__doc__, params),
         description=f"Upkeep of silver of {pipeline.pipeline}",
-        tags=["tidegate", pipeline.pipeline, "maintain"],
+        **dag_arguments(pipeline, "maintain", params, __doc__),
     ):
         MaintainOperator(
             task_id="maintain",

@@ -12,16 +12,13 @@ and cuts: killing it at any point and starting it again gives the same tables.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from spark_jobs.application import RELEASED, Application, TableWriteError, Window
-from spark_jobs.job import failed, sole
+from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.compact_silver import compact_silver
@@ -34,9 +31,8 @@ from spark_jobs.steps.record_ledger import record_ledger
 from spark_jobs.steps.replay_schema_history import replay_schema_history
 from tidegate import config, spark_settings
 from tidegate.commit_ts import physical_ms
-from tidegate.errors import ConfigError, LakeUnavailable, TidegateError, Transient
+from tidegate.errors import LakeUnavailable, TidegateError, Transient
 from tidegate.lake.bronze_index import BronzeIndex
-from tidegate.lake.files import lake_files
 from tidegate.merge.window import resolved_everywhere
 from tidegate.tables import SegmentFlag
 
@@ -174,27 +170,10 @@ def _summary(window: Window, seconds: float) -> str:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="apply.py", description="Apply bronze to silver.")
-    parser.add_argument("--pipeline", required=True, type=Path, help="pipeline file")
+    parser = parser_of("apply", "Apply bronze to silver.")
     parser.add_argument("--mode", choices=[str(mode) for mode in config.ApplyMode], help="overrides apply.mode")
     parser.add_argument("--run-for-seconds", type=int, help="overrides apply.run_for_seconds")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="overrides a key of apply")
     return parser.parse_args(argv)
-
-
-def configured(arguments: argparse.Namespace) -> config.Pipeline:
-    """The pipeline file with the command line's settings on top."""
-    pipeline = config.load(arguments.pipeline)
-    given: dict[str, object] = dict(item.split("=", 1) for item in arguments.set if "=" in item)
-    if arguments.mode:
-        given["mode"] = arguments.mode
-    if arguments.run_for_seconds is not None:
-        given["run_for_seconds"] = arguments.run_for_seconds
-    try:
-        apply = config.Apply.model_validate(pipeline.apply.model_dump() | given)
-    except ValueError as error:
-        raise ConfigError(f"apply settings: {error}", where="command line", remedy="mend the value") from error
-    return pipeline.model_copy(update={"apply": apply})
 
 
 def main(argv: list[str]) -> int:
@@ -202,9 +181,10 @@ def main(argv: list[str]) -> int:
     arguments = _arguments(argv)
     try:
         root = spark_settings.home()
-        pipeline = configured(arguments)
-        options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
-        lake = lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
+        given = {"mode": arguments.mode, "run_for_seconds": arguments.run_for_seconds}
+        given = {name: value for name, value in given.items() if value is not None}
+        pipeline = configured(arguments.pipeline, "apply", arguments.set, given)
+        lake = lake_of(pipeline, root)
         with sole(root, pipeline.pipeline, "apply"):
             spark = application_session(f"tidegate apply {pipeline.pipeline}", lake.spark_options)
             app = Application(spark, pipeline, lake, BronzeIndex(lake))

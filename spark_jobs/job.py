@@ -1,19 +1,57 @@
-"""What every job's command line needs: one of a kind at a time, and an error as one line and an exit code.
+"""What every job's command line needs: its pipeline and lake, one of a kind at a time, errors as a line and a code.
 
-In:  a pipeline's name; an error.
-Out: a held lock; the line on stderr and the exit code that tidegate_airflow maps to fail or retry.
+In:  a pipeline file and settings over it; an error.
+Out: the pipeline, its lake, a held lock; the line on stderr and the exit code that tidegate_airflow maps to fail or
+     retry.
 """
 
 from __future__ import annotations
 
+import argparse
 import fcntl
+import json
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidegate import spark_settings
+from pydantic import BaseModel, ValidationError
+
+from tidegate import config, spark_settings
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
+from tidegate.lake.files import LakeFiles, lake_files
+
+
+def parser_of(job: str, description: str) -> argparse.ArgumentParser:
+    """A parser with what every job takes: --pipeline, and --set for its part of the pipeline file."""
+    parser = argparse.ArgumentParser(prog=f"{job}.py", description=description)
+    parser.add_argument("--pipeline", required=True, type=Path, help="pipeline file")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=f"overrides a key of {job}")
+    return parser
+
+
+def configured(file: Path, job: str, settings: list[str], given: Mapping[str, object] | None = None) -> config.Pipeline:
+    """The pipeline file with KEY=VALUE settings, then `given`, on top of its part for the job.
+
+    Raises ConfigError for a setting that doesn't fit.
+    """
+    pipeline = config.load(file)
+    part: BaseModel = getattr(pipeline, job)
+    if odd := [item for item in settings if "=" not in item]:
+        raise ConfigError(f"--set {odd[0]} has no value", where="command line", remedy="write KEY=VALUE")
+    chosen = dict(item.split("=", 1) for item in settings)
+    try:
+        changed = type(part).model_validate(part.model_dump() | chosen | dict(given or {}))
+    except ValidationError as error:
+        raise ConfigError(f"{job} settings: {error}", where="command line", remedy="mend the value") from error
+    return pipeline.model_copy(update={job: changed})
+
+
+def lake_of(pipeline: config.Pipeline, root: Path) -> LakeFiles:
+    """The pipeline's lake, an object store's keys taken from the environment."""
+    options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
+    return lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
 
 
 @contextmanager

@@ -9,15 +9,12 @@ Any step may be killed and done again. A table whose step fails doesn't stop the
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
-from spark_jobs.job import failed, sole
+from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.maintenance import LEFT, Maintenance, SilverTable
 from spark_jobs.session import application_session, maintenance_session
 from spark_jobs.steps.cluster_files import cluster_files
@@ -26,10 +23,9 @@ from spark_jobs.steps.forget_cuts import forget_cuts
 from spark_jobs.steps.purge_deleted_rows import purge_deleted_rows
 from spark_jobs.steps.retain_versions import retain_versions
 from spark_jobs.steps.vacuum_files import vacuum_files
-from tidegate import config, spark_settings, tables
+from tidegate import spark_settings, tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
 from tidegate.lake import control
-from tidegate.lake.files import lake_files
 from tidegate.lake.kept_cuts import versions_needed
 
 BEFORE: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_cuts,)
@@ -97,23 +93,10 @@ def _pairs(job: Maintenance) -> dict[str, tuple[str, str]]:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="maintain.py", description="Keep silver small and quick to read.")
-    parser.add_argument("--pipeline", required=True, type=Path, help="pipeline file")
+    parser = parser_of("maintain", "Keep silver small and quick to read.")
     parser.add_argument("--table", help="one table, database.table; all when left out")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="overrides a key of maintain")
     return parser.parse_args(argv)
-
-
-def configured(arguments: argparse.Namespace) -> config.Pipeline:
-    """The pipeline file with the command line's settings on top."""
-    pipeline = config.load(arguments.pipeline)
-    given = dict(item.split("=", 1) for item in arguments.set if "=" in item)
-    try:
-        part = config.Maintain.model_validate(pipeline.maintain.model_dump() | given)
-    except ValueError as error:
-        raise ConfigError(f"maintain settings: {error}", where="command line", remedy="mend the value") from error
-    return pipeline.model_copy(update={"maintain": part})
 
 
 def main(argv: list[str]) -> int:
@@ -121,9 +104,8 @@ def main(argv: list[str]) -> int:
     arguments = _arguments(argv)
     try:
         root = spark_settings.home()
-        pipeline = configured(arguments)
-        options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
-        lake = lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
+        pipeline = configured(arguments.pipeline, "maintain", arguments.set)
+        lake = lake_of(pipeline, root)
         with sole(root, pipeline.pipeline, "maintain"):
             spark = application_session(f"tidegate maintain {pipeline.pipeline}", lake.spark_options)
 

@@ -268,6 +268,19 @@ def test_a_table_that_isnt_there_says_so_and_appears_when_made(
     assert (found.version, sorted(f.bounds("id") or () for f in found.files)) == (2, [(70, 70), (71, 71), (72, 72)])
 
 
+def upsert_round(committer: DeltaCommitter, uri: str, version: int) -> int:
+    snapshot = committer.snapshot(uri, APP)
+    file = snapshot.files[0]
+    return committer.commit(
+        snapshot,
+        removes=[file],
+        adds=[rewritten(snapshot, file, f"{version}.parquet")],
+        transaction=(APP, version),
+        operation="TIDEGATE UPSERT",
+        data_change=True,
+    )
+
+
 @pytest.mark.parametrize("how", ["pyarrow", "spark"])
 def test_a_checkpoint_gives_the_same_files_as_the_commits(
     spark: SparkSession, uri: str, how: str, monkeypatch: pytest.MonkeyPatch
@@ -275,16 +288,7 @@ def test_a_checkpoint_gives_the_same_files_as_the_commits(
     spark.sql(f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.checkpointInterval'='5')")
     first = DeltaCommitter.of(spark)
     for version in range(1, 6):
-        snapshot = first.snapshot(uri, APP)
-        file = snapshot.files[-1]
-        first.commit(
-            snapshot,
-            removes=[file],
-            adds=[rewritten(snapshot, file, f"{version}.parquet")],
-            transaction=(APP, version),
-            operation="TIDEGATE UPSERT",
-            data_change=True,
-        )
+        upsert_round(first, uri, version)
     assert list((Path(uri) / "_delta_log").glob("*.checkpoint.parquet"))
     if how == "spark":
         monkeypatch.setattr(delta_commit, "LOG_CHECKPOINT_BYTES_MAX", 0)
@@ -335,19 +339,6 @@ def test_many_tables_are_committed_from_many_threads_and_few_are_kept_in_memory(
         assert list(pool.map(work, uris)) == [[3, 4, 5, 6, 7]] * 4
     assert len(small._entries) == 1
     assert all(ids(spark, uri) == list(range(20)) for uri in uris)
-
-
-def upsert_round(committer: DeltaCommitter, uri: str, version: int) -> int:
-    snapshot = committer.snapshot(uri, APP)
-    file = snapshot.files[0]
-    return committer.commit(
-        snapshot,
-        removes=[file],
-        adds=[rewritten(snapshot, file, f"{version}.parquet")],
-        transaction=(APP, version),
-        operation="TIDEGATE UPSERT",
-        data_change=True,
-    )
 
 
 def test_no_spark_job_runs_for_a_commit_or_a_snapshot(spark: SparkSession, committer: DeltaCommitter, uri: str) -> None:

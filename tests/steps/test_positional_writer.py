@@ -40,9 +40,16 @@ def many(count: int, commit_ts: int, **row: Any) -> Rows:
     return [(commit_ts, UP, {"id": i, "a": f"v{i}"} | row) for i in range(count)]
 
 
-def test_tables_with_a_key_and_without_go_by_position(shop: Callable[..., Shop]) -> None:
-    it = shop()
+def keyed(it: Shop, count: int = 0) -> Shop:
+    """d.t with a key, and in it `count` rows up to 20."""
     it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    if count:
+        it.apply(0, 20, {"t": many(count, 12)})
+    return it
+
+
+def test_tables_with_a_key_and_without_go_by_position(shop: Callable[..., Shop]) -> None:
+    it = keyed(shop())
     it.ddl(11, "CREATE TABLE bag (a VARCHAR(20))")
     window = it.apply(0, 30, {"t": many(3, 12), "bag": [(13, UP, {"a": "x"})]})
     assert operations(it, "t")[-1] == "UPSERT"
@@ -72,8 +79,7 @@ def test_equal_rows_without_a_key_are_counted_by_both_writers(shop: Callable[...
 def test_what_a_spark_job_probes_is_what_the_driver_would(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = shop()
-    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it = keyed(shop())
     it.ddl(11, "CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(20))")
     for number in range(3):
         low = 20 * number
@@ -98,9 +104,7 @@ def test_what_a_spark_job_probes_is_what_the_driver_would(
 def test_a_table_that_an_owner_changed_goes_by_merge_and_stays_right(
     shop: Callable[..., Shop], change: str, why: str
 ) -> None:
-    it = shop()
-    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
-    it.apply(0, 20, {"t": many(3, 12)})
+    it = keyed(shop(), 3)
     it.app.spark.sql(change.format(it.app.lake.uri("silver/d/t")))
     window = it.apply(20, 40, {"t": [(21, UP, {"id": 1, "a": "new"}), (22, DEL, {"id": 2, "a": ""})]})
     assert why in window.writers()
@@ -110,9 +114,7 @@ def test_a_table_that_an_owner_changed_goes_by_merge_and_stays_right(
 def test_a_change_that_comes_between_choice_and_commit_gives_the_table_to_merge(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = shop()
-    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
-    it.apply(0, 20, {"t": many(3, 12)})
+    it = keyed(shop(), 3)
     before = data_files(it, "t")
     monkeypatch.setattr("spark_jobs.positional_writer.why_not", lambda _: "somebody switched something on")
     with pytest.raises(GivenBack):
@@ -126,9 +128,7 @@ def test_a_change_that_comes_between_choice_and_commit_gives_the_table_to_merge(
 def test_a_conflict_is_probed_again_on_the_new_version(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = shop()
-    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
-    it.apply(0, 20, {"t": many(9, 12)})
+    it = keyed(shop(), 9)
     commit, calls = type(it.app.committer).commit, []
 
     def disturbed(self: Any, *given: Any, **named: Any) -> int:
@@ -147,9 +147,7 @@ def test_a_conflict_is_probed_again_on_the_new_version(
 def test_a_conflict_without_end_stops_the_try_and_leaves_no_file(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = shop()
-    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
-    it.apply(0, 20, {"t": many(3, 12)})
+    it = keyed(shop(), 3)
     before = data_files(it, "t")
 
     def conflict(*_: Any, **__: Any) -> int:

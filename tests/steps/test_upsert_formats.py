@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.delta_commit import DeltaCommitter
 from tests.support.hand_table import HandTable
+from tests.support.readers import READERS
 from tidegate import tables
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import deletion_vector
@@ -182,11 +183,8 @@ def test_spark_and_the_others_read_what_a_positional_commit_leaves(
     text = NAMES["string"]
     by_spark = spark.sql(f"SELECT id, {text} FROM delta.`{table.lake.uri(PATH)}` ORDER BY id").toPandas()
     seen: dict[str, list[Any]] = {"spark": list(zip(by_spark["id"], by_spark[text], strict=True))}
-    for name, rows in (
-        ("duckdb", table.read_duckdb()),
-        ("polars", table.read_polars()),
-        ("delta-rs", table.read_delta_rs()),
-    ):
+    for name, read in READERS.items():
+        rows = read(table.lake.uri(PATH))
         seen[name] = sorted(zip(rows["id"].to_pylist(), rows[text].to_pylist(), strict=True))
         assert rows[NAMES["decimal(20,0)"]].to_pylist() == [2**64 - 1 - n for n in rows["id"].to_pylist()]
     for name, rows in seen.items():

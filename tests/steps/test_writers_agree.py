@@ -98,7 +98,7 @@ def test_any_history_in_any_windows_gives_what_a_dict_gives(spark: SparkSession,
         keyed = bool(table.kind.names)
         wanted = made.final(name)
         path = positional.app.lake.uri(tables.silver_path("d", name))
-        found = {"Spark": by_spark(spark, path), **{reader: read(path) for reader, read in READERS.items()}}
+        found = {"Spark": by_spark(spark, path), **{reader: read(path).to_pylist() for reader, read in READERS.items()}}
         found["MERGE, Spark"] = by_spark(spark, merged.app.lake.uri(tables.silver_path("d", name)))
         for reader, read_rows in found.items():
             assert rows(read_rows, keyed=keyed) == wanted, f"seed {seed}: {name} by {reader}"

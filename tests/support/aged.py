@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from tidegate import tables
-from tidegate.lake.control_upkeep import load, rows_of
+from tidegate.lake.control import load, rows_of
 from tidegate.lake.files import LakeFiles
 
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import polars as pl
 import pyarrow as pa
 from deltalake import DeltaTable
 
@@ -78,24 +75,6 @@ class HandTable:
         lines += [{"add": dict(add)} for add in adds]
         text = "\n".join(json.dumps(line) for line in lines) + "\n"
         (self.log / f"{len(list(self.log.glob('*.json'))):020d}.json").write_text(text)
-
-    def read_duckdb(self) -> pa.Table:
-        package = find_spec("duckdb_extension_delta")
-        assert package is not None
-        assert package.origin is not None
-        extension = Path(package.origin).parent / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
-        with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
-            connection.execute(f"LOAD '{extension}'")
-            return connection.execute(f"SELECT * FROM delta_scan('{self.lake.uri(self.path)}')").to_arrow_table()
-
-    def read_polars(self) -> pa.Table:
-        return pl.read_delta(self.lake.uri(self.path)).to_arrow()
-
-    def read_delta_rs(self) -> pa.Table:
-        from deltalake import QueryBuilder
-
-        reader = QueryBuilder().register("t", DeltaTable(self.lake.uri(self.path))).execute("SELECT * FROM t")
-        return pa.table(reader)
 
 
 def _name(action: Mapping[str, Any]) -> tuple[str, str | None]:

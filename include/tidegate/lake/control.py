@@ -38,7 +38,8 @@ Row = Mapping[str, Any]
 Filters = Sequence[tuple[str, str, Any]]
 
 
-def _load(lake: LakeFiles, table: Table) -> DeltaTable | None:
+def load(lake: LakeFiles, table: Table) -> DeltaTable | None:
+    """Its newest snapshot; None before it exists. Raises LakeUnavailable."""
     url = lake.uri(table.path)
     try:
         return DeltaTable(url, storage_options=dict(lake.storage_options))
@@ -50,18 +51,18 @@ def _load(lake: LakeFiles, table: Table) -> DeltaTable | None:
 
 def exists(lake: LakeFiles, table: Table) -> bool:
     """Whether the table was ever written."""
-    return _load(lake, table) is not None
+    return load(lake, table) is not None
 
 
 def version(lake: LakeFiles, table: Table) -> int:
     """Its Delta version; -1 before it exists."""
-    found = _load(lake, table)
+    found = load(lake, table)
     return -1 if found is None else int(found.version())
 
 
 def application_version(lake: LakeFiles, table: Table, app_id: str) -> int | None:
     """The version recorded under an application id; None when there is none."""
-    found = _load(lake, table)
+    found = load(lake, table)
     return None if found is None else found.transaction_version(app_id)
 
 
@@ -69,15 +70,23 @@ def read(
     lake: LakeFiles, table: Table, *, columns: Sequence[str] | None = None, filters: Filters | None = None
 ) -> pa.Table:
     """Its rows; an empty table with the right schema before it exists. filters: (column, operator, value)."""
+    found = load(lake, table)
     schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
-    schema = pa.schema([field.with_nullable(True) for field in schema])
-    needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters or ())]))
-    found = _load(lake, table)
-    paths = [] if found is None else _files(found, filters or ())
+    if found is None:
+        return _nullable(schema).empty_table()
+    return rows_of(lake, table, found, schema, filters or ())
+
+
+def rows_of(
+    lake: LakeFiles, table: Table, found: DeltaTable, schema: pa.Schema | None = None, filters: Filters = ()
+) -> pa.Table:
+    """The rows of one snapshot. schema: the columns wanted, all when left out; filters as read's."""
+    schema = _nullable(schema or table.schema)
+    needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))
     # File by file through Arrow's own file system: delta-rs's dataset calls back into Python from Arrow's threads,
     # which now and then aborts a process that ends.
     parts = []
-    for path in paths:
+    for path in _files(found, filters):
         with lake.open(f"{table.path}/{unquote(path)}") as file:
             there = pq.ParquetFile(file)
             named = [name for name in needed if name in there.schema_arrow.names]
@@ -89,6 +98,10 @@ def read(
     if filters:
         rows = rows.filter(pq.filters_to_expression(list(filters)))
     return rows.select(schema.names).cast(schema)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
 
 
 def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
@@ -138,7 +151,7 @@ class ControlTables:
         data = pa.Table.from_pylist([dict(row) for row in rows], schema=table.schema)
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
-                found = self._open.pop(table.path, None) or _load(self._lake, table) or _create(self._lake, table)
+                found = self._open.pop(table.path, None) or load(self._lake, table) or _create(self._lake, table)
                 if app_transaction is not None:
                     there = found.transaction_version(app_transaction[0])
                     if there is not None and there >= app_transaction[1]:

@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tidegate.errors import LakeUnavailable
+from tidegate.lake.control import load, rows_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
@@ -41,34 +40,9 @@ class Size:
     bytes: int
 
 
-def load(lake: LakeFiles, table: Table) -> DeltaTable | None:
-    """The table's newest snapshot; None before it exists."""
-    url = lake.uri(table.path)
-    try:
-        return DeltaTable(url, storage_options=dict(lake.storage_options))
-    except TableNotFoundError:
-        return None
-    except (DeltaError, OSError) as error:
-        raise LakeUnavailable(f"can't be read: {error}", where=url, remedy="check the lake's store") from error
-
-
 def size_of(found: DeltaTable) -> Size:
     sizes = pa.table(found.get_add_actions(flatten=True)).column("size_bytes").to_pylist()
     return Size(len(sizes), sum(sizes))
-
-
-def rows_of(lake: LakeFiles, table: Table, found: DeltaTable) -> pa.Table:
-    """The rows of one snapshot of an unpartitioned control table."""
-    schema = pa.schema([field.with_nullable(True) for field in table.schema])
-    parts = []
-    for path in sorted(pa.table(found.get_add_actions()).column("path").to_pylist()):
-        with lake.open(f"{table.path}/{unquote(path)}") as file:
-            part = pq.ParquetFile(file).read(use_threads=False)
-        for field in schema:
-            if field.name not in part.column_names:
-                part = part.append_column(field, pa.nulls(part.num_rows, field.type))
-        parts.append(part.select(schema.names).cast(schema))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:

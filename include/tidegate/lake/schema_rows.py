@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.lake import control_upkeep
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.history import BASELINE
 from tidegate.tables import SCHEMA_HISTORY
@@ -76,7 +76,7 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
 
 
 def _paths(lake: LakeFiles) -> list[str]:
-    snapshot = control_upkeep.load(lake, SCHEMA_HISTORY)
+    snapshot = control.load(lake, SCHEMA_HISTORY)
     if snapshot is None:
         return []
     return sorted(pa.table(snapshot.get_add_actions()).column("path").to_pylist())

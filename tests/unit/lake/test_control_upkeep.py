@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.lake import control
-from tidegate.lake.control_upkeep import commit_times, compact, load, rewrite
+from tidegate.lake.control_upkeep import commit_times, compact, rewrite
 from tidegate.lake.files import LakeFiles
 
 
@@ -50,7 +50,7 @@ def test_an_append_between_a_rewrites_read_and_its_commit_is_kept(tmp_path: Path
 def test_a_writer_that_holds_an_older_snapshot_appends_all_the_same(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     control.append(lake, tables.CUTS, [row(1)])
-    stale = load(lake, tables.CUTS)
+    stale = control.load(lake, tables.CUTS)
     assert stale is not None
     rewrite(lake, tables.CUTS, lambda rows: rows.slice(0, 0))
     control.append(lake, tables.CUTS, [row(2)])
