@@ -22,7 +22,7 @@ from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTE
 from spark_jobs.table_shapes import shape_at
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.silver import column_names, data_bytes, properties
+from tidegate.lake.silver import column_names, data_bytes
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
@@ -85,19 +85,10 @@ class SilverWriter:
         if shape.key:
             source = silver_sql.latest_per_key(view, shape) if len(files) > 1 else f"SELECT * FROM {view}"
         else:
-            self._follow_row_hash(shape)
             source = silver_sql.net_rows(view, self.spark_uri, shape)
         self.session.conf.set(DELETION_VECTORS, str(self._is_large()).lower())
         with transaction(self.session, self.app_id, phase.upto_ts):
             self.session.sql(silver_sql.merge(self.spark_uri, source, shape))
-
-    def _follow_row_hash(self, shape: SilverShape) -> None:
-        """Give a table whose hashes follow an older definition the one that its changes were staged with."""
-        found = properties(self.uri, self.app.lake.storage_options)
-        if found.get(silver_sql.ROW_HASH_PROPERTY) != silver_sql.ROW_HASH_KIND:
-            names = column_names(self.uri, self.app.lake.storage_options)
-            assert names is not None, "ensured"
-            self._rewrite((), shape, names, None)
 
     def _is_large(self) -> bool:
         known = self.app.large_tables
@@ -252,9 +243,6 @@ class SilverWriter:
         if upto_ts is not None:
             writer = writer.option("txnAppId", self.app_id).option("txnVersion", str(upto_ts))
         writer.save(self.spark_uri)
-        if not shape.key:
-            kind = f"'{silver_sql.ROW_HASH_PROPERTY}'='{silver_sql.ROW_HASH_KIND}'"
-            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} SET TBLPROPERTIES ({kind})")
         if shape.cluster_by:
             cluster = ", ".join(map(quote, shape.cluster_by))
             self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} CLUSTER BY ({cluster})")

@@ -20,7 +20,6 @@ from spark_jobs.table_shapes import shape_at, versions_at, window_phases
 from spark_jobs.upsert_target import StagePhase, UpsertTarget, misfit
 from tidegate import config, limits, tables
 from tidegate.errors import Terminal
-from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, Phase
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.types import canonical
@@ -88,8 +87,6 @@ def _unfit(shapes: list[SilverShape]) -> str:
 
 def _misfit(snapshot: SilverSnapshot, phases: list[Phase], target: UpsertTarget) -> str:
     """How silver differs from what rows would be laid out for; with DDL in the window it is seen at each phase."""
-    if target.hashed and snapshot.configuration.get(silver_sql.ROW_HASH_PROPERTY) != silver_sql.ROW_HASH_KIND:
-        return "its row hashes are of an older kind"
     if not any(isinstance(phase, DdlPhase) for phase in phases):
         return (misfit(snapshot, target.phases[-1].layout) if target.phases else None) or ""
     return "DDL of a partitioned table" if snapshot.partition_columns else ""

@@ -30,6 +30,8 @@ from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.binlog import decode
+from tidegate.binlog.segment import Segment
+from tidegate.errors import StreamCorrupt
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import read_segments
 from tidegate.lake.files import LakeFiles
@@ -97,6 +99,11 @@ def decode_refs(
     plan.lake.make_folder(plan.folder)
     stage = _Stage(plan, key_files)
     for ref, segment in read_segments(plan.lake, refs):
+        try:
+            segment.verify()
+        except StreamCorrupt as error:
+            yield from _damaged(ref, segment, plan, error)
+            continue
         ledger = decode.Ledger(payload_bytes=0)
         parts = decode.decode_in_pieces(
             segment,
@@ -113,6 +120,20 @@ def decode_refs(
         yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
         failpoint("apply_in_decode")
     yield from stage.flush()
+
+
+def _damaged(ref: SegmentRef, segment: Segment, plan: DecodePlan, error: StreamCorrupt) -> Iterator[tuple[str, str]]:
+    """A problem for each table that the segment may hold changes of in its window; all its bytes are quarantined."""
+    for (database, table), wanted in plan.windows.get(ref.source, {}).items():
+        named = tables.EVERY_TABLE in ref.tables or any((database, table) in tables.splits(text) for text in ref.tables)
+        if named and ref.overlaps(wanted.after_ts, wanted.upto_ts):
+            problem = decode.Problem(
+                database, table, type(error).__name__, str(error), ref.max_commit_ts, ref.file, ref.start_pos
+            )
+            yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
+    size = len(segment.payload)
+    ledger = decode.Ledger(payload_bytes=size, quarantined_bytes=size)
+    yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
 
 
 class _Stage:

@@ -6,7 +6,9 @@ import datetime as dt
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import typer.testing
 from pyspark.sql import SparkSession
@@ -71,6 +73,36 @@ def test_a_table_with_rows_from_before_is_held_and_named_until_truncated(
     app = road.apply(spark)
     assert app.states[f"{database}.old"].state == "active"
     assert road.assert_equal() == {"old": 1, "empty": 1}
+
+
+def test_a_segment_that_bronze_no_longer_has_as_captured_holds_its_tables_until_it_is_restored(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    for table in "ab":
+        mariadb.query(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY, v VARCHAR(20))")
+        road.capture(idle=0.5)
+        mariadb.query(f"INSERT INTO {database}.{table} VALUES (1, 'as captured')")
+        road.capture(idle=0.5)
+    file = next(
+        file
+        for file in (tmp_path / "lake" / tables.SEGMENTS.path).rglob("*.parquet")
+        for row in pq.ParquetFile(file).read().to_pylist()
+        if row["tables"] == [f"{database}.a"] and b"as captured" in row["payload"]
+    )
+    content, rows = file.read_bytes(), pq.ParquetFile(file).read()
+    changed = [payload.replace(b"as captured", b"as CAPTURED") for payload in rows["payload"].to_pylist()]
+    pq.write_table(rows.set_column(rows.schema.names.index("payload"), "payload", pa.array(changed)), file)
+    app = road.apply(spark)
+    assert set(app.states) == {f"{database}.a"}
+    assert app.states[f"{database}.a"].state == "held"
+    assert "CRC-32C" in app.states[f"{database}.a"].reason
+    file.write_bytes(content)
+    released(road, f"{database}.a")
+    road.apply(spark)
+    assert road.assert_equal() == {"a": 1, "b": 1}
 
 
 def test_a_ddl_that_is_not_understood_holds_its_table_and_a_release_replays_it(

@@ -15,6 +15,7 @@ from spark_jobs.steps.decode_changes import DecodePlan, decode_refs
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
+from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.segment import Segment
 from tidegate.lake.files import LakeFiles
@@ -32,11 +33,13 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_jobs.steps.decode_changes._STAGE_BYTES", 5000)
 
 
-def decoded(folder: Path, given: Segment, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, Any]]]:
+def decoded(
+    folder: Path, given: Segment, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ("*",)
+) -> dict[str, list[dict[str, Any]]]:
     monkeypatch.setattr("spark_jobs.steps.decode_changes.read_segments", lambda _, refs: ((ref, given) for ref in refs))
     windows = dict.fromkeys((ORDERS, ITEMS), ALL_TIME)
     plan = DecodePlan(LakeFiles(str(folder)), {"s": dict(VERSIONS)}, {"s": windows}, {}, "staging/one")
-    ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, ("*",), SegmentFlag(0), "p", 0, 0)
+    ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, names, SegmentFlag(0), "p", 0, 0)
     found: dict[str, list[dict[str, Any]]] = {"staged": [], "problem": [], "ledger": []}
     for kind, body in decode_refs([ref], plan):
         found[kind].append(json.loads(body))
@@ -55,6 +58,26 @@ def test_a_segment_in_pieces_is_staged_as_it_goes_and_has_one_ledger(
     assert (ledger["seq"], ledger["rows"], ledger["payload_bytes"]) == (7, count, len(given.payload))
     total = ledger["decoded_bytes"] + sum(ledger["ignored"].values()) + ledger["quarantined_bytes"]
     assert total == len(given.payload)
+
+
+@pytest.mark.parametrize("names", [("*",), ("shop.orders", "shop.other")])
+def test_a_flipped_bit_in_bronze_stops_the_tables_of_its_segment_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    given = made(e.mysql_gtid(1, 10**15), *transaction(*write(row(1, "text"))))
+    at = bytes(given.payload).index(b"text")
+    flipped = given.payload[:at] + b"u" + given.payload[at + 1 :]
+    (staged,) = decoded(tmp_path, replace(given, payload=flipped, payload_crc32c=crc32c(flipped)), monkeypatch)[
+        "staged"
+    ]
+    assert "uext" in str(pq.read_table(tmp_path / staged["path"]).to_pylist()), "decoding alone does not see it"
+    found = decoded(tmp_path, replace(given, payload=flipped), monkeypatch, names)
+    stopped = {(p["database"], p["table"]): p for p in found["problem"]}
+    assert set(stopped) == ({ORDERS, ITEMS} if names == ("*",) else {ORDERS})
+    assert stopped[ORDERS]["error"] == "StreamCorrupt"
+    assert "test at binlog.000042:4: payload of segment 7 has CRC-32C" in stopped[ORDERS]["message"]
+    assert not found["staged"]
+    assert found["ledger"][0]["quarantined_bytes"] == found["ledger"][0]["payload_bytes"] == len(flipped)
 
 
 def test_a_table_with_a_problem_in_a_late_piece_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

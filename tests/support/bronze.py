@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
@@ -55,6 +56,6 @@ class QuietBronze:
             txn_count=1 if high else 0,
             context=b"",
             payload=payload,
-            payload_crc32c=seq,
+            payload_crc32c=crc32c(payload),
             captured_at=datetime.now(UTC),
         )

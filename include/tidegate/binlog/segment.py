@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self
 
+from tidegate.binlog.crc32c import crc32c
+from tidegate.errors import StreamCorrupt
 from tidegate.tables import SegmentFlag, SegmentKind
 
 
@@ -43,6 +45,17 @@ class Segment:
     def where(self) -> str:
         """The place for error messages."""
         return f"{self.source} at {self.file}:{self.start_pos}"
+
+    def verify(self) -> None:
+        """Whether the payload is still what was cut. Raises StreamCorrupt."""
+        found = crc32c(self.payload)
+        if found != self.payload_crc32c:
+            raise StreamCorrupt(
+                f"payload of segment {self.seq} has CRC-32C {found:#010x}, its row in bronze says"
+                f" {self.payload_crc32c:#010x}: its bytes were changed after they were captured",
+                where=self.where,
+                remedy="restore bronze's file from a copy, then release the tables; or take new snapshots of them",
+            )
 
     def to_row(self) -> dict[str, Any]:
         """The row of bronze/segments; the tidb columns are null for a binlog segment."""

@@ -20,10 +20,10 @@ from typing import Any, Final
 import numpy as np
 
 from tidegate.binlog import transaction_scan as scan
+from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.events import EventFlag, EventHeader, EventType, closed_file, read_header, type_name
 from tidegate.binlog.segment import Segment
 from tidegate.capture.checkpoint import Checkpoint
-from tidegate.capture.crc32c import crc32c
 from tidegate.capture.gtid_tracker import GtidTracker
 from tidegate.capture.notable import (
     DdlTables,

@@ -24,8 +24,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
-from tidegate.capture.crc32c import crc32c
 from tidegate.errors import Fenced, ValueLogError
 from tidegate.limits import VALUE_LOG_FILE_BYTES
 from tidegate.tables import SegmentFlag, SegmentKind

@@ -117,7 +117,7 @@ class BronzeIndex:
                 del by_seq[seq]
 
     def read(self, ref: SegmentRef) -> Segment:
-        """The whole segment, bytes included."""
+        """The whole segment, bytes included. Raises StreamCorrupt when they aren't what was captured."""
         return read_segment(self._lake, ref)
 
     def _read(self, path: str, source: str) -> None:
@@ -134,6 +134,7 @@ def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple
     """Segments in the order asked for; a file is opened once and a row group read once for all its neighbours in it.
 
     Payload and context are views of Arrow's memory, which lives as long as they do: at most one row group is held here.
+    Nothing is verified: a damaged segment concerns its own tables only, and whoever decodes it knows which.
     """
     for path, of_file in groupby(refs, key=attrgetter("path")):
         with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
@@ -148,8 +149,10 @@ def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple
 
 
 def read_segment(lake: LakeFiles, ref: SegmentRef) -> Segment:
-    """One segment alone; several are cheaper by read_segments."""
-    return next(read_segments(lake, [ref]))[1]
+    """One segment alone, verified; several are cheaper by read_segments. Raises StreamCorrupt."""
+    segment = next(read_segments(lake, [ref]))[1]
+    segment.verify()
+    return segment
 
 
 def _segment(ref: SegmentRef, row: dict[str, Any], payload: memoryview, context: memoryview) -> Segment:

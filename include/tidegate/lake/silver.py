@@ -46,12 +46,3 @@ def column_names(uri: str, storage_options: Mapping[str, str]) -> list[str] | No
     except TableNotFoundError:
         return None
     return [field.name for field in table.schema().fields]
-
-
-def properties(uri: str, storage_options: Mapping[str, str]) -> dict[str, str]:
-    """Table properties; none when the table doesn't exist."""
-    try:
-        table = DeltaTable(uri, storage_options=dict(storage_options))
-    except TableNotFoundError:
-        return {}
-    return dict(table.metadata().configuration)

@@ -30,10 +30,6 @@ _CLUSTERABLE = (
 _CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
 _INDEXED_COLUMNS = 32  # columns with statistics (delta.dataSkippingNumIndexedCols)
 
-# Table property of a table without a key: which definition its row hashes follow (tidegate/upsert/row_hash.py).
-ROW_HASH_PROPERTY = "tidegate.rowHash"
-ROW_HASH_KIND = "blake2b-128"
-
 
 @dataclass(frozen=True, slots=True)
 class SilverColumn:
@@ -114,8 +110,6 @@ def create(uri: str, shape: SilverShape) -> str:
     )
     cluster = f" CLUSTER BY ({', '.join(map(quote, shape.cluster_by))})" if shape.cluster_by else ""
     properties = "'delta.enableDeletionVectors'='true', 'delta.checkpointInterval'='50'"
-    if not shape.key:
-        properties += f", '{ROW_HASH_PROPERTY}'='{ROW_HASH_KIND}'"
     return f"CREATE TABLE IF NOT EXISTS {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({properties})"
 
 

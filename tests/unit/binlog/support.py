@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.binlog.result import DecodedSegment, Window
@@ -45,7 +46,7 @@ def segment(context: bytes, payload: bytes, *, start_pos: int = 4, prev_commit_t
         txn_count=0,
         context=context,
         payload=payload,
-        payload_crc32c=0,
+        payload_crc32c=crc32c(payload),
         captured_at=datetime(2026, 11, 21, tzinfo=UTC),
     )
 

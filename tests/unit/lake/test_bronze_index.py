@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
 from tidegate.binlog.segment import Segment
+from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef
@@ -42,6 +43,18 @@ def test_what_is_read_is_what_was_appended(tmp_path: Path) -> None:
     for ref, segment in found:
         assert plain(segment) == wanted[ref.source, ref.seq]
         assert plain(read_segment(lake, ref)) == wanted[ref.source, ref.seq]
+
+
+def test_a_segment_that_changed_since_its_capture_is_refused_with_its_place(tmp_path: Path) -> None:
+    _, landed, refs = bronze_of(tmp_path)
+    ref = next(ref for ref in refs if (ref.source, ref.seq) == ("a", 1))
+    path = tmp_path / SEGMENTS.path / ref.path.replace("%3D", "=")
+    rows = pa.parquet.ParquetFile(path).read()
+    payload = bytearray(landed[0].payload)
+    payload[3] ^= 0x20
+    pa.parquet.write_table(rows.set_column(rows.schema.names.index("payload"), "payload", [[bytes(payload)]]), path)
+    with pytest.raises(StreamCorrupt, match=r"^a at binlog\.000001:4: payload of segment 1 has CRC-32C 0x.*; restore"):
+        read_segment(LakeFiles(str(tmp_path)), ref)
 
 
 def test_any_order_and_any_choice_can_be_asked_for(tmp_path: Path) -> None:
