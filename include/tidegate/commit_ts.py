@@ -10,7 +10,6 @@ may stand still, have a resolution of a second (MariaDB) or jump back: the resul
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import NewType
 
 import numba
@@ -37,8 +36,3 @@ def compose(physical_ms: int, logical: int = 0) -> int:
 def physical_ms(commit_ts: int) -> int:
     """Milliseconds since the Unix epoch of a commit_ts."""
     return commit_ts >> _BITS
-
-
-def to_datetime(commit_ts: int) -> datetime:
-    """UTC wall clock of a commit_ts, millisecond resolution."""
-    return datetime.fromtimestamp(physical_ms(commit_ts) / 1000, tz=UTC)

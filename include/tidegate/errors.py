@@ -74,10 +74,6 @@ class ValueLogError(Terminal):
     """The value log can't be read or written."""
 
 
-class DiskBudgetExceeded(Terminal):
-    """Capture stopped cleanly before its disk was full."""
-
-
 class Fenced(Terminal):
     """Another writer owns this source, or bronze doesn't continue where we stand."""
 

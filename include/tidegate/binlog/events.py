@@ -87,12 +87,6 @@ class EventFlag(IntFlag):
     IGNORABLE = 0x80  # a reader that doesn't know the type may ignore the event
 
 
-class RowsFlag(IntFlag):
-    """Flags of a rows event."""
-
-    STATEMENT_END = 0x01
-
-
 class MariadbGtidFlag(IntFlag):
     """flags2 of a MariaDB GTID event (sql/log_event.h, Gtid_log_event)."""
 

@@ -19,7 +19,6 @@ from tidegate.binlog.events import CHECKSUM_BYTES, HEADER_BYTES, EventType, read
 from tidegate.errors import StreamCorrupt, UnknownEvent
 
 _FIXED_BYTES: Final = 2 + 50 + 4 + 1
-_ALGORITHM_OFF: Final = 0
 _ALGORITHM_CRC32: Final = 1
 _BINLOG_VERSION: Final = 4  # since MySQL 5.0
 _MARIADB: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)-mariadb", re.IGNORECASE)

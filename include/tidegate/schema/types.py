@@ -233,18 +233,3 @@ def canonical(column: Column) -> CanonicalType:
         return _canonical(column.type, column.charset)
     except UnsupportedValue as error:
         raise UnsupportedValue(f"column {column.name}: {error.what}", remedy=error.remedy) from None
-
-
-def delta_type(arrow: pa.DataType) -> str:
-    """Spark SQL type text of a canonical Arrow type."""
-    if pa.types.is_decimal(arrow):
-        return f"decimal({arrow.precision},{arrow.scale})"
-    return _DELTA_OF[arrow]
-
-
-_DELTA_OF: Final = {
-    **dict(_INTEGER_TYPES),
-    **{arrow: delta for _, arrow, delta in _PLAIN.values()},
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-}

@@ -21,7 +21,6 @@ from tidegate.errors import SourceRefused
 from tidegate.position import Position
 from tidegate.wire.connection import ConnectionInfo, named
 
-_MYSQL_STATUS_RENAMED: Final = (8, 2)
 _SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
 
 

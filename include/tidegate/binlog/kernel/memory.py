@@ -15,8 +15,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-BYTES_IN: Final = types.Array(types.uint8, 1, "C", readonly=True)
-WORDS: Final = types.int64[::1]
 FAST: Final[dict[str, Any]] = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
 I: Final = types.int64  # noqa: E741 - stands in every signature
 
