@@ -7,6 +7,7 @@ Out: the fixtures of tests/support/servers.py, and TIDEGATE_*, AIRFLOW_* and Spa
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,18 +31,42 @@ def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # What shares something dear runs in one worker: two Airflows or two JVMs at once would only slow each other down.
 # (pytest-xdist's own --dist loadgroup does not take effect with pytest 9.2: node ids can't be changed any more.)
+# In this order, before all else: the longest first.
 _SHARED = {
-    "airflow": ("tests/dags/", "tests/demo/test_demo.py", "tests/integration/test_airflow"),
     "spark": ("tests/integration/test_road.py", "tests/resume/test_apply", "tests/steps/"),
+    "airflow": ("tests/dags/", "tests/demo/test_demo.py", "tests/integration/test_airflow"),
 }
+
+
+def _scope(nodeid: str) -> str:
+    path = nodeid.split("::", 1)[0]
+    return next((name for name, starts in _SHARED.items() if path.startswith(starts)), path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: what shares something dear, then files that start servers, then the many small ones.
+
+    Else the last worker is left alone with minutes of Spark, and the other one has nothing to do.
+    """
+    shared = list(_SHARED)
+
+    def rank(item: pytest.Item) -> int:
+        scope = _scope(item.nodeid)
+        if scope in shared:
+            return shared.index(scope)
+        return len(shared) + (item.get_closest_marker("server") is None)
+
+    files: dict[Path, int] = {}  # a file's tests stay together, where its first one is
+    for item in items:
+        files.setdefault(item.path, rank(item))
+    items.sort(key=lambda item: files[item.path])
 
 
 class SharedScheduling(LoadScopeScheduling):
     """One worker for each entry of _SHARED, and for each other file."""
 
     def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.split("::", 1)[0]
-        return next((name for name, starts in _SHARED.items() if path.startswith(starts)), path)
+        return _scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedScheduling:

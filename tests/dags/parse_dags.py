@@ -28,9 +28,9 @@ def main(folder: Path, out: Path) -> None:
 
     found: dict[str, dict] = {"dags": {}, "errors": {}, "seconds": {}}
     for path in sorted(folder.glob("*.py")):
-        started = time.perf_counter()
+        started = time.process_time()
         bag = BundleDagBag(dag_folder=str(path), bundle_path=folder, bundle_name="test", load_op_links=False)
-        found["seconds"][path.name] = time.perf_counter() - started
+        found["seconds"][path.name] = time.process_time() - started
         found["errors"] |= bag.import_errors
         for dag_id, dag in bag.dags.items():
             again = DagSerialization.from_dict(DagSerialization.to_dict(dag))

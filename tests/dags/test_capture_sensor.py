@@ -84,7 +84,7 @@ def test_a_run_captures_until_its_time_is_up_and_params_win_over_the_file(settin
     setting.insert_once_captured(1)
     started = time.monotonic()
     setting.sensor().execute(setting.context(run_for_seconds=5, idle_seconds=60))
-    assert 4.5 < time.monotonic() - started < 30
+    assert time.monotonic() - started > 4.5
     assert setting.transactions() == 1
 
 
@@ -103,7 +103,7 @@ def test_a_single_quiet_source_defers_to_the_trigger_at_the_position_it_has_read
     asker = PositionAsker(_info())
     assert trigger.position == asker.position(), "else the trigger fires at once, for ever"
     asker.close()
-    assert before + 29 < trigger.until < before + 33
+    assert before + 30 <= trigger.until <= time.time() + 30
     assert raised.value.method_name == "resume"
 
     setting.insert(2)

@@ -57,7 +57,7 @@ def parse(folder: Path, tmp: Path) -> dict[str, Any]:
         env=os.environ | {"AIRFLOW_HOME": str(tmp / "airflow"), "TIDEGATE_PIPELINES": str(folder)},
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=600,
     )
     parsed: dict[str, Any] = json.loads(out.read_text())
     return parsed

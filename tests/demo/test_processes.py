@@ -63,4 +63,4 @@ def test_ending_what_ended_long_ago_is_harmless_and_quick() -> None:
     started = time.monotonic()
     end_all(gone, "TIDEGATE_TEST_MARK=nobody")
     end_all(None, "TIDEGATE_TEST_MARK=nobody")
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10, "its patience is 15 seconds"

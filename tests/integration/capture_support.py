@@ -59,13 +59,13 @@ def capture_run(server: Server, lake: Path, *, info: ConnectionInfo | None = Non
 
 def capture_until_quiet(server: Server, lake: Path, **settings: Any) -> CaptureResult:
     """Run until a second passes without news."""
-    return capture_run(server, lake, **settings).run(30, idle_seconds=1)
+    return capture_run(server, lake, **settings).run(300, idle_seconds=1)
 
 
 class Background:
     """A capture run in a thread, stopped when the block ends; .result or the error it raised."""
 
-    def __init__(self, run: CaptureRun, seconds: float = 60) -> None:
+    def __init__(self, run: CaptureRun, seconds: float = 600) -> None:
         self.stop = threading.Event()
         self.result: CaptureResult | None = None
         self.error: BaseException | None = None
@@ -104,7 +104,7 @@ def bronze_segments(lake: Path, source: str = "one") -> list[Segment]:
     return sorted((Segment.from_row({**row, "source": source}) for row in rows), key=lambda segment: segment.seq)
 
 
-def wait_for_bronze(lake: Path, condition: Any, seconds: float = 30) -> list[Segment]:
+def wait_for_bronze(lake: Path, condition: Any, seconds: float = 300) -> list[Segment]:
     """Bronze's segments as soon as condition(segments) holds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

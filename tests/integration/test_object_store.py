@@ -135,7 +135,7 @@ def _apply_with(store: dict[str, str], file: Path) -> Callable[[], None]:
     command = [str(Path(sys.executable).parent / "tidegate"), "apply", str(file), "--mode", "batch"]
 
     def apply() -> None:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
         assert "known-to-the-test-only" not in done.stdout + done.stderr
 

@@ -61,7 +61,7 @@ def killed_apply(road: Road, point: str) -> None:
         env=os.environ | {"TIDEGATE_FAILPOINT": point, "TIDEGATE_HOME": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode != 0, f"{point} was not reached:\n{done.stdout[-2000:]}"

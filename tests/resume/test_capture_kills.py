@@ -70,10 +70,10 @@ def capture_process(server: Server, folder: Path, *, dump: str, failpoint: str |
     environment["AIRFLOW_CONN_ONE"] = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
     if failpoint:
         environment["TIDEGATE_FAILPOINT"] = failpoint
-    arguments = [sys.executable, "-c", COMMAND, str(file), "--run-for", "20", "--state-dir", str(folder / "state")]
+    arguments = [sys.executable, "-c", COMMAND, str(file), "--run-for", "300", "--state-dir", str(folder / "state")]
     if not failpoint:
         arguments += ["--idle", "2"]
-    return subprocess.run(arguments, env=environment, check=False, timeout=120).returncode
+    return subprocess.run(arguments, env=environment, check=False, timeout=600).returncode
 
 
 KILLS = [

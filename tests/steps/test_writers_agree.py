@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import StagedFile
+from spark_jobs.session import table_session
 from tests.steps.test_silver_writer import Shop
 from tests.support.histories import KINDS, History, history, shown
 from tests.support.readers import READERS
@@ -73,7 +74,9 @@ def in_many_windows(shop: Shop, made: History, seed: int, spark: SparkSession) -
             apply_until(shop, History(made.seed, [], made.changes, made.tables), rng.choice([0, low]), cut)
         if cut == optimized:
             name = rng.choice([name for name in made.tables if made.tables[name].kind.names])
-            spark.newSession().sql(f"OPTIMIZE delta.`{shop.app.lake.uri(tables.silver_path('d', name))}`")
+            table_session(spark, large=False).sql(
+                f"OPTIMIZE delta.`{shop.app.lake.uri(tables.silver_path('d', name))}`"
+            )
         low = cut
 
 

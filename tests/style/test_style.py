@@ -7,6 +7,7 @@ Out: each broken rule with its place.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ def files(*suffixes: str) -> list[Path]:
     return [path for path in found if path.is_file() and (not suffixes or path.suffix in suffixes)]
 
 
+@functools.cache
 def sources() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text(), str(path))) for path in files(".py")]
 

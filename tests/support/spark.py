@@ -13,8 +13,12 @@ from tests.support.servers import ROOT
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session with tidegate's own settings (tidegate.spark_settings)."""
-    from spark_jobs.session import application_session
+    """A local session with tidegate's own settings (tidegate.spark_settings).
+
+    Tests' own statements are about small tables: they run without generated code, as apply's do over small windows.
+    Sessions that jobs make from this one start from Spark's defaults.
+    """
+    from spark_jobs.session import application_session, fit_to_size
     from tidegate import config, spark_settings
     from tidegate.demo import jars
 
@@ -27,5 +31,6 @@ def spark() -> Iterator[SparkSession]:
     )
     conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT)
     session = application_session("tidegate tests", conf)
+    fit_to_size(session, large=False)
     yield session
     session.stop()
