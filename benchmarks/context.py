@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cpu import Meter
 from benchmarks.sizes import Sizes
+from benchmarks.workloads import Workload
 from tidegate.demo.server import Server
 
 
@@ -24,3 +26,14 @@ class Context:
     root: Path
     server: Server
     meter: Meter
+
+    def log_of(self, workload: Workload) -> dict[str, Any]:
+        """Where a peer finds a workload's binlog: the server, the account, the file's name."""
+        server = self.server
+        return {
+            "host": server.host,
+            "port": server.port,
+            "user": server.user,
+            "password": server.password,
+            "file": workload.path.name,
+        }

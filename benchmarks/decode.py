@@ -104,15 +104,8 @@ def _java(ctx: Context, workload: Workload, ours: Ours) -> Row:
 
 def _python(ctx: Context, workload: Workload, ours: Ours) -> Row:
     row = _row(workload, f"decode_vs_mysql_replication_{workload.name}", replication.NAME)
-    server, wanted = ctx.server, min(ctx.sizes.reference_rows, workload.changes)
-    asked = {
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "password": server.password,
-        "file": workload.path.name,
-        "rows": wanted,
-    }
+    wanted = min(ctx.sizes.reference_rows, workload.changes)
+    asked = ctx.log_of(workload) | {"rows": wanted}
     try:
         with Peer(row.peer, [sys.executable, "-m", "benchmarks.peers.replication"]) as peer:
 

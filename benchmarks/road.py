@@ -81,17 +81,8 @@ def measure(ctx: Context, workload: Workload, origin: BenchLake, warm: Warm) -> 
 
 def _beside_debezium(ctx: Context, workload: Workload, ours: Ours) -> list[list[float]]:
     """[ours, theirs] in turns. Raises Missing."""
-    server = ctx.server
-    asked = {
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "password": server.password,
-        "file": workload.path.name,
-        "gtid": workload.gtid,
-        "table": f"{DATABASE}.{workload.table}",
-        "folder": str(ctx.folder),
-    }
+    named = {"gtid": workload.gtid, "table": f"{DATABASE}.{workload.table}", "folder": str(ctx.folder)}
+    asked = ctx.log_of(workload) | named
     command = maven.program("Debezium.java", maven.jars(maven.DEBEZIUM, ctx.cache))
     with Peer(maven.DEBEZIUM[0], command) as peer:
         ctx.meter.without.add(peer.pid)
