@@ -34,6 +34,7 @@ from tidegate.capture.notable import (
     rotate_target,
     tagged_gtid,
 )
+from tidegate.capture.payload_memory import PayloadMemory
 from tidegate.commit_ts import compose
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import StreamCorrupt
@@ -56,6 +57,7 @@ _BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_T
 _HEARTBEATS: Final = {EventType.HEARTBEAT, EventType.HEARTBEAT_V2}
 _NEVER_CUT: Final = 1 << 62
 _UNKNOWN: Final = -1  # a position at which no event can lie
+_PAYLOADS_KEPT_MAX: Final = 8  # as many as the queue to bronze holds by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Cutter:
         self._seeking = settings.dump is DumpMode.GTID and not checkpoint.open
         self._format_description = b""
         self._gtids = GtidTracker(settings.flavour, checkpoint.gtid_executed, strict=settings.dump is DumpMode.GTID)
+        self._memory = PayloadMemory(SEGMENT_BYTES_MAX + PAYLOAD_SLACK_BYTES, _PAYLOADS_KEPT_MAX)
         self._space = Workspace(checkpoint.replay_commit_ts)
         self._state = self._space.walk[0]
         self._state["position"] = _UNKNOWN if self._seeking and not self._same_server else checkpoint.replay_from
@@ -287,7 +290,7 @@ class Cutter:
     # --- cutting ------------------------------------------------------------------------------------
 
     def _begin(self, hard: int = SEGMENT_BYTES_MAX) -> None:
-        self._space.begin_segment(np.empty(hard + PAYLOAD_SLACK_BYTES, np.uint8), hard)
+        self._space.begin_segment(self._memory.take(hard + PAYLOAD_SLACK_BYTES), hard)
         self._state["soft"] = _NEVER_CUT if self._state["stop_at"] else self.settings.segment_bytes
         self._ddl_tables, self._flags = set(), SegmentFlag(0)
         transaction = self._space.transaction
