@@ -9,8 +9,8 @@ table_states and silver's own transaction versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.delta_commit import DeltaCommitter
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
+from tidegate.binlog.heal import Mismatch
 from tidegate.config import Pipeline, Writer
 from tidegate.errors import TidegateError
 from tidegate.lake import control
@@ -54,6 +55,28 @@ def needs_snapshot_reason(version: TableVersion) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a source's log a table's trouble is.
+
+    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
+    """
+
+    source: str
+    database: str
+    table: str
+    file: str
+    pos: int
+    at_ts: int
+    ddl: str = ""
+
+    @classmethod
+    def of(cls, version: TableVersion) -> Place:
+        """Where a version begins."""
+        name = (version.source, version.database, version.table)
+        return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """Why a logical table waits. applied_ts: all changes up to it are in silver (held and released tables)."""
 
@@ -61,6 +84,7 @@ class TableState:
     reason: str = ""
     error: str = ""
     applied_ts: int = 0
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +100,13 @@ class StagedFile:
     bytes: int
     min_commit_ts: int
     max_commit_ts: int
+
+
+def _state_of(row: Mapping[str, Any]) -> TableState:
+    """From a row of control/table_states."""
+    cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
+    place = None if cells["source"] is None else Place(**cells)
+    return TableState(row["state"], row["reason"], row["error"], row["commit_ts"], place)
 
 
 class TableWriteError(Exception):
@@ -129,6 +160,7 @@ class Window:
     delta_versions: dict[str, int] = field(default_factory=dict)
     key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
     abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
+    mismatches: dict[tuple[str, str, str], Mismatch] = field(default_factory=dict)  # physical table -> the first one
     latency: Percentiles | None = None  # of its markers
 
     def writers(self) -> str:
@@ -139,13 +171,13 @@ class Window:
         more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
         return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
 
-    def hold(self, name: str, error: str, reason: str, applied: int | None = None) -> None:
+    def hold(self, name: str, error: str, reason: str, applied: int | None = None, place: Place | None = None) -> None:
         """Take a table out of this window; the first reason counts."""
         entry = self.tables.pop(name, None)
         self.abandoned += entry.upserts if entry else []
         if name not in self.held:
             at = applied if applied is not None else (entry.after_ts if entry else self.low_ts)
-            self.held[name] = TableState(HELD, reason, error, at)
+            self.held[name] = TableState(HELD, reason, error, at, place)
 
 
 @dataclass(slots=True)
@@ -204,9 +236,7 @@ class Application:
             self._states_version = version
             self._history_version = -1  # a release lets a statement be read again: on the history before it
             rows = control.read(self.lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
-            self.states = {
-                row["table"]: TableState(row["state"], row["reason"], row["error"], row["commit_ts"]) for row in rows
-            }
+            self.states = {row["table"]: _state_of(row) for row in rows}
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version
@@ -289,6 +319,7 @@ class Application:
                 "error": state.error,
                 "commit_ts": state.applied_ts,
                 "recorded_at": now,
+                **({f"place_{key}": value for key, value in asdict(state.place).items()} if state.place else {}),
             }
             for name, state in found.items()
         ]

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from spark_jobs.application import RELEASED, Application, TableWriteError, Window
+from spark_jobs.healing import WindowHealed, begin_again
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.choose_writers import choose_writers
@@ -57,10 +58,13 @@ _QUIET_CUT_SECONDS: Final = 10.0
 
 def apply_window(app: Application, window: Window) -> Window:
     """Run the steps; a passing failure runs them again on the same (low_ts, cut_ts]."""
-    for attempt in range(1, _ATTEMPTS_MAX + 1):
+    attempt = 1
+    while True:
         try:
             for step in STEPS:
                 step(app, window)
+        except WindowHealed:
+            window = begin_again(app, window)
         except (Transient, TableWriteError, OSError) as error:
             print(f"window {window.cut_ts}: try {attempt} of {_ATTEMPTS_MAX}: {error}", file=sys.stderr, flush=True)
             app.reload()  # what this try put into memory but not into the lake must not be believed
@@ -79,9 +83,9 @@ def apply_window(app: Application, window: Window) -> Window:
             elif attempt == _ATTEMPTS_MAX:
                 raise
             time.sleep(attempt)
+            attempt += 1
         else:
             return window
-    raise AssertionError("the loop returns or raises")
 
 
 def run(app: Application, *, report: Callable[[str], None]) -> int:

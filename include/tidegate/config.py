@@ -199,9 +199,14 @@ class Apply(_Model):
         description="Zero and impossible dates ('0000-00-00', '2024-02-31'): null, and counted; or error, which holds the"
         " table (in a key they always do)",
     )
+    unlogged_columns: Literal["stop", "null"] = Field(
+        "stop",
+        description="A nullable column that came without its DDL in the log (binlog_row_metadata=FULL names it): stop holds"
+        " the table until `tidegate schema refresh` has asked the server for its default; null: older rows get NULL in it",
+    )
     driver_memory: str = Field("1g", description="Memory of the Spark driver", pattern=r"^\d+[mg]$")
 
-    @field_validator("zero_dates", mode="before")
+    @field_validator("zero_dates", "unlogged_columns", mode="before")
     @classmethod
     def _null_is_a_word(cls, value: object) -> object:
         return "null" if value is None else value  # YAML's null, written without quotes

@@ -117,9 +117,10 @@ SCHEMA_HISTORY: Final = Table(
             _field(
                 "kind",
                 pa.string(),
-                "baseline | create | alter | drop | truncate | rename | defaults (table is '': of the database)",
+                "baseline | create | alter | drop | truncate | rename | healed (by the log's own metadata) | refreshed"
+                " (asked of the server) | defaults (table is '': of the database)",
             ),
-            _field("ddl", pa.string(), "the statement; '' for a baseline"),
+            _field("ddl", pa.string(), "the statement; '' where none was seen"),
             _field(
                 "columns",
                 pa.string(),
@@ -149,6 +150,13 @@ TABLE_STATES: Final = Table(
             _field("error", pa.string(), "exception class; '' when active"),
             _field("commit_ts", pa.int64(), "all changes up to here are in silver"),
             _field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded"),
+            _field("place_source", pa.string(), "held: where in which source's log the trouble is", nullable=True),
+            _field("place_database", pa.string(), "... of which physical table", nullable=True),
+            _field("place_table", pa.string(), "... of which physical table", nullable=True),
+            _field("place_file", pa.string(), "... binlog file", nullable=True),
+            _field("place_pos", pa.int64(), "... end of the DDL's event, or start of a rows event", nullable=True),
+            _field("place_at_ts", pa.int64(), "... its commit_ts", nullable=True),
+            _field("place_ddl", pa.string(), "... the statement; '' when it is none", nullable=True),
         ]
     ),
 )

@@ -8,7 +8,8 @@ Out: staged files, net of changes per key within a task, in the layout that the 
 
 A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the last
 change per key of each table before anything is shuffled, and writes what remains. A problem holds its
-table only. Windows smaller than a Spark job is worth are decoded in the driver by the same function.
+table only; when schema_history is what is wrong and the event knows better, it is healed and the window
+runs again. Windows smaller than a Spark job is worth are decoded in the driver by the same function.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_jobs.application import HELD, Application, StagedFile, Window
+from spark_jobs.application import HELD, Application, Place, StagedFile, Window
+from spark_jobs.healing import heal_tables, note_mismatch
 from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
@@ -84,6 +86,7 @@ def decode_changes(app: Application, window: Window) -> None:
         found = _in_workers(app, refs, pickle.dumps(plan))
     for kind, body in found:
         _collect(app, window, kind, json.loads(body))
+    heal_tables(app, window)
     failpoint("apply_after_decode")
     if any(entry.upserts for entry in window.tables.values()):
         failpoint("apply_after_stage")
@@ -255,6 +258,9 @@ def _collect(app: Application, window: Window, kind: str, body: dict[str, Any]) 
         return
     logical = app.logical_name(body["database"], body["table"])
     if kind == "problem":
-        window.hold(logical, body["error"], body["message"])
+        physical = (body["source"], body["database"], body["table"])
+        place = Place(*physical, body["file"], body["pos"], body["commit_ts"])
+        window.hold(logical, body["error"], body["message"], place=place)
+        note_mismatch(window, place, bytes.fromhex(body["table_map"]), mariadb=body["mariadb"])
     elif logical in window.tables:
         window.tables[logical].staged.append(StagedFile(**body))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from spark_jobs.application import (
     HELD,
     Application,
+    Place,
     TableWindow,
     Window,
     needs_snapshot_reason,
@@ -68,4 +69,4 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
             continue
         version = app.histories[source].version_at(database, table, window.cut_ts)
         if version is not None and version.status == VersionStatus.NEEDS_SNAPSHOT:
-            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))
+            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))

@@ -15,6 +15,7 @@ from spark_jobs.application import (
     HELD,
     RELEASED,
     Application,
+    Place,
     TableState,
     TableWindow,
     Window,
@@ -59,7 +60,9 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
                 name = app.logical_name(database, table)
                 state = app.states.get(name)
                 if state is None or state.state != HELD:
-                    window.hold(name, DDL_NOT_READ, str(error), app.applied(name))
+                    found = (statement.file, statement.pos, statement.commit_ts, statement.sql)
+                    place = Place(source, database, table, *found)
+                    window.hold(name, DDL_NOT_READ, str(error), app.applied(name), place)
         return []
 
 
@@ -74,7 +77,7 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     moved_here = version.kind == "rename" and version.status != VersionStatus.DROPPED
     if version.status == VersionStatus.NEEDS_SNAPSHOT or moved_here:
         if not held:
-            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name))
+            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
         return
     whole = version.kind in ("create", "truncate") and not routed
     if whole and (name in window.held or held) and _waits_for_a_snapshot(app, window, name):

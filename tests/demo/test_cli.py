@@ -155,7 +155,14 @@ def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: 
         "table": "shop.b",
         "state": "held",
         "reason": "shop.b: why; do that",
-        "error": "DDLError",
+        "error": "DdlNotRead",
+        "place_source": "main",
+        "place_database": "shop",
+        "place_table": "b",
+        "place_file": "binlog.000007",
+        "place_pos": 150,
+        "place_at_ts": 12,
+        "place_ddl": "ALTER TABLE b\n  [odd]" + " x" * 100,
     }
     control.append(lake, tables.TABLE_STATES, [{**held, "commit_ts": 10, "recorded_at": now}])
 
@@ -170,9 +177,15 @@ def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: 
         ("shop.a", "active", 20, ""),
         ("shop.b", "held", 10, "shop.b: why; do that"),
     ]
+    told = found["tables"][1]
+    assert (told["file"], told["pos"], told["since"]) == ("binlog.000007", 150, "1970-01-01T00:00:00+00:00")
+    assert told["ddl"].startswith("ALTER TABLE b [odd] x")
+    assert told["ddl"].endswith(" ...")
+    assert told["way_out"] == "tidegate schema refresh shop shop.b"
     shown = tidegate("status", str(pipeline), COLUMNS="200").stdout
     assert "binlog.000007:200" in shown
-    assert "shop.b: why; do that" in shown
+    for words in ("shop.b: why; do that", "binlog.000007:150 ALTER TABLE b [odd]", "-> tidegate schema refresh shop"):
+        assert words in shown
     assert compose(1) > 20  # the lags shown are large, not negative
 
 

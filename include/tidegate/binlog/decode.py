@@ -49,12 +49,13 @@ BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int
 
 
 class HeldError(Exception):
-    """A table's trouble at an event; becomes its Problem."""
+    """A table's trouble at an event; becomes its Problem. table_map: the body that schema_history contradicts."""
 
-    def __init__(self, event: int, error: Terminal) -> None:
+    def __init__(self, event: int, error: Terminal, table_map: bytes = b"") -> None:
         super().__init__(str(error))
         self.event = event
         self.error = error
+        self.table_map = table_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,8 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
     pos = index.position(held.event)
     placed = type(error)(error.what, where=f"{name[0]}.{name[1]} at {segment.file}:{pos}", remedy=error.remedy)
     commit_ts = int(index.events[held.event, K.COMMIT_TS])
-    return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos)
+    found = (held.table_map.hex(), index.format.is_mariadb)
+    return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos, *found)
 
 
 def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> list[TableRows]:
@@ -280,7 +282,8 @@ def _decode_table(
             except RowsError as error:
                 raise HeldError(int(mine[error.event]), error.error) from None
             except Terminal as error:
-                raise HeldError(int(mine[0]), error) from None
+                contradicted = index.bodies[content] if isinstance(error, SchemaMismatch) else b""
+                raise HeldError(int(mine[0]), error, contradicted) from None
             null_dates += batch.null_dates
         changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
     return changes, null_dates

@@ -21,7 +21,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns, row_end_of
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.columns import Column, IndexKind, TableVersion
 from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
 
 _BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
@@ -48,6 +48,7 @@ VARIABLE: Final = {
     **dict.fromkeys((L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_HIRES_TIME), 24),
     L.CELL_DECIMAL_TEXT: 96,
 }
+_MISSED: Final = "a DDL was missed: run `tidegate schema refresh`, which asks the server"
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _UUID_BYTES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
 
@@ -127,6 +128,19 @@ def make_plan(
     return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), row_end, columns)
 
 
+def agrees(wire: WireColumn, column: Column) -> bool:
+    """Whether a column of an event is what schema_history says, by all that the event tells but its name."""
+    try:
+        kind = canonical(column)
+        _check_metadata(wire, column, kind)
+        _cell(wire, column, kind)
+        if kind.kind in (Kind.ENUM, Kind.SET):
+            _members(wire, column, kind)
+    except (SchemaMismatch, UnsupportedValue):
+        return False
+    return True
+
+
 def _inflated_max(wire: WireColumn) -> int:
     if wire.type == Wire.VARCHAR_COMPRESSED:
         return wire.length - 1
@@ -152,17 +166,29 @@ def _check_columns(table_map: TableMap, columns: tuple[Column, ...], version: Ta
             more = "; MariaDB's hidden columns (system versioning, a unique key over TEXT) would need metadata FULL"
         raise SchemaMismatch(
             f"event has {here} columns, schema_history version {version.version} has {there}{more}",
-            remedy="a DDL was missed: take a new baseline of the table",
+            remedy=_MISSED,
         )
     for i, (name, column) in enumerate(zip(names, columns, strict=True), 1):
         if named and name != column.name:
             raise _differs(f"column {i} is named {name}", f"{column.name}")
+    if named and not table_map.prefixed:
+        _check_primary_key(table_map, columns, version)
+
+
+def _check_primary_key(table_map: TableMap, columns: tuple[Column, ...], version: TableVersion) -> None:
+    """With metadata FULL an event without a primary key says that the table has none."""
+    known = next((index.parts for index in version.indexes if index.kind is IndexKind.PRIMARY and index.whole), ())
+    told = tuple(columns[number].id for number in table_map.primary_key or ())
+    if version.indexes and told != known:
+        by_id = {column.id: column.name for column in columns}
+        event, history = (", ".join(by_id.get(i, "?") for i in ids) or "none" for ids in (told, known))
+        raise _differs(f"the primary key is {event}", history)
 
 
 def _differs(event: str, history: str) -> SchemaMismatch:
     return SchemaMismatch(
         f"event says {event}, schema_history says {history}",
-        remedy="a DDL was missed: take a new baseline of the table",
+        remedy=_MISSED,
     )
 
 

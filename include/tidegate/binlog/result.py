@@ -43,7 +43,8 @@ class TableChanges:
 class Problem:
     """Why a table's changes are left out of this segment. error: name of the exception's class.
 
-    pos: where the event starts.
+    pos: where the event starts. table_map: the body of the TABLE_MAP that schema_history contradicts, in hex; "" when
+    it is something else. mariadb: whether a MariaDB wrote it.
     """
 
     database: str
@@ -53,6 +54,8 @@ class Problem:
     commit_ts: int
     file: str
     pos: int
+    table_map: str = ""
+    mariadb: bool = False
 
 
 @dataclass(slots=True)

@@ -142,12 +142,13 @@ class WireColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """primary_key: column numbers; None when the server didn't say."""
+    """primary_key: column numbers; None when the server didn't say. prefixed: some of them by a prefix alone."""
 
     database: str
     table: str
     columns: tuple[WireColumn, ...]
     primary_key: tuple[int, ...] | None = None
+    prefixed: bool = False
 
     @property
     def name(self) -> str:
@@ -188,7 +189,8 @@ def parse_table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
     columns = tuple(
         WireColumn(*shape, nullable=bool(bitmap[i >> 3] >> (i & 7) & 1), **extras[i]) for i, shape in enumerate(shapes)
     )
-    return TableMap(database, table, columns, _primary_key(optional))
+    prefixed = _Field.PRIMARY_KEY_WITH_PREFIX in optional
+    return TableMap(database, table, columns, _primary_key(optional), prefixed)
 
 
 def _wire(code: int) -> Wire:

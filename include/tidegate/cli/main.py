@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
     "latency": ("tidegate.cli.latency", "latency", "How soon a commit at the source is visible in silver."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),
+    "schema": ("tidegate.cli.schema", "schema", "A table's versions; its columns asked of the server again."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),
     "decode": ("tidegate.cli.decode", "decode", "Binlog files as NDJSON, one line per row change."),
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),

@@ -15,6 +15,7 @@ import typer
 
 from tidegate import config, spark_settings
 from tidegate.cli.capture import lake_secrets
+from tidegate.cli.held import held_event
 from tidegate.cli.main import pipeline_path
 from tidegate.errors import UsageError
 
@@ -31,18 +32,13 @@ def release(
     root = spark_settings.home()
     loaded = config.load(pipeline_path(pipeline, root))
     lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
-    events = control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
-    last = {event["table"]: event for event in events}
-    held = sorted(name for name, event in last.items() if event["state"] == "held")
-    if table not in held:
-        known = ", ".join(held) or "none"
-        raise UsageError(f"{table} is not held", where=loaded.pipeline, remedy=f"held tables: {known}")
-    if last[table]["error"] == tables.NEEDS_SNAPSHOT:
+    last = held_event(loaded.pipeline, lake, table)
+    if last["error"] == tables.NEEDS_SNAPSHOT:
         raise UsageError(
-            f"{table} needs rows that bronze does not have ({last[table]['reason']})",
+            f"{table} needs rows that bronze does not have ({last['reason']})",
             where=loaded.pipeline,
             remedy="take a snapshot, or truncate it at the source",
         )
-    event = {**last[table], "state": "released", "reason": "", "error": "", "recorded_at": datetime.now(UTC)}
+    event = {**last, "state": "released", "reason": "", "error": "", "recorded_at": datetime.now(UTC)}
     control.append(lake, tables.TABLE_STATES, [event])
     typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")

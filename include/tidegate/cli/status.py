@@ -29,6 +29,7 @@ def status(
     """How far a pipeline's sources and tables are."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from tidegate.commit_ts import physical_ms
     from tidegate.lake import latency
@@ -58,7 +59,10 @@ def status(
         captured.add_row(source.source, str(source.seq), place, source.gtid_executed, size, lag(source.resolved_ts))
     applied = Table("table", "state", "applied, behind now", "Delta version", "why", title=f"Applied, cut {cut}")
     for table in tables:
-        applied.add_row(table.table, table.state, lag(table.applied_ts), str(table.delta_version), table.reason)
+        why = table.reason + (f" (since {table.since})" if table.since else "")
+        why += f"\n{table.file}:{table.pos} {table.ddl}" if table.file else ""
+        why += f"\n-> {table.way_out}" if table.way_out else ""
+        applied.add_row(table.table, table.state, lag(table.applied_ts), str(table.delta_version), Text(why))
     console.print(captured)
     console.print(applied)
     if markers:

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegate.lake import control
@@ -73,6 +74,16 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
                 of.next_id = max([of.next_id, *(int(number) + 1 for number in _COLUMN_ID.findall(row["columns"]))])
         start = end
     return found
+
+
+def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any]]:
+    """Every version of one table, in order of (source, commit_ts, version). Raises LakeUnavailable."""
+    found: list[dict[str, Any]] = []
+    for path in _paths(lake):
+        part = _light(lake, path).select(["database", "table"])
+        wanted = pc.and_(pc.equal(part["database"], database), pc.equal(part["table"], table))
+        found += _rows(lake, path, np.flatnonzero(wanted.to_numpy()).astype(np.int64))
+    return sorted(found, key=lambda row: (row["source"], row["commit_ts"], row["version"]))
 
 
 def _paths(lake: LakeFiles) -> list[str]:

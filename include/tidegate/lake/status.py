@@ -9,6 +9,7 @@ and of that only its small columns.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -19,9 +20,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from tidegate import tables
+from tidegate.errors import SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.schema.ddl_reader import DdlNotRead
 
+_DDL_SHOWN = 120
 _LAST = ["seq", "kind", "file", "end_pos", "gtid_executed"]
 
 
@@ -42,13 +46,22 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """What silver holds of a logical table: every change up to applied_ts. reason: why it is held, '' when it isn't."""
+    """What silver holds of a logical table: every change up to applied_ts.
+
+    The rest says of a held table why, since when (ISO, UTC), where in the source's log its trouble is (file "" when it
+    is nowhere there), at which statement ("" when it is none), and the way out; all is "" or 0 of one that isn't held.
+    """
 
     table: str
     state: str
     applied_ts: int
     delta_version: int
     reason: str
+    since: str = ""
+    file: str = ""
+    pos: int = 0
+    ddl: str = ""
+    way_out: str = ""
 
 
 def sources(lake: LakeFiles) -> list[SourceStatus]:
@@ -83,9 +96,32 @@ def table_statuses(lake: LakeFiles) -> list[TableStatus]:
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
                 reason=state["reason"] if state is not None and held else "",
+                **(_told(state) if state is not None and state["state"] == "held" else {}),
             )
         )
     return found
+
+
+def _told(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What a held table's event says beyond its reason."""
+    ddl = " ".join((state["place_ddl"] or "").split())
+    return {
+        "since": state["recorded_at"].isoformat(timespec="seconds"),
+        "file": state["place_file"] or "",
+        "pos": state["place_pos"] or 0,
+        "ddl": ddl if len(ddl) <= _DDL_SHOWN else ddl[:_DDL_SHOWN] + " ...",
+        "way_out": way_out(state),
+    }
+
+
+def way_out(state: Mapping[str, Any]) -> str:
+    """What a person does about a held table, as one command where one does it."""
+    pipeline, table = state["pipeline"], state["table"]
+    if state["error"] == tables.NEEDS_SNAPSHOT:
+        return "truncate it at the source, or take a snapshot of it"
+    if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
+        return f"tidegate schema refresh {pipeline} {table}"
+    return f"mend the cause, then: tidegate release {pipeline} {table}"
 
 
 def _source(lake: LakeFiles, source: str, files: list[dict[str, Any]]) -> SourceStatus:

@@ -159,7 +159,7 @@ class SchemaHistory:
             parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
         except DdlNotRead as error:
             names = [pair for name in error.tables for pair in splits(name)]
-            if names and not any(self._keeps(*name) for name in names):
+            if names and all(not self._keeps(*name) or self._seen(name, statement.commit_ts) for name in names):
                 return []
             raise self._hold(names, error.what, statement, error.remedy) from error
         return self.follow(parsed, statement)
@@ -205,7 +205,7 @@ class SchemaHistory:
     def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
         touched = touched_tables(parsed)
         database = touched[0][0] if touched else statement.database
-        return Context(server, statement.sql_mode, self._defaults(database, server), self._new_id)
+        return Context(server, statement.sql_mode, self._defaults(database, server), self.new_id)
 
     def _defaults(self, database: str, server: Server) -> tuple[str, str]:
         """(charset, collation) that a table of this database has by default."""
@@ -215,7 +215,8 @@ class SchemaHistory:
                 return last.charset, last.collation
         return server_default(server)
 
-    def _new_id(self) -> int:
+    def new_id(self) -> int:
+        """A column id that no column of this source ever had."""
         self._next_id += 1
         return self._next_id - 1
 

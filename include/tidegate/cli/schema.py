@@ -1,0 +1,122 @@
+"""`tidegate schema log PIPELINE DB.T` and `tidegate schema refresh PIPELINE DB.T`: a table's versions, and a new one.
+
+In:  a pipeline file; for refresh the source's connection in AIRFLOW_CONN_<ID>, and a table that is held.
+Out: log: each version with its time, place, statement and changes, as a table or JSON. refresh: a version in
+     control/schema_history and a `released` event, so that the next window takes the table up again from bronze.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate import config, spark_settings
+from tidegate.cli.capture import lake_secrets
+from tidegate.cli.held import held_event
+from tidegate.cli.main import pipeline_path
+from tidegate.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidegate.config import Pipeline
+    from tidegate.lake.files import LakeFiles
+
+schema = typer.Typer(add_completion=False, no_args_is_help=True, help="Versions of a table, and what made them.")
+
+PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]
+
+
+def _lake(pipeline: str) -> tuple[Pipeline, LakeFiles]:
+    from tidegate.lake.files import lake_files
+
+    root = spark_settings.home()
+    loaded = config.load(pipeline_path(pipeline, root))
+    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    return loaded, lake
+
+
+@schema.command("log")
+def log(
+    pipeline: PipelineName,
+    table: Annotated[str, typer.Argument(help="Table at the source, database.table")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per version")] = False,
+) -> None:
+    """Every version of a table: when, where, by which statement, and what changed."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tidegate.commit_ts import physical_ms
+    from tidegate.lake.schema_rows import table_rows
+    from tidegate.schema.columns import TableVersion
+    from tidegate.schema.version_changes import changes
+    from tidegate.tables import splits
+
+    loaded, lake = _lake(pipeline)
+    rows = [row for name in splits(table) for row in table_rows(lake, *name)]
+    if not rows:
+        raise UsageError(f"schema_history has no table {table}", where=loaded.pipeline, remedy="give database.table")
+    shown = Table("source", "version", "from", "position", "kind", "changes", "statement", title=table)
+    before: TableVersion | None = None
+    for row in rows:
+        version = TableVersion.from_row(row)
+        if before is not None and before.source != version.source:
+            before = None
+        at = datetime.fromtimestamp(physical_ms(version.commit_ts) / 1000, UTC).isoformat() if version.commit_ts else ""
+        found = changes(before, version)
+        if as_json:
+            told = {key: row[key] for key in ("source", "version", "commit_ts", "file", "pos", "kind", "ddl", "status")}
+            print(json.dumps({**told, "time": at, "changes": found}, ensure_ascii=False))
+        place = f"{version.file}:{version.pos}"
+        cells = (version.source, str(version.version), at, place, version.kind, "\n".join(found), version.ddl[:120])
+        shown.add_row(*cells)
+        before = version
+    if not as_json:
+        Console().print(shown)
+
+
+@schema.command("refresh")
+def refresh(
+    pipeline: PipelineName,
+    table: Annotated[str, typer.Argument(help="Held table, database.table as in silver")],
+    renamed: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a column that was renamed")] = None,
+    dropped: Annotated[list[str] | None, typer.Option(help="A column that was dropped, not renamed")] = None,
+) -> None:
+    """Ask the server for the columns of a held table, and let it go on."""
+    from tidegate import tables
+    from tidegate.capture.refresh import Said, Stop, refreshed
+    from tidegate.lake import control
+    from tidegate.lake.schema_rows import needed_rows, table_rows
+    from tidegate.schema.columns import TableVersion
+    from tidegate.wire.connection import ConnectionInfo, connect
+
+    loaded, lake = _lake(pipeline)
+    state = held_event(loaded.pipeline, lake, table)
+    if state["place_source"] is None or state["error"] == tables.NEEDS_SNAPSHOT:
+        raise UsageError(
+            f"{table} isn't held for its columns ({state['reason']})", where=loaded.pipeline, remedy="mend that first"
+        )
+    if any("=" not in pair for pair in renamed or ()):
+        raise UsageError("--renamed takes OLD=NEW", where=loaded.pipeline, remedy="give the names of the column")
+    source = state["place_source"]
+    physical = (state["place_database"], state["place_table"])
+    rows = [row for row in table_rows(lake, *physical) if row["source"] == source]
+    if not rows:
+        raise UsageError(
+            f"schema_history has no version of {'.'.join(physical)} of {source}",
+            where=loaded.pipeline,
+            remedy="take a snapshot of the table",
+        )
+    next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
+    said = Said(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
+    stop = Stop(state["place_file"], state["place_pos"], state["place_at_ts"])
+    with connect(ConnectionInfo.from_env(loaded.sources[source].conn_id)) as connection:
+        version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, said)
+    control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])
+    event = {**state, "state": "released", "reason": "", "error": "", "recorded_at": datetime.now(UTC)}
+    control.append(lake, tables.TABLE_STATES, [event])
+    typer.echo(
+        f"{table} has the columns of {version.file}:{version.pos} from commit_ts {version.commit_ts} on,"
+        " and goes on with the next window"
+    )
