@@ -23,12 +23,12 @@ _LEVELS: Final = (
     ("=", "<=>", ">=", "<=", "<>", "!=", ">", "<", "is", "like", "in", "between", "regexp", "rlike"),
     ("|",), ("&",), ("<<", ">>"), ("-", "+"), ("*", "/", "div", "%", "mod"), ("^",),
 )  # fmt: skip
-_LEVEL: Final = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
-_COMPARES: Final = _LEVEL["="]
+OPERATOR_LEVEL: Final = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
+_COMPARES: Final = OPERATOR_LEVEL["="]
 _ATOM: Final = len(_LEVELS) + 1
 _BOOLEAN: Final = frozenset({0, 1, 2, _COMPARES})
 _SHOWN: Final = {"!=": "<>", "||": "or", "&&": "and", "%": "MOD", "mod": "MOD", "div": "DIV"}
-_MARKS: Final = (
+OPERATOR_MARKS: Final = (
     "<=>",
     "<=",
     ">=",
@@ -105,7 +105,7 @@ class _Reader:
         left = self._unary()
         while True:
             operator, tokens = self._operator()
-            if not operator or _LEVEL[operator] < level:
+            if not operator or OPERATOR_LEVEL[operator] < level:
                 self.depth -= 1
                 return left
             self.cursor.at += tokens
@@ -116,15 +116,15 @@ class _Reader:
         cursor = self.cursor
         token = cursor.now
         word = token.text.lower() if token.kind == Kind.WORD else ""
-        if word in _LEVEL:
+        if word in OPERATOR_LEVEL:
             return word, 1
         if token.kind != Kind.MARK:
             return "", 0
-        found = next((mark for mark in _MARKS if cursor.sql.startswith(mark, token.start)), "")
+        found = next((mark for mark in OPERATOR_MARKS if cursor.sql.startswith(mark, token.start)), "")
         return found, len(found)
 
     def _joined(self, left: _Node, operator: str) -> _Node:
-        level = _LEVEL[operator]
+        level = OPERATOR_LEVEL[operator]
         if level == _COMPARES and operator.isalpha():
             return self._wrapped(self._predicate(left, operator), level)
         if operator in ("+", "-") and self.cursor.now.upper == "INTERVAL":
@@ -187,7 +187,7 @@ class _Reader:
         unit = self.cursor.next().text.lower()
         if unit not in _UNITS:
             raise _Unknown
-        level = _LEVEL["+"]
+        level = OPERATOR_LEVEL["+"]
         return self._wrapped(f"{self._in(left, level)} {operator} interval {count.text} {unit}", level)
 
     def _unary(self) -> _Node:
@@ -294,8 +294,8 @@ class _Reader:
         if word == "instr":
             return _Node(f"locate({items[1]},{items[0]})")
         if word == "datediff":
-            return self._wrapped(f"to_days({items[0]}) - to_days({items[1]})", _LEVEL["-"])
-        return self._wrapped(f"{items[0]} {'MOD' if self.mariadb else '%'} {items[1]}", _LEVEL["%"])
+            return self._wrapped(f"to_days({items[0]}) - to_days({items[1]})", OPERATOR_LEVEL["-"])
+        return self._wrapped(f"{items[0]} {'MOD' if self.mariadb else '%'} {items[1]}", OPERATOR_LEVEL["%"])
 
     def _with_unit(self, word: str) -> _Node:
         self.cursor.take_mark("(")

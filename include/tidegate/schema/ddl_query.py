@@ -1,51 +1,61 @@
 """The query of CREATE TABLE ... SELECT, as far as the new table's columns follow from it without a doubt.
 
 In:  a cursor at the query.
-Out: a Query: columns of tables by name, `*`, literals, COUNT. None for any other: the types of expressions, of unions
-     and of derived tables would have to be guessed.
+Out: a Query. None for one that we may read in another way than the server.
 """
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.ddl_statements import Query, QueryItem, QuerySource
 from tidegate.schema.ddl_tokens import Cursor, Kind
+from tidegate.schema.select_expressions import Doubt, read_or_doubt
 
 _OPTIONS: Final = ("ALL", "STRAIGHT_JOIN", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BIG_RESULT")
 _CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "FOR", "LOCK", "WINDOW", "OFFSET", "FETCH"})
 _JOINS: Final = frozenset({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "NATURAL", "STRAIGHT_JOIN"})
 # After them nothing is certain any more: WITH ROLLUP puts NULLs into columns, PROCEDURE ANALYSE makes others.
-_DOUBTS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "ROLLUP", "PROCEDURE", "INTO", "SELECT"})
-_DECIMAL: Final = re.compile(r"(\d*)\.(\d*)")
-_INT_DIGITS: Final = 9  # the longest that is an INT whatever its digits
-_BIGINT_DIGITS: Final = 18
-_DECIMAL_DIGITS: Final = 65
-_SCALE: Final = 38
-# The server keeps 9 words of 9 digits each, and cuts behind the point what doesn't fit.
-_WORDS: Final = 9
+_ENDS: Final = _CLAUSES | {"FROM", "UNION"}
+_DOUBTS: Final = frozenset({"EXCEPT", "INTERSECT", "MINUS", "ROLLUP", "PROCEDURE", "INTO", "SELECT"})
+_NAME_MAX: Final = 64
 
 
 def read_query(cursor: Cursor, database: str) -> Query | None:
     """The cursor stands anywhere afterwards."""
     try:
         return _query(cursor, database)
-    except (DDLError, _Doubt):
+    except (DDLError, Doubt):
         return None
-
-
-class _Doubt(Exception):  # noqa: N818  it ends the reading of one query, nobody else sees it
-    pass
 
 
 def _query(cursor: Cursor, database: str) -> Query:
     cursor.take_any("IGNORE", "REPLACE")
     cursor.take("AS")
     closing = cursor.take_mark("(")
+    found = _selects(cursor, database)
+    if closing and not cursor.take_mark(")"):
+        raise Doubt
+    if not cursor.ended:
+        raise Doubt
+    return found
+
+
+def _selects(cursor: Cursor, database: str) -> Query:
+    """One SELECT, or several with UNION between them, up to the end or to `)`."""
+    found = _select(cursor, database)
+    unions = []
+    while cursor.take("UNION"):
+        cursor.take_any("ALL", "DISTINCT")
+        unions.append(_select(cursor, database))
+    return replace(found, unions=tuple(unions)) if unions else found
+
+
+def _select(cursor: Cursor, database: str) -> Query:
     if not cursor.take("SELECT"):
-        raise _Doubt
+        raise Doubt
     groups = False
     while True:
         if cursor.take_any("DISTINCT", "DISTINCTROW"):
@@ -59,113 +69,56 @@ def _query(cursor: Cursor, database: str) -> Query:
     merges = False
     if cursor.take("FROM") and not cursor.take("DUAL"):
         sources, merges = _sources(cursor, database)
-    if merges and any(item.source == "" and not item.literal for item in items):
-        raise _Doubt  # which table's column it is then depends on the join
-    while not cursor.ended:
+    if merges and any(item.source == "" for item in items):
+        raise Doubt  # which table's column it is then depends on the join
+    while not (cursor.ended or cursor.now.upper == "UNION" or cursor.is_mark(")")):
         token = cursor.now
         if token.upper in _DOUBTS:
-            raise _Doubt
+            raise Doubt
         groups = groups or token.upper == "GROUP"
-        if closing and cursor.take_mark(")"):
-            closing = False
-        elif cursor.is_mark(")"):
-            raise _Doubt
-        else:
-            cursor.skip_one()
+        cursor.skip_one()
     return Query(tuple(items), tuple(sources), groups)
 
 
 def _item(cursor: Cursor) -> QueryItem:
-    start = cursor.now.start
     if cursor.take_mark("*"):
         return QueryItem("*")
-    literal = _literal(cursor)
-    if literal:
-        return QueryItem(_alias(cursor) or _written(cursor, start), literal=literal, nullable=literal == "binary(0)")
-    names = [_plain_name(cursor)]
-    while cursor.take_mark("."):
-        if cursor.take_mark("*"):
-            return QueryItem("*", source=names[-1])
-        names.append(cursor.name())
-    name = _alias(cursor) or names[-1]
-    if not (cursor.ended or cursor.is_mark(",") or cursor.now.upper in _CLAUSES | {"FROM"} or cursor.is_mark(")")):
-        raise _Doubt  # an expression
-    return QueryItem(name, source=names[-2] if len(names) > 1 else "", column=names[-1])
+    source = _all_of(cursor)
+    if source:
+        return QueryItem("*", source=source)
+    token = cursor.now
+    read = read_or_doubt(cursor)
+    written = cursor.sql[token.start : cursor.tokens[cursor.at - 1].end]
+    alias = _alias(cursor)
+    if not (cursor.ended or cursor.is_mark(",") or cursor.now.upper in _ENDS or cursor.is_mark(")")):
+        raise Doubt
+    if read.name == "field":
+        return QueryItem(alias or read.text, read.source, read.text)
+    name = alias or (read.text if read.name in ("bool", "string") else written)
+    if len(name) > _NAME_MAX or name != name.strip():
+        raise Doubt
+    return QueryItem(name, expression=read)
 
 
-def _plain_name(cursor: Cursor) -> str:
-    if cursor.now.kind not in (Kind.WORD, Kind.QUOTED):
-        raise _Doubt
-    if cursor.now.upper in ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_USER", "LOCALTIME"):
-        raise _Doubt
-    return cursor.name()
+def _all_of(cursor: Cursor) -> str:
+    """`table.*` or `database.table.*`: the table's name; "" for anything else."""
+    at = 0
+    while cursor.ahead(at).kind in (Kind.WORD, Kind.QUOTED) and cursor.ahead(at + 1).text == ".":
+        at += 2
+    if not at or cursor.ahead(at).text != "*" or cursor.ahead(at).kind != Kind.MARK:
+        return ""
+    name = cursor.ahead(at - 2).text
+    cursor.at += at + 1
+    return name
 
 
 def _alias(cursor: Cursor) -> str:
     if cursor.take("AS"):
         return cursor.next().text
     token = cursor.now
-    if token.kind in (Kind.QUOTED, Kind.STRING) or (
-        token.kind == Kind.WORD and token.upper not in _CLAUSES | _DOUBTS | {"FROM"}
-    ):
+    if token.kind in (Kind.QUOTED, Kind.STRING) or (token.kind == Kind.WORD and token.upper not in _ENDS | _DOUBTS):
         return cursor.next().text
     return ""
-
-
-def _written(cursor: Cursor, start: int) -> str:
-    return cursor.sql[start : cursor.tokens[cursor.at - 1].end]
-
-
-def _literal(cursor: Cursor) -> str:
-    """column_type of the literal here, which is stepped over; "" for none."""
-    token = cursor.now
-    if token.upper == "COUNT" and cursor.ahead().text == "(":
-        cursor.next()
-        cursor.skip_group()
-        return _ended("bigint(21)", cursor)
-    if token.kind == Kind.NUMBER:
-        cursor.next()
-        return _ended(_number(token.text), cursor)
-    if token.upper == "NULL":
-        cursor.next()
-        return _ended("binary(0)", cursor)
-    if token.upper in ("TRUE", "FALSE"):
-        cursor.next()
-        return _ended("int(1)", cursor)
-    if token.upper.startswith("0X") and token.kind == Kind.WORD:
-        cursor.next()
-        return _ended(f"varbinary({(len(token.text) - 1) // 2})", cursor)
-    return ""
-
-
-def _ended(kind: str, cursor: Cursor) -> str:
-    """kind, when the literal is all of the item."""
-    token = cursor.now
-    if token.kind == Kind.MARK and token.text not in (",", ")"):
-        raise _Doubt
-    if token.upper in ("MOD", "DIV", "OVER", "IS", "LIKE", "IN", "BETWEEN", "AND", "OR", "XOR", "COLLATE"):
-        raise _Doubt
-    return kind
-
-
-def _number(text: str) -> str:
-    if "e" in text.lower():
-        return "double"
-    found = _DECIMAL.fullmatch(text)
-    if found is None:
-        digits = len(text)
-        if digits <= _INT_DIGITS:
-            return f"int({digits})"
-        if digits <= _BIGINT_DIGITS:
-            return f"bigint({digits})"
-        if digits <= _BIGINT_DIGITS + 2:  # around the limits of BIGINT
-            raise _Doubt
-        return f"decimal({min(digits, _DECIMAL_DIGITS)},0)"
-    whole, behind = len(found[1]), len(found[2])
-    words = -(-whole // 9)
-    if words + -(-behind // 9) > _WORDS:
-        behind = min(behind, max(_WORDS - words, 0) * 9)
-    return f"decimal({min(whole + min(behind, _SCALE), _DECIMAL_DIGITS)},{min(behind, _SCALE)})"
 
 
 def _sources(cursor: Cursor, database: str) -> tuple[list[QuerySource], bool]:
@@ -187,10 +140,10 @@ def _sources(cursor: Cursor, database: str) -> tuple[list[QuerySource], bool]:
         found.append(_source(cursor, database, outer=outer_right))
         merges = merges or natural or cursor.now.upper == "USING"
         while not (cursor.ended or cursor.is_mark(",") or cursor.is_mark(")") or _joins(cursor)):
-            if cursor.now.upper in _CLAUSES:
+            if cursor.now.upper in _ENDS:
                 return found, merges
             if cursor.now.upper in _DOUBTS:
-                raise _Doubt
+                raise Doubt
             cursor.skip_one()
 
 
@@ -200,10 +153,10 @@ def _joins(cursor: Cursor) -> bool:
 
 def _source(cursor: Cursor, database: str, *, outer: bool) -> QuerySource:
     if cursor.is_mark("("):
-        raise _Doubt
+        return _derived(cursor, database, outer=outer)
     table = cursor.table(database)
     if cursor.is_mark("("):
-        raise _Doubt  # a table function
+        raise Doubt  # a table function
     if cursor.take("PARTITION"):
         cursor.skip_group()
     name = table[1]
@@ -213,7 +166,7 @@ def _source(cursor: Cursor, database: str, *, outer: bool) -> QuerySource:
         or token.kind == Kind.QUOTED
         or (
             token.kind == Kind.WORD
-            and token.upper not in _CLAUSES | _JOINS | _DOUBTS | {"ON", "USING", "USE", "FORCE", "IGNORE"}
+            and token.upper not in _ENDS | _JOINS | _DOUBTS | {"ON", "USING", "USE", "FORCE", "IGNORE"}
         )
     ):
         name = cursor.name()
@@ -223,5 +176,18 @@ def _source(cursor: Cursor, database: str, *, outer: bool) -> QuerySource:
             cursor.next()
         cursor.skip_group()
     if cursor.now.upper == "FOR" and cursor.ahead().upper == "SYSTEM_TIME":
-        raise _Doubt
+        raise Doubt
     return QuerySource(table, name, outer)
+
+
+def _derived(cursor: Cursor, database: str, *, outer: bool) -> QuerySource:
+    """`( SELECT ... ) alias`."""
+    cursor.next()
+    query = _selects(cursor, database)
+    if not cursor.take_mark(")"):
+        raise Doubt
+    cursor.take("AS")
+    name = cursor.name()
+    if cursor.is_mark("("):
+        raise Doubt
+    return QuerySource(("", ""), name, outer, query)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.schema.columns import Generated, IndexKind
+from tidegate.schema.select_expressions import Expression
 
 TableName = tuple[str, str]  # (database, table)
 
@@ -237,38 +238,51 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class QuerySource:
-    """A table in FROM. name: its alias, else its own. outer: an outer join may put NULLs in its place."""
+    """A table in FROM, or a query. name: its alias, else its own. outer: an outer join may put NULLs in its place.
+
+    table: ("", "") for a query.
+    """
 
     table: TableName
     name: str
     outer: bool = False
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryItem:
-    """An item of a select list: a column (of a source by name, or of any when source is ""), `*`, or a literal.
+    """An item of a select list: a column (of a source by name, or of any when source is ""), `*`, or an expression.
 
-    name: of the column that it makes; "*" for all columns. literal: column_type of a literal, else "".
+    name: of the column that it makes; "*" for all columns.
     """
 
     name: str
     source: str = ""
     column: str = ""
-    literal: str = ""
-    nullable: bool = False
+    expression: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query whose columns follow from those of its tables. groups: DISTINCT or GROUP BY."""
+    """A query whose columns follow from those of its tables. groups: DISTINCT or GROUP BY.
+
+    unions: the other queries of a UNION; the first one gives the names.
+    """
 
     items: tuple[QueryItem, ...]
     sources: tuple[QuerySource, ...]
     groups: bool = False
+    unions: tuple[Query, ...] = ()
 
     @property
     def tables(self) -> tuple[TableName, ...]:
-        return tuple(source.table for source in self.sources)
+        """All tables that it reads, those of queries inside it too."""
+        found: list[TableName] = []
+        for source in self.sources:
+            found += source.query.tables if source.query else (source.table,)
+        for query in self.unions:
+            found += query.tables
+        return tuple(found)
 
 
 # --- statements -----------------------------------------------------------------------------------
@@ -276,7 +290,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """select: the table also takes rows and columns of a query. query: that query, when it is of a simple kind.
+    """select: the table also takes rows and columns of a query. query: that query, when it can be read.
 
     period: columns of its PERIODs, which are NOT NULL whatever is written.
     """

@@ -264,8 +264,10 @@ class SchemaHistory:
                     "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
                     remedy="set binlog_format=ROW for every session, then snapshot the table",
                 )
-            shapes = [self._source(table, work).columns for table in statement.query.tables]
-            taken = query_columns(statement.query, shapes, context.server)
+            defined = {column.name.lower() for column in statement.columns}
+            taken = query_columns(
+                statement.query, lambda table: self._source(table, work).columns, context.server, defined
+            )
         work.put(statement.table, create(statement, context, taken), "create", VersionStatus.ACTIVE)
 
     def _source(self, table: TableName, work: Work) -> Shape:

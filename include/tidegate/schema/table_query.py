@@ -1,6 +1,6 @@
 """The columns that CREATE TABLE ... SELECT takes from a query.
 
-In:  a Query, the shapes of its tables.
+In:  a Query, the columns of its tables.
 Out: the new table's columns: those of the query are as their origin is, without its keys; auto-increment becomes
      DEFAULT 0.
 
@@ -9,13 +9,16 @@ Rules: sql/sql_insert.cc, create_table_from_items; seen on MariaDB 11.4 and MySQ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Generated
-from tidegate.schema.ddl_statements import Query, QueryItem, QuerySource
+from tidegate.schema.ddl_statements import Query, QueryItem, QuerySource, TableName
 from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.select_expressions import Doubt, Expression
+from tidegate.schema.select_functions import result
+from tidegate.schema.select_types import Result, column_type, of_column
 from tidegate.schema.table_indexes import find
 
 _REMEDY = "write the columns' types into the statement"
@@ -23,25 +26,82 @@ _REMEDY = "write the columns' types into the statement"
 _CHANGED_BY_GROUPS = ("bit", "tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob")
 
 
-def query_columns(query: Query, shapes: Sequence[Sequence[Column]], server: Server) -> list[Column]:
-    """shapes: the columns of each source in order. The ids are those of the sources' columns; 0 for a literal's."""
-    pairs = list(zip(query.sources, shapes, strict=True))
+Columns = Callable[[TableName], Sequence[Column]]
+
+
+def query_columns(query: Query, columns: Columns, server: Server, defined: Collection[str] = ()) -> list[Column]:
+    """columns: those of a table, in order. defined: names in small letters of columns whose type the statement gives:
+    what the query says of it has no bearing.
+
+    The ids are those of the sources' columns; 0 for an expression's. Raises DDLError.
+    """
+    try:
+        found = _columns(query, columns, server, defined)
+    except Doubt as error:
+        raise DDLError("CREATE TABLE ... SELECT of an expression whose type isn't certain", remedy=_REMEDY) from error
+    names = {column.name.lower() for column in found}
+    if len(names) != len(found):
+        raise DDLError("CREATE TABLE ... SELECT gives two columns one name", remedy=_REMEDY)
+    return found
+
+
+def _columns(query: Query, columns: Columns, server: Server, defined: Collection[str] = ()) -> list[Column]:
+    pairs: list[tuple[QuerySource, Sequence[Column]]] = []
+    for source in query.sources:
+        if source.query:
+            inner = _columns(source.query, columns, server)
+            pairs.append((source, [replace(c, default=None, no_default=not c.nullable) for c in inner]))
+        else:
+            pairs.append((source, columns(source.table)))
     found: list[Column] = []
     for item in query.items:
-        if item.literal:
-            if not server.mariadb:
-                raise DDLError("CREATE TABLE ... SELECT of a literal", remedy=_REMEDY)
-            found.append(Column(0, item.name, item.literal, nullable=item.nullable))
+        if item.expression:
+            found.append(_computed(item, item.expression, pairs, server, defined))
+            if query.groups and (found[-1].charset or item.expression.name == "cast"):
+                raise Doubt  # a temporary table's column may be another
         elif item.name == "*" and not item.column:
             found += _all(item, pairs)
         else:
             found.append(_taken(item, pairs))
     if query.groups and any(column.type.startswith(_CHANGED_BY_GROUPS) for column in found):
-        raise DDLError("CREATE TABLE ... SELECT groups rows by temporary columns", remedy=_REMEDY)
-    names = {column.name.lower() for column in found}
-    if len(names) != len(found):
-        raise DDLError("CREATE TABLE ... SELECT gives two columns one name", remedy=_REMEDY)
+        raise Doubt
+    for union in query.unions:
+        found = _united(found, _columns(union, columns, server))
     return found
+
+
+def _computed(
+    item: QueryItem,
+    expression: Expression,
+    pairs: list[tuple[QuerySource, Sequence[Column]]],
+    server: Server,
+    defined: Collection[str],
+) -> Column:
+    if item.name.lower() in defined:
+        return Column(0, item.name, "binary(0)")
+    if not server.mariadb:
+        raise Doubt
+    value = result(expression, lambda field: of_column(_named(field.text, field.source, field.text, pairs)), server)
+    return _column(item.name, value)
+
+
+def _column(name: str, value: Result) -> Column:
+    kind = column_type(value)
+    texts = value.kind in ("string", "own") and not value.binary
+    charset, collation = (value.charset, value.collation) if texts else ("", "")
+    return Column(0, name, kind, nullable=value.nullable, charset=charset, collation=collation)
+
+
+def _united(first: list[Column], second: list[Column]) -> list[Column]:
+    """Columns of a UNION of queries that take columns of the same types from tables."""
+    if not all(column.id for column in (*first, *second)):
+        raise Doubt
+    if [(c.type, c.charset, c.collation) for c in first] != [(c.type, c.charset, c.collation) for c in second]:
+        raise Doubt
+    return [
+        replace(one, id=0, nullable=one.nullable or other.nullable, default=None, no_default=False, comment="")
+        for one, other in zip(first, second, strict=True)
+    ]
 
 
 def _all(item: QueryItem, pairs: list[tuple[QuerySource, Sequence[Column]]]) -> list[Column]:
@@ -58,13 +118,18 @@ def _all(item: QueryItem, pairs: list[tuple[QuerySource, Sequence[Column]]]) -> 
 
 
 def _taken(item: QueryItem, pairs: list[tuple[QuerySource, Sequence[Column]]]) -> Column:
+    return _named(item.column, item.source, item.name, pairs)
+
+
+def _named(column: str, of: str, name: str, pairs: list[tuple[QuerySource, Sequence[Column]]]) -> Column:
+    """A column of the sources, under this name."""
     for source, columns in pairs:
-        if item.source and item.source.lower() != source.name.lower():
+        if of and of.lower() != source.name.lower():
             continue
-        column = find(columns, item.column)
-        if column is not None:
-            return _derived(column, item.name, source)
-    raise DDLError(f"the query has no column {item.column!r} that we know", remedy=_REMEDY)
+        found = find(columns, column)
+        if found is not None:
+            return _derived(found, name, source)
+    raise DDLError(f"the query has no column {column!r} that we know", remedy=_REMEDY)
 
 
 def _derived(column: Column, name: str, source: QuerySource) -> Column:

@@ -174,17 +174,34 @@ def test_a_query_of_plain_columns_gives_the_new_table_its_columns() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT a + 1 FROM s", "SELECT a FROM s UNION SELECT a FROM s", "SELECT * FROM (SELECT a FROM s) x",
-        "SELECT 'text'", "SELECT MAX(a) FROM s", "SELECT * FROM s NATURAL JOIN s y", "SELECT NOW()", "SELECT -1",
+        "SELECT a FROM s UNION SELECT 1", "SELECT 'text'", "SELECT HEX(a) FROM s", "SELECT * FROM s NATURAL JOIN s y",
+        "SELECT ABS()", "SELECT IF(a) FROM s", "SELECT @x", "SELECT (SELECT 1)", "SELECT a + FROM s", "SELECT ROUND(",
         "WITH c AS (SELECT 1) SELECT * FROM c", "SELECT nothing FROM s", "SELECT * FROM unknown", "TABLE s",
         "SELECT b FROM s GROUP BY b", "SELECT a x, a X FROM s", "SELECT a FROM s GROUP BY a WITH ROLLUP",
-        "SELECT a FROM s FOR SYSTEM_TIME ALL", "VALUES ROW(1)", "SELECT a FROM s INTO @x", "SELECT a AND 1 FROM s",
+        "SELECT a FROM s FOR SYSTEM_TIME ALL", "VALUES ROW(1)", "SELECT a FROM s INTO @x",
     ],
 )  # fmt: skip
 def test_any_other_query_leaves_its_table_unknown(query: str) -> None:
     script, steps = _run("CREATE TABLE s (a INT, b TEXT)", f"CREATE TABLE t AS {query}", "ALTER TABLE t ADD c INT")
     assert [bool(step.error) for step in steps] == [False, True, True]
     assert "test.t" not in script.tables()
+
+
+@pytest.mark.parametrize(
+    ("query", "types"),
+    [
+        ("SELECT a + 1 AS x, a AND 1 AS y, MAX(a) AS z FROM s", ["bigint(12)", "int(1)", "int(11)"]),
+        ("SELECT a FROM s UNION ALL SELECT a FROM s", ["int(11)"]),
+        ("SELECT * FROM (SELECT a, NOW() AS n FROM s) x", ["int(11)", "datetime"]),
+        ("SELECT -1, -1.5, COUNT(*), a / 3 FROM s", ["int(2)", "decimal(2,1)", "bigint(21)", "decimal(14,4)"]),
+        ("SELECT IFNULL(d, 0) d, CASE WHEN a THEN d END e FROM s", ["decimal(10,2)", "decimal(10,2)"]),
+        ("SELECT CONCAT(v, 'abc'), CAST(v AS DATE) FROM s", ["varchar(13)", "date"]),
+    ],
+)
+def test_expressions_of_a_query_have_the_servers_types(query: str, types: list[str]) -> None:
+    script, steps = _run("CREATE TABLE s (a INT, d DECIMAL(10,2), v VARCHAR(10))", f"CREATE TABLE t AS {query}")
+    assert not any(step.error for step in steps)
+    assert list(_types(script).values()) == types
 
 
 def test_renamed_columns_take_the_expressions_about_them_along() -> None:

@@ -1,0 +1,373 @@
+"""Types of expressions, function by function, as MariaDB gives them.
+
+In:  an Expression, the columns that its names mean.
+Out: its Result. A function that isn't listed, and what depends on the session (its character set), is Doubt.
+
+Lengths and signs: fix_length_and_dec of each Item in MariaDB's sql/item_*.cc, checked against 10.11 and 11.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from tidegate.schema.charsets import default_collation, shown_charset
+from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.select_expressions import Doubt, Expression
+from tidegate.schema.select_numbers import BIGINT_DIGITS, arithmetic, division, negative, numeric, spread
+from tidegate.schema.select_types import (
+    DIGITS_MAX,
+    NULL,
+    SCALE_MAX,
+    Result,
+    boolean,
+    decimal,
+    double,
+    integer,
+    moment,
+    shown_length,
+    single_byte,
+    strings,
+    together,
+)
+
+Lookup = Callable[[Expression], Result]
+_NEWER_SINCE: Final = 110000  # rules seen on 11.4; those of before on 10.11
+_INT_DIGITS: Final = 9  # the longest literal that is an INT whatever its digits
+_WORDS: Final = 9
+_COMPARISONS: Final = frozenset({"=", ">=", "<=", "<>", "!=", ">", "<", "like", "regexp", "rlike"})
+_ALWAYS_KNOWN: Final = frozenset({"<=>", "is", "isnull", "exists"})
+_LOGIC: Final = frozenset({"and", "&&", "or", "||", "xor", "not", "between", "in"})
+_BITS: Final = frozenset({"&", "|", "^", "~", "<<", ">>"})
+_RATIO: Final = {"std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
+_WHOLE_DAYS: Final = frozenset({"day", "week", "month", "quarter", "year", "year_month"})
+# (shown length, unsigned): NULL only when an argument is.
+_COUNTS: Final[Mapping[str, tuple[int, bool]]] = {
+    "length": (10, False), "octet_length": (10, False), "char_length": (10, False), "character_length": (10, False),
+    "ascii": (3, False), "ord": (7, False), "locate": (11, False), "instr": (11, False), "bit_length": (11, False),
+    "strcmp": (2, False), "sign": (2, False), "bit_count": (2, False), "crc32": (10, True),
+    "period_add": (6, False), "period_diff": (6, False),
+}  # fmt: skip
+# Shown length: always NULL where a date can't be read.
+_PARTS: Final[Mapping[str, int]] = {
+    "to_days": 7, "to_seconds": 12, "year": 5, "month": 3, "day": 3, "dayofmonth": 3, "dayofyear": 4,
+    "hour": 3, "minute": 3, "second": 3, "microsecond": 7, "quarter": 2, "week": 3, "yearweek": 6,
+    "weekofyear": 3, "datediff": 8, "timestampdiff": 21,
+}  # fmt: skip
+_UNITS: Final[Mapping[str, int]] = {
+    "year": 5, "year_month": 7, "day": 3, "day_hour": 5, "hour": 3, "microsecond": 7, "minute_second": 5,
+}  # fmt: skip
+_MOMENTS: Final[Mapping[str, str]] = {
+    "current_date": "date", "curdate": "date", "utc_date": "date", "now": "datetime", "current_timestamp": "datetime",
+    "localtime": "datetime", "localtimestamp": "datetime", "sysdate": "datetime", "utc_timestamp": "datetime",
+    "current_time": "time", "curtime": "time", "utc_time": "time",
+}  # fmt: skip
+_DOUBLES: Final = frozenset(
+    {"sqrt", "pow", "power", "exp", "ln", "log", "log2", "log10", "sin", "cos", "tan", "cot", "acos", "asin", "atan"}
+    | {"atan2"}
+)
+_NUMBERED: Final = frozenset({"row_number", "rank", "dense_rank", "ntile"})
+
+
+def result(tree: Expression, column: Lookup, server: Server) -> Result:
+    """column: the value of a "field". Raises Doubt."""
+    try:
+        return _Types(column, server).of(tree)
+    except (IndexError, ValueError, TypeError) as error:
+        raise Doubt from error  # arguments that the server doesn't take
+
+
+def _whole_number(text: str) -> Result:
+    digits = len(text)
+    if text.startswith("0") and digits > BIGINT_DIGITS:
+        raise Doubt
+    if int(text) >= 1 << 64:
+        return decimal(digits, 0, nullable=False)
+    rank, unsigned = 3 if digits <= _INT_DIGITS else 4, int(text) >= 1 << 63
+    return Result("int", length=digits, digits=digits, rank=rank, unsigned=unsigned, written=True)
+
+
+class _Types:
+    def __init__(self, column: Lookup, server: Server) -> None:
+        self.column = column
+        self.server = server
+        self.newer = server.number >= _NEWER_SINCE
+
+    def of(self, tree: Expression) -> Result:
+        name = tree.name
+        if name == "field":
+            return self.column(tree)
+        if name == "literal":
+            return (
+                boolean(nullable=False) if self.newer and tree.literal == "bool" else _LITERALS[tree.literal](tree.text)
+            )
+        if name in _MOMENTS:
+            return self._now(tree)
+        if name == "connection_id":
+            return integer(10, unsigned=True, nullable=False, rank=3)
+        if name in ("count", "bit_and", "bit_or", "bit_xor"):
+            return integer(21, unsigned=name != "count", nullable=False)
+        if name == "exists":
+            return boolean(nullable=False)
+        if name in _NUMBERED:
+            raise Doubt  # without OVER it isn't theirs
+        if name == "over":
+            inner = tree.arguments[0]
+            if inner.name in _NUMBERED:
+                return integer(21, nullable=False)
+            if inner.name in ("count", "sum", "avg", "min", "max"):
+                found = self.of(inner)
+                fixed = found.text.startswith(("char", "binary"))
+                counted = found.kind == "int" and inner.name in ("min", "max") and inner.arguments[0].name != "field"
+                if found.kind != "own" and found.text != "tinyint(1)" and not fixed and not counted:
+                    return found
+            raise Doubt
+        values = [self.of(argument) for argument in tree.arguments]
+        made = self._operator(tree, values) or self._function(tree, values)
+        if made is None:
+            raise Doubt
+        return made
+
+    def _now(self, tree: Expression) -> Result:
+        kind, scale = _MOMENTS[tree.name], 0
+        if tree.arguments:
+            given = tree.arguments[0]
+            if given.literal != "int" or kind == "date":
+                raise Doubt
+            scale = int(given.text)
+        return moment(kind, scale, nullable=False)
+
+    def _operator(self, tree: Expression, values: list[Result]) -> Result | None:
+        name, nullable = tree.name, any(value.nullable for value in values)
+        if name in _ALWAYS_KNOWN:
+            return boolean(nullable=False)
+        if name == "not" and tree.arguments[0].literal:
+            raise Doubt  # the server turns it round at once
+        if name in _COMPARISONS or name in _LOGIC:
+            return boolean(nullable=nullable)
+        if name in _BITS:
+            return integer(21, unsigned=True, nullable=nullable)
+        if name in ("+", "-", "*"):
+            return arithmetic(name, *values).may_be_null(nullable)
+        if name in ("/", "div", "%", "mod") and len(values) == 2:
+            return division("%" if name == "mod" else name, *values)
+        if name == "neg":
+            return negative(tree.arguments[0], values[0])
+        if name == "cast":
+            if self.newer and tree.arguments[0].literal == "int":
+                raise Doubt
+            return _cast(tree.text, values[0])
+        if name == "using":
+            return _recoded(tree, values[0], self.server)
+        if name == ":=":
+            return _assigned(values[0])
+        return None
+
+    def _together(self, values: list[Result]) -> Result:
+        if self.newer and all(value.written and not value.text for value in values if value.kind != "null"):
+            raise Doubt  # literals among themselves: with or without room for a sign
+        return together(values)
+
+    def _extreme(self, values: list[Result]) -> Result:
+        """LEAST and GREATEST compare: what is compared as dates, or as numbers, is one."""
+        nullable = any(value.nullable for value in values)
+        if any(value.kind in ("null", "own") for value in values):
+            raise Doubt
+        temporal = [value for value in values if value.temporal]
+        others = [value for value in values if not value.temporal]
+        if temporal and others:
+            plain = all(value.kind == "int" or (value.weak and value.written) for value in others)
+            if any(value.scale or value.kind == "timestamp" for value in values) or not plain:
+                raise Doubt
+            return together(temporal).may_be_null()
+        texts = [value.kind == "string" for value in values]
+        if any(texts) and not all(texts):
+            if any(value.binary for value in values):
+                raise Doubt
+            return double(nullable=nullable)
+        return self._together(values).may_be_null(nullable)
+
+    def _function(self, tree: Expression, values: list[Result]) -> Result | None:
+        name, nullable = tree.name, any(value.nullable for value in values)
+        if name in ("coalesce", "ifnull", "nvl"):
+            found = self._together(values)
+            if not self.newer:
+                return found.may_be_null(all(value.nullable for value in values))
+            return found.may_be_null(nullable if name == "coalesce" else values[-1].nullable)
+        if name == "results":
+            return self._together(values)
+        if name == "case":
+            return values[0].may_be_null(nullable)
+        if name in ("if", "nvl2") and len(values) == 3:
+            return self._together(values[1:]).may_be_null(nullable)
+        if name == "nullif":
+            return _nullif(values[0])
+        if name in ("least", "greatest"):
+            return self._extreme(values)
+        if name in _COUNTS:
+            length, unsigned = _COUNTS[name]
+            return integer(length, unsigned=unsigned, nullable=nullable, rank=4 if name == "bit_length" else 3)
+        if name in ("dayofweek", "weekday"):
+            return Result("own", nullable=True, text="int(1)")
+        if name in _PARTS:
+            return integer(_PARTS[name])
+        if name == "extract":
+            return _extracted(tree.text, values[0])
+        if name in _DOUBLES:
+            return double()
+        if name in ("abs", "ceil", "ceiling", "floor", "round", "truncate", "sum", "avg", "min", "max"):
+            return numeric(name, tree, values)
+        if name in _RATIO:
+            return spread(values[0])
+        return _TEMPORAL[name](tree, values) if name in _TEMPORAL else _text(name, tree, values)
+
+
+def _literal_decimal(text: str) -> Result:
+    """The server keeps 9 words of 9 digits each, and cuts behind the point what doesn't fit."""
+    whole, _, rest = text.partition(".")
+    behind, words = len(rest), -(-len(whole) // 9)
+    if words + -(-behind // 9) > _WORDS:
+        behind = min(behind, max(_WORDS - words, 0) * 9)
+    return decimal(len(whole) + min(behind, SCALE_MAX), behind, nullable=False)
+
+
+def _literal_time(kind: str) -> Callable[[str], Result]:
+    def made(text: str) -> Result:
+        return moment(kind, min(len(text.partition(".")[2]), 6), nullable=False)
+
+    return made
+
+
+def _literal_string(text: str) -> Result:
+    if not text.isascii():
+        raise Doubt
+    return Result("string", length=len(text), weak=True, written=True)
+
+
+_LITERALS: Final[Mapping[str, Callable[[str], Result]]] = {
+    "int": _whole_number,
+    "decimal": _literal_decimal,
+    "double": lambda _: double(nullable=False),
+    "string": _literal_string,
+    "hex": lambda text: Result("string", length=(len(text) + 1) // 2, binary=True, weak=True),
+    "null": lambda _: NULL,
+    "bool": lambda _: Result("int", length=5, digits=5, boolean=True),
+    "date": _literal_time("date"),
+    "time": _literal_time("time"),
+    "datetime": _literal_time("datetime"),
+}
+
+
+_CAST: Final = re.compile(r"([a-z]+)(?:\s+(?:integer|int))?\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+
+
+def _cast(kind: str, value: Result) -> Result:
+    found = _CAST.fullmatch(kind)
+    if found is None:
+        raise Doubt
+    name, size, scale = found[1], int(found[2] or 0), int(found[3] or 0)
+    if name in ("date", "datetime", "time"):
+        return moment(name, size)
+    if name in ("decimal", "dec", "numeric") and 0 <= scale <= (size or 10) <= DIGITS_MAX:
+        return decimal(size or 10, scale, nullable=value.nullable)
+    if name in ("double", "float") and not size:
+        return Result(name, nullable=True)
+    if name == "binary":
+        if not found[2] and value.kind == "string" and not value.binary and not single_byte(value.charset):
+            raise Doubt
+        length = size if found[2] else shown_length(value)
+        return Result("string", nullable=True, length=length, binary=True)
+    if name in ("signed", "unsigned", "integer", "int"):
+        return _whole(name == "unsigned", value)
+    raise Doubt
+
+
+def _whole(unsigned: bool, value: Result) -> Result:
+    """CAST AS SIGNED or UNSIGNED of a column or literal."""
+    if value.kind != "int" or not value.written or (value.text and value.unsigned != unsigned):
+        raise Doubt
+    return integer(value.length, unsigned=unsigned, nullable=value.nullable, digits=value.digits)
+
+
+def _assigned(value: Result) -> Result:
+    if value.kind == "int":
+        return integer(value.length, unsigned=value.unsigned, nullable=value.nullable)
+    if value.kind == "decimal":
+        return decimal(value.digits, value.scale, nullable=value.nullable, unsigned=value.unsigned)
+    if value.kind == "double":
+        return double(nullable=value.nullable)
+    if value.kind == "string":
+        return replace(value, text="")
+    raise Doubt
+
+
+def _nullif(value: Result) -> Result:
+    if value.kind in ("null", "own") or value.boolean:
+        raise Doubt
+    if value.kind == "int" or (value.kind == "string" and not value.text.startswith("tiny")):
+        return replace(value, text="", nullable=True)
+    return value.may_be_null()
+
+
+def _extracted(unit: str, value: Result) -> Result:
+    if not value.temporal or unit not in _UNITS or (value.kind == "time" and unit.startswith("day")):
+        raise Doubt
+    return integer(_UNITS[unit])
+
+
+def _added(tree: Expression, values: list[Result]) -> Result:
+    start, count = values
+    if not start.temporal or count.scale or start.kind == "time" or count.kind not in ("int", "decimal"):
+        raise Doubt
+    scale = 6 if "microsecond" in tree.text else start.scale
+    kind = "date" if start.kind == "date" and tree.text in _WHOLE_DAYS else "datetime"
+    return moment(kind, scale if kind != "date" else 0)
+
+
+def _part_of(kind: str) -> Callable[[Expression, list[Result]], Result]:
+    def made(_tree: Expression, values: list[Result]) -> Result:
+        if len(values) > 1 or not values[0].temporal:
+            raise Doubt
+        return moment(kind, values[0].scale if kind != "date" else 0)
+
+    return made
+
+
+def _always(kind: str) -> Callable[[Expression, list[Result]], Result]:
+    return lambda _tree, _values: moment(kind)
+
+
+_TEMPORAL: Final[Mapping[str, Callable[[Expression, list[Result]], Result]]] = {
+    "date_add": _added,
+    "date": _part_of("date"),
+    "time": _part_of("time"),
+    "timestamp": _part_of("datetime"),
+    "makedate": _always("date"),
+    "from_days": _always("date"),
+    "last_day": _always("date"),
+}
+
+
+def _recoded(tree: Expression, value: Result, server: Server) -> Result:
+    """CONVERT(... USING charset)."""
+    charset = shown_charset(tree.text, server)
+    if value.kind not in ("string", "int") or value.binary or value.listed or value.text.endswith("text"):
+        raise Doubt
+    collation = default_collation(charset, server)
+    return Result("string", nullable=True, length=shown_length(value), charset=charset, collation=collation)
+
+
+def _text(name: str, tree: Expression, values: list[Result]) -> Result | None:
+    """Functions of strings: of columns, since a literal's character set is the session's."""
+    nullable = any(value.nullable for value in values)
+    if name == "concat":
+        if not nullable:
+            raise Doubt
+        return strings(values, sum(shown_length(value) for value in values))
+    if name in ("upper", "ucase", "lower", "lcase", "trim", "ltrim", "rtrim", "reverse") and len(values) == 1:
+        return strings(values, shown_length(values[0]))
+    if name in ("left", "right") and tree.arguments[1].literal == "int":
+        return strings(values[:1], min(int(tree.arguments[1].text), shown_length(values[0])))
+    return None
