@@ -19,7 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
-from spark_jobs.table_shapes import shape_at
+from spark_jobs.table_shapes import keeps_deleted, shape_at, shape_of
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver import column_names, data_bytes
@@ -79,6 +79,7 @@ class SilverWriter:
         shape = shape_at(self.app, self.entry, phase.upto_ts)
         assert shape is not None, "staged rows have a version in force"
         self.ensure(shape)
+        self._follow_soft_delete(shape)
         changes = self._changes(files, phase, shape)
         view = "_tg_changes"
         changes.createOrReplaceTempView(view)
@@ -104,7 +105,7 @@ class SilverWriter:
             by_version.setdefault((file.source, file.database, file.table, file.version), []).append(file)
         for (source, database, table, number), group in by_version.items():
             version = next(v for v in self.app.histories[source].versions(database, table) if v.version == number)
-            frame = self.session.read.schema(_staged_schema(version)).parquet(
+            frame = self.session.read.schema(_staged_schema(version, shape)).parquet(
                 *(self.app.lake.spark_uri(f.path) for f in group)
             )
             frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
@@ -134,13 +135,24 @@ class SilverWriter:
     def change_schema(self, phase: DdlPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
         shape = shape_at(self.app, self.entry, phase.upto_ts)
+        if before := self._shape_before(phase):
+            self._follow_soft_delete(before)
         for old, new in phase.changes:
             if empties(new) or (new.kind == "create" and old is not None):
-                self._empty(new, shape)
+                self._empty(old, new, shape)
             elif old is None and shape is not None:
                 self._create(shape)
             elif old is not None and shape is not None:
                 self._alter(old, new, shape, phase.upto_ts)
+
+    def _shape_before(self, phase: DdlPhase) -> SilverShape | None:
+        """What silver looks like when the phase begins; of a table that is dropped, what it looked like last."""
+        shape = shape_at(self.app, self.entry, phase.upto_ts - 1)
+        gone = [old for old, _ in phase.changes if old is not None]
+        return shape or (self._shape_of(gone[0]) if gone else None)
+
+    def _shape_of(self, version: TableVersion) -> SilverShape:
+        return shape_of([version], routed=self.entry.routed, keeps_deleted=keeps_deleted(self.app, self.entry))
 
     def _create(self, shape: SilverShape) -> None:
         names = column_names(self.uri, self.app.lake.storage_options)
@@ -149,16 +161,25 @@ class SilverWriter:
         elif missing := [c for c in shape.columns if c.name not in names]:  # a further shard
             self._add_columns(missing)
 
-    def _empty(self, version: TableVersion, shape: SilverShape | None) -> None:
-        """No rows (of this shard) from here on, and the columns of `shape`, whatever they were before.
+    def _empty(self, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
+        """No live rows (of this shard) from here on, and the columns of `shape`, whatever they were before.
 
         No transaction version: doing it again is harmless until rows of this commit_ts or later are in, and
         recording it would make Delta skip the rows that a CREATE ... SELECT commits with it.
         """
-        if column_names(self.uri, self.app.lake.storage_options) is None:
+        names = column_names(self.uri, self.app.lake.storage_options)
+        if names is None:
             if shape is not None:
                 self.ensure(shape)
-        elif self.entry.routed or shape is None or self._types() == _types_of(shape):
+            return
+        as_it_is = self.entry.routed or shape is None or self._types() == _types_of(shape)
+        if keeps_deleted(self.app, self.entry):
+            self._mark_all(version)
+            if shape is not None:
+                self._keep_marked(old, version, shape)
+                if not as_it_is:
+                    self._rewrite((), shape, names, None)
+        elif shape is None or as_it_is:
             self.session.sql(f"DELETE FROM {silver_sql.table_at(self.spark_uri)}{self._only(version)}")
         else:
             nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns)
@@ -179,6 +200,8 @@ class SilverWriter:
     def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
         actions = diff(old, new, self.ddl_times.get((new.source, new.commit_ts)))
         _refuse(actions, new)
+        if keeps_deleted(self.app, self.entry):
+            self._keep_marked(old, new, shape)
         if not actions:
             return
         only_adds = all(isinstance(action, AddColumn) for action in actions)
@@ -226,13 +249,54 @@ class SilverWriter:
             old_name = renamed.get(column.name, column.name)
             value = added.get(column.name) or (quote(old_name) if old_name in names else "NULL")
             select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
-        select += map(quote, tables.SHARDS if self.entry.routed else ())
-        rows = self.session.read.format("delta").load(self.spark_uri).selectExpr(*select, quote(tables.COMMIT_TS))
+        select += [*map(quote, tables.SHARDS if self.entry.routed else ()), quote(tables.COMMIT_TS)]
+        if shape.keeps_deleted:
+            select.append(tables.DELETED if tables.DELETED in names else f"false AS {tables.DELETED}")
+        rows = self.session.read.format("delta").load(self.spark_uri).selectExpr(*select)
         if not shape.key:
             rows = with_row_hash(rows, shape.hashed_names)
-            numbered = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {tables.COMMIT_TS})"
+            order = f"{tables.DELETED}, {tables.COMMIT_TS}" if shape.keeps_deleted else tables.COMMIT_TS
+            numbered = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {order})"
             rows = rows.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({numbered} AS BIGINT)"))
         self._overwrite(rows, shape, upto_ts)
+
+    # --- deleted rows that stay -----------------------------------------------------------------------
+
+    def _follow_soft_delete(self, shape: SilverShape) -> None:
+        """Give silver the mark when soft_delete names the table from now on; take it back when nothing is marked."""
+        names = column_names(self.uri, self.app.lake.storage_options)
+        if names is None or (tables.DELETED in names) == shape.keeps_deleted:
+            return
+        if not shape.keeps_deleted and (count := self._marked()):
+            raise SchemaMismatch(
+                f"silver keeps {count} deleted rows, and soft_delete doesn't name the table any more",
+                where=self.entry.name,
+                remedy=f"name it again, or delete the rows that {tables.DELETED} marks; then release it",
+            )
+        self._rewrite((), shape, names, None)
+
+    def _mark_all(self, version: TableVersion) -> None:
+        """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time."""
+        assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {version.commit_ts}"
+        where = self._only(version) or " WHERE true"
+        self.session.sql(f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{where} AND NOT {tables.DELETED}")
+
+    def _keep_marked(self, old: TableVersion | None, new: TableVersion, shape: SilverShape) -> None:
+        """Raises SchemaMismatch when marked rows can't stay beside rows of another key or of other types."""
+        fits = old is not None and self._shape_of(old).key == shape.key
+        if new.kind != "alter":
+            types = dict(self._types())
+            fits = fits and all(types.get(column.name, column.type) == column.type for column in shape.columns)
+        if not fits and (count := self._marked()):
+            raise SchemaMismatch(
+                f"{new.ddl[:120]}: silver keeps {count} deleted rows, which have another key or other types",
+                where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+                remedy=f"delete the rows that {tables.DELETED} marks, then release the table",
+            )
+
+    def _marked(self) -> int:
+        found = self.session.read.format("delta").load(self.spark_uri)
+        return found.where(tables.DELETED).count() if tables.DELETED in found.columns else 0
 
     def _overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None) -> None:
         """Replace rows and columns in one commit, then put clustering back, which an overwrite drops."""
@@ -268,10 +332,11 @@ def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return plain.mapInArrow(run, schema).toDF(*given, tables.ROW_HASH)
 
 
-def _staged_schema(version: TableVersion) -> str:
+def _staged_schema(version: TableVersion, shape: SilverShape) -> str:
     fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
     columns = ", ".join(f"{quote(c.name)} {canonical(c).delta}" for c in version.columns)
-    return f"{fixed}, {columns}" + ("" if version.key else f", {tables.ROW_HASH} string")
+    mark = f", {tables.DELETED} boolean" if shape.keeps_deleted else ""
+    return f"{fixed}, {columns}" + (mark if version.key else f", {tables.ROW_HASH} string")
 
 
 def _literals(added: Sequence[AddColumn]) -> dict[str, str]:

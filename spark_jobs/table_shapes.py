@@ -17,7 +17,7 @@ from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.types import canonical
 
 
-def shape_of(versions: Sequence[TableVersion], *, routed: bool) -> SilverShape:
+def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False) -> SilverShape:
     """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
     columns: dict[str, SilverColumn] = {}
     for version in versions:
@@ -38,7 +38,8 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool) -> SilverShape:
             remedy="route tables of one shape together",
         )
     key = keys.pop()
-    return SilverShape(tuple(columns.values()), (*tables.SHARDS, *key) if routed and key else key, routed)
+    key = (*tables.SHARDS, *key) if routed and key else key
+    return SilverShape(tuple(columns.values()), key, routed, keeps_deleted)
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
@@ -54,7 +55,12 @@ def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[Ta
 def shape_at(app: Application, entry: TableWindow, commit_ts: int) -> SilverShape | None:
     """The shape in force at a commit_ts; None when no physical table exists then. Raises SchemaMismatch."""
     found = versions_at(app, entry, commit_ts)
-    return shape_of(found, routed=entry.routed) if found else None
+    return shape_of(found, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry)) if found else None
+
+
+def keeps_deleted(app: Application, entry: TableWindow) -> bool:
+    """Whether the pipeline file says that the table's deleted rows stay in silver."""
+    return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
 
 
 def version_changes(
@@ -73,7 +79,8 @@ def version_changes(
 
 def window_phases(app: Application, entry: TableWindow, cut_ts: int) -> list[Phase]:
     """The table's window, cut where its schema changes."""
-    return phases(entry.after_ts, cut_ts, version_changes(app, entry, cut_ts), routed=entry.routed)
+    rows_stay = entry.routed or keeps_deleted(app, entry)
+    return phases(entry.after_ts, cut_ts, version_changes(app, entry, cut_ts), rows_stay=rows_stay)
 
 
 def _all_physical(app: Application, entry: TableWindow) -> set[tuple[str, str, str]]:

@@ -85,11 +85,16 @@ class Tables(_Model):
 
     include: tuple[str, ...] = Field(description="Patterns of tables to keep", min_length=1)
     exclude: tuple[str, ...] = Field((), description="Patterns of tables to leave out; wins over include")
+    soft_delete: tuple[str, ...] = Field(
+        (),
+        description="Patterns of silver tables that keep deleted rows, marked by _tg_deleted, as DELETE, TRUNCATE and DROP"
+        " TABLE found them; needs whole rows in the log (binlog_row_image FULL or FULL_NODUP)",
+    )
     routes: tuple[Route, ...] = Field(
         (), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table"
     )
 
-    @field_validator("include", "exclude")
+    @field_validator("include", "exclude", "soft_delete")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
@@ -104,6 +109,10 @@ class Tables(_Model):
         if any(_matches(pattern, name) for pattern in self.exclude):
             return False
         return any(_matches(pattern, name) for pattern in self.include)
+
+    def keeps_deleted(self, database: str, table: str) -> bool:
+        """Whether silver keeps the deleted rows of a logical table."""
+        return any(_matches(pattern, (database, table)) for pattern in self.soft_delete)
 
     def logical(self, database: str, table: str) -> tuple[str, str, bool]:
         """(database, table, routed) of the logical table that a physical one flows into."""

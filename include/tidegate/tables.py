@@ -248,6 +248,7 @@ SYSTEM_PREFIX: Final = "_tg_"
 COMMIT_TS: Final = "_tg_commit_ts"  # long: commit_ts of the change that wrote the row
 ROW_HASH: Final = "_tg_row_hash"  # string: tables without a key only
 OCCURRENCE: Final = "_tg_occurrence"  # long, from 1: which of the equal rows; tables without a key only
+DELETED: Final = "_tg_deleted"  # boolean: the source has deleted the row; tables under soft_delete only
 SHARD_SOURCE: Final = "_tg_source"  # string: routed tables only
 SHARD_DATABASE: Final = "_tg_database"
 SHARD_TABLE: Final = "_tg_table"

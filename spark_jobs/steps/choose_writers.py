@@ -11,6 +11,7 @@ with the error that its writer would give.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import pyarrow as pa
 
@@ -26,6 +27,8 @@ from tidegate.schema.types import canonical
 from tidegate.upsert import cost
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.snapshot import SilverSnapshot, why_not
+
+_SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 
 
 def choose_writers(app: Application, window: Window) -> None:
@@ -82,11 +85,16 @@ def _unfit(shapes: list[SilverShape]) -> str:
     if not shapes:
         return "no columns are known"
     keyed = [bool(shape.key) for shape in shapes]
+    if shapes[-1].keeps_deleted and not all(keyed):
+        return "no key, and deleted rows stay"
     return "" if all(keyed) or not any(keyed) else "its key comes or goes"
 
 
 def _misfit(snapshot: SilverSnapshot, phases: list[Phase], target: UpsertTarget) -> str:
     """How silver differs from what rows would be laid out for; with DDL in the window it is seen at each phase."""
+    marks = any(field["name"] == tables.DELETED for field in snapshot.schema["fields"])
+    if any((tables.DELETED in phase.layout.schema.names) != marks for phase in target.phases):
+        return "soft delete begins or ends"
     if not any(isinstance(phase, DdlPhase) for phase in phases):
         return (misfit(snapshot, target.phases[-1].layout) if target.phases else None) or ""
     return "DDL of a partitioned table" if snapshot.partition_columns else ""
@@ -122,7 +130,7 @@ def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot:
         if isinstance(phase, DdlPhase) or shape is None:
             continue
         arrow = {c.name: canonical(c).arrow for v in versions_at(app, entry, phase.upto_ts) for c in v.columns}
-        arrow |= {c.name: pa.int64() if c.type == "bigint" else pa.string() for c in shape.system}
+        arrow |= {c.name: _SYSTEM_TYPES[c.type] for c in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
         layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))
         found.append(StagePhase(phase.after_ts, phase.upto_ts, layout))

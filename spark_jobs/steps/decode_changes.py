@@ -19,7 +19,7 @@ import pickle
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from spark_jobs.application import HELD, Application, Place, StagedFile, Window
 from spark_jobs.healing import heal_tables, note_mismatch
+from spark_jobs.table_shapes import keeps_deleted
 from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
@@ -38,6 +39,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import read_segments
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import net_last_per_key
+from tidegate.merge.soft_delete import marked
 from tidegate.merge.window import SegmentRef, split_evenly
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.types import ZeroDates
@@ -151,7 +153,10 @@ class _Stage:
     def add(self, source: str, changes: decode.TableChanges) -> Iterator[tuple[str, str]]:
         if changes.batch.num_rows == 0:
             return
-        target = self._plan.targets.get(source, {}).get((changes.database, changes.table))
+        name = (changes.database, changes.table)
+        if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
+            changes = replace(changes, batch=marked(changes.batch))
+        target = self._plan.targets.get(source, {}).get(name)
         if target is not None:
             self._upserts.add(target, source, changes)
         else:
@@ -206,13 +211,14 @@ def _plan(app: Application, window: Window) -> DecodePlan:
     routed: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
+        kept = keeps_deleted(app, entry)
         for source, database, table in entry.physical:
             name = (database, table)
             if entry.target is not None and not entry.target.hashed:
                 targets.setdefault(source, {})[name] = entry.target
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates)
+            windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates, kept)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
     held: dict[str, set[Name]] = {}
     for ref in window.refs:

@@ -18,12 +18,15 @@ from pyspark.sql import SparkSession
 from spark_jobs.application import Application, StagedFile, TableWindow, Window
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.merge_into_silver import merge_into_silver
+from spark_jobs.table_shapes import keeps_deleted
 from spark_jobs.upsert_staging import UpsertStage
 from tidegate import config, tables
 from tidegate.binlog.decode import TableChanges
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import applied_ts
+from tidegate.merge.soft_delete import marked
+from tidegate.schema.columns import TableVersion
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.history import SchemaHistory
 from tidegate.schema.types import canonical
@@ -37,10 +40,12 @@ Rows = list[tuple[int, int, dict[str, Any]]]
 class Shop:
     """One source with a schema history, and a way to apply windows of ready-made changes."""
 
-    def __init__(self, spark: SparkSession, folder: Path, writer: str, routes: str = "[]") -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, writer: str, routes: str = "[]", soft_delete: str = "[]"
+    ) -> None:
         text = (
             f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
-            f"tables: {{include: ['d.*'], routes: {routes}}}\napply: {{writer: {writer}}}\n"
+            f"tables: {{include: ['d.*'], routes: {routes}, soft_delete: {soft_delete}}}\napply: {{writer: {writer}}}\n"
         )
         pipeline = config.parse(text, where="shop.yaml")
         lake = LakeFiles(str(folder))
@@ -73,7 +78,9 @@ class Shop:
         for entry in window.tables.values():
             for _, _, physical in sorted(entry.physical):
                 mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
-                for version, rows in self._decoded(physical, mine):
+                for version, decoded in self._decoded(physical, mine):
+                    kept = keeps_deleted(self.app, entry) and self._version(physical, version).key
+                    rows = marked(decoded) if kept else decoded
                     if entry.target is None or entry.target.hashed:
                         entry.staged.append(self._stage(physical, version, rows))
                     else:
@@ -101,10 +108,14 @@ class Shop:
                 columns[column.name] = pa.array([c[2][column.name] for c in mine], canonical(column).arrow)
             yield version.version, pa.RecordBatch.from_pydict(columns)
 
+    def _version(self, table: str, number: int) -> TableVersion:
+        (found,) = [v for v in self.app.histories["s"].versions("d", table) if v.version == number]
+        return found
+
     def _stage(self, table: str, version: int, rows: pa.RecordBatch) -> StagedFile:
         self.files += 1
         path = f"staging/{self.files}.parquet"
-        (found,) = [v for v in self.app.histories["s"].versions("d", table) if v.version == version]
+        found = self._version(table, version)
         if not found.key:
             hashed = row_hashes({column.name: rows.column(column.name) for column in found.columns})
             rows = rows.append_column(tables.ROW_HASH, hashed)

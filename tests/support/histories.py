@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -99,24 +99,39 @@ class Table:
     extra: list[str] = field(default_factory=lambda: ["v", "n"])
     rows: dict[tuple[Any, ...], tuple[int, Row]] = field(default_factory=dict)
     bag: list[Row] = field(default_factory=list)
+    gone: dict[tuple[Any, ...], tuple[int, Row]] = field(default_factory=dict)  # deleted, by key
+    gone_bag: list[Row] = field(default_factory=list)
+
+    def every_row(self) -> Iterator[Row]:
+        yield from (*self.bag, *self.gone_bag)
+        yield from (row for _, row in (*self.rows.values(), *self.gone.values()))
 
 
 @dataclass
 class History:
-    """ddl: (commit_ts, SQL). changes: table -> changes in log order."""
+    """ddl: (commit_ts, SQL). changes: table -> changes in log order. kept: tables whose deleted rows stay, marked."""
 
     seed: int
     ddl: list[tuple[int, str]] = field(default_factory=list)
     changes: dict[str, list[Change]] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
     now: int = 10
+    kept: set[str] = field(default_factory=set)
 
     def final(self, name: str) -> Counter[tuple[Any, ...]]:
         """The rows at the end, as shown() shows those of a reader; keyed tables with their commit_ts."""
         table = self.tables[name]
-        if not table.kind.names:
-            return Counter(shown(row) for row in table.bag)
-        return Counter(shown({**row, tables.COMMIT_TS: ts}) for ts, row in table.rows.values())
+        found = [(row, ts, False) for ts, row in table.rows.values()] + [(row, 0, False) for row in table.bag]
+        if name in self.kept:
+            found += [(row, ts, True) for ts, row in table.gone.values()] + [(row, 0, True) for row in table.gone_bag]
+        return Counter(
+            shown(
+                row
+                | ({tables.COMMIT_TS: ts} if table.kind.names else {})
+                | ({tables.DELETED: mark} if name in self.kept else {})
+            )
+            for row, ts, mark in found
+        )
 
 
 def shown(row: Row) -> tuple[Any, ...]:
@@ -134,10 +149,15 @@ def history(seed: int, kinds: Iterable[str] = KINDS, transactions: int = 60) -> 
         made.ddl.append((made.now, f"CREATE TABLE {name} ({KINDS[name].ddl.format(_REST)})"))
         made.now += 1
     altered = set(rng.sample(sorted(made.tables), k=max(1, len(made.tables) // 3)))
+    made.kept = {name for name in sorted(made.tables) if rng.random() < 0.5}
+    emptied = rng.randrange(transactions // 3, transactions)
     for number in range(transactions):
         made.now += rng.choice([1, 1, 2, 50])
         if altered and number > transactions // 3 and rng.random() < 0.2:
             _add_column(rng, made, altered.pop())
+            continue
+        if number == emptied:
+            _truncate(made, rng.choice(sorted(made.tables)))
             continue
         for name in rng.sample(sorted(made.tables), k=rng.randrange(1, len(made.tables) + 1)):
             for _ in range(rng.choice([1, 1, 2, 5])):
@@ -149,10 +169,16 @@ def _add_column(rng: random.Random, made: History, name: str) -> None:
     table, default = made.tables[name], rng.choice([None, 7])
     made.ddl.append((made.now, f"ALTER TABLE {name} ADD COLUMN c1 INT" + (f" DEFAULT {default}" if default else "")))
     table.extra.append("c1")
-    for row in table.bag:
+    for row in table.every_row():
         row["c1"] = default
-    for _, row in table.rows.values():
-        row["c1"] = default
+
+
+def _truncate(made: History, name: str) -> None:
+    table = made.tables[name]
+    made.ddl.append((made.now, f"TRUNCATE TABLE {name}"))
+    table.gone |= {key: (made.now, row) for key, (_, row) in table.rows.items()}
+    table.gone_bag += table.bag
+    table.rows, table.bag = {}, []
 
 
 def _row(rng: random.Random, table: Table, key: tuple[Any, ...]) -> Row:
@@ -172,11 +198,11 @@ def _change(rng: random.Random, made: History, name: str) -> None:
     what = rng.random()
     if held and what < 0.25:
         key = rng.choice(held)
-        out.append((now, DEL, dict(table.rows.pop(key)[1])))
+        out.append((now, DEL, _delete(table, now, key)))
     elif held and what < 0.4:  # a key change: its old key goes, its new one comes
         old, new = rng.choice(held), table.kind.key(rng)
         if new not in table.rows:
-            out.append((now, DEL, dict(table.rows.pop(old)[1])))
+            out.append((now, DEL, _delete(table, now, old)))
             _put(rng, table, out, now, new)
     else:
         key = table.kind.key(rng)
@@ -185,16 +211,27 @@ def _change(rng: random.Random, made: History, name: str) -> None:
             out.append((now, UP, dict(table.rows[key][1])))
 
 
+def _delete(table: Table, now: int, key: tuple[Any, ...]) -> Row:
+    _, row = table.rows.pop(key)
+    table.gone[key] = (now, row)
+    return dict(row)
+
+
 def _put(rng: random.Random, table: Table, out: list[Change], now: int, key: tuple[Any, ...]) -> None:
     row = _row(rng, table, key)
     table.rows[key] = (now, row)
+    table.gone.pop(key, None)
     out.append((now, UP, dict(row)))
 
 
 def _change_bag(rng: random.Random, table: Table, out: list[Change], now: int) -> None:
     if table.bag and rng.random() < 0.4:
-        out.append((now, DEL, dict(table.bag.pop(rng.randrange(len(table.bag))))))
+        row = table.bag.pop(rng.randrange(len(table.bag)))
+        table.gone_bag.append(row)
+        out.append((now, DEL, dict(row)))
     else:
         row = _row(rng, table, ())
         table.bag.append(row)
+        if row in table.gone_bag:  # one of its equals comes back
+            table.gone_bag.remove(row)
         out.append((now, UP, dict(row)))

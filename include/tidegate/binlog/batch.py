@@ -69,11 +69,20 @@ SYSTEM_FIELDS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class BareDelete:
+    """A delete that doesn't tell the whole row. event: number of its rows event. column: one that it lacks."""
+
+    event: int
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """rows: the record batch. null_dates: zero or impossible dates that became NULL."""
+    """rows: the record batch. null_dates: zero or impossible dates that became NULL. bare_delete: the first, if any."""
 
     rows: pa.RecordBatch
     null_dates: int
+    bare_delete: BareDelete | None = None
 
 
 class RowsError(Exception):
@@ -144,10 +153,11 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
     done = _run(_WHOLE, data, events, plan)
     if done.found == L.ERROR_IMAGE:
         done = _run(_NET, data, events, plan)
-    rows = _rows(done, plan, seq)
+    rows, bare = _rows(done, plan, seq), None
     if done.present is not None:
         rows = _with_defaults(rows, done.present, plan)
-    return Batch(rows, int(done.words[:, L.NULL_DATES].sum()))
+        bare = _bare_delete(rows, events, done.present, plan)
+    return Batch(rows, int(done.words[:, L.NULL_DATES].sum()), bare)
 
 
 def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Images:
@@ -217,6 +227,18 @@ def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: P
             filled = pc.if_else(pa.array(absent), value, rows.column(at))
             rows = rows.set_column(at, rows.schema.field(at), filled)
     return rows
+
+
+def _bare_delete(rows: pa.RecordBatch, events: Words, present: npt.NDArray[np.uint8], plan: Plan) -> BareDelete | None:
+    """The first delete that lacks a column that users see."""
+    deletes = np.flatnonzero(rows.column(tables.OP).to_numpy() == tables.OP_DELETE)
+    lacking = present[: len(plan.columns) - plan.hidden, deletes] == 0
+    bare = np.flatnonzero(lacking.any(axis=0))
+    if not len(bare):
+        return None
+    at = int(rows.column(tables.ORDINAL)[int(deletes[bare[0]])].as_py())
+    event = int(np.searchsorted(events[:, L.EVENT_START], at, side="right")) - 1
+    return BareDelete(event, plan.columns[int(np.argmax(lacking[:, bare[0]]))].name)
 
 
 def _default(plan: Plan, i: int) -> Any:

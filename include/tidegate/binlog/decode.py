@@ -37,7 +37,6 @@ from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSW
 from tidegate.binlog.versioned import current_rows
 from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue
 from tidegate.schema.columns import Generated, TableVersion, VersionStatus
-from tidegate.schema.types import ZeroDates
 
 __all__ = ["DecodedSegment", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces", "decode_segment"]
 
@@ -60,11 +59,11 @@ class HeldError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Rows events of one table in its window: numbers of events, ascending. zero_dates: as its Window says."""
+    """Rows events of one table in its window: numbers of events, ascending."""
 
     name: Name
     events: npt.NDArray[np.int64]
-    zero_dates: ZeroDates = ZeroDates.NULL
+    window: Window
 
 
 def decode_segment(
@@ -217,9 +216,7 @@ def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fat
         fates[mine[~inside]] = FATE_OF_RULE["outside the window"]
         if inside.any():
             by_name.setdefault(name, []).append(mine[inside])
-    return [
-        TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name].zero_dates) for name in sorted(by_name)
-    ]
+    return [TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name]) for name in sorted(by_name)]
 
 
 def _judge_others(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> dict[Name, Problem]:
@@ -275,9 +272,13 @@ def _decode_table(
         for content in np.unique(contents).tolist():
             mine = events[contents == content]
             try:
-                plan = make_plan(index.bodies[content], version, rows.zero_dates, mariadb=index.format.is_mariadb)
+                plan = make_plan(
+                    index.bodies[content], version, rows.window.zero_dates, mariadb=index.format.is_mariadb
+                )
                 numbered = index.rows_records(mine)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
+                if rows.window.whole_deletes:
+                    _check_deletes(batch)
                 batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             except RowsError as error:
                 raise HeldError(int(mine[error.event]), error.error) from None
@@ -287,6 +288,16 @@ def _decode_table(
             null_dates += batch.null_dates
         changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
     return changes, null_dates
+
+
+def _check_deletes(batch: Batch) -> None:
+    """Raises RowsError for a delete that doesn't tell the whole row."""
+    if bare := batch.bare_delete:
+        what = (
+            f"a deleted row lacks column {bare.column} (binlog_row_image is not FULL), and soft_delete keeps its image"
+        )
+        remedy = "set binlog_row_image=FULL at the source and snapshot the table, or leave it out of soft_delete"
+        raise RowsError(bare.event, UnsupportedValue(what, remedy=remedy))
 
 
 def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> pa.RecordBatch:

@@ -15,11 +15,16 @@ from tidegate.schema.types import ZeroDates
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Changes with after_ts < commit_ts <= upto_ts. zero_dates: what becomes of the table's impossible dates."""
+    """Changes with after_ts < commit_ts <= upto_ts.
+
+    zero_dates: what becomes of the table's impossible dates. whole_deletes: a delete that lacks a column is a problem:
+    the row's last image is kept.
+    """
 
     after_ts: int
     upto_ts: int
     zero_dates: ZeroDates = ZeroDates.NULL
+    whole_deletes: bool = False
 
     def __contains__(self, commit_ts: int) -> bool:
         return self.after_ts < commit_ts <= self.upto_ts

@@ -5,8 +5,8 @@ Out: phases in order: rows up to a DDL, the DDL, rows after it ... Each is one D
      txnVersion is the phase's upto_ts, so a killed window goes on at the phase where it stopped.
 
 Rows are applied with the columns in force at their commit_ts, which is why a window never mixes rows
-from both sides of a DDL. What comes before a TRUNCATE or DROP of an unrouted table need not be done at all,
-schema changes included: the phase that empties it gives it its columns.
+from both sides of a DDL. What comes before a TRUNCATE or DROP that leaves no row need not be done at all, schema
+changes included: the phase that empties the table gives it its columns.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ Phase = RowsPhase | DdlPhase
 
 
 def phases(
-    after_ts: int, upto_ts: int, changes: Iterable[tuple[TableVersion | None, TableVersion]], *, routed: bool
+    after_ts: int, upto_ts: int, changes: Iterable[tuple[TableVersion | None, TableVersion]], *, rows_stay: bool
 ) -> list[Phase]:
-    """Split (after_ts, upto_ts] at the commit_ts of each change."""
+    """Split (after_ts, upto_ts] at the commit_ts of each change.
+
+    rows_stay: whether silver still has rows when a physical table is empty: those of other shards, or deleted ones.
+    """
     inside = sorted(
         (change for change in changes if after_ts < change[1].commit_ts <= upto_ts),
         key=lambda change: change[1].commit_ts,
@@ -51,7 +54,7 @@ def phases(
         together = tuple(group)
         if commit_ts - 1 > at:
             found.append(RowsPhase(at, commit_ts - 1))
-        if not routed and any(empties(new) for _, new in together):
+        if not rows_stay and any(empties(new) for _, new in together):
             found = []
         found.append(DdlPhase(commit_ts, together))
         at = commit_ts

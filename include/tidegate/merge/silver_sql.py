@@ -5,6 +5,9 @@ Out: Spark SQL statements. Each is one Delta transaction.
 
 Keyed tables: one MERGE by key. Tables without a key: a row's key is (hash of all its columns,
 occurrence number among equal rows); the net count per hash tells how many occurrences come or go.
+
+A table that keeps deleted rows is staged with upserts alone (merge/soft_delete.py); without a key, the live occurrences
+come first and the marked ones behind them.
 """
 
 from __future__ import annotations
@@ -44,12 +47,14 @@ class SilverColumn:
 class SilverShape:
     """What a silver table looks like: the source's columns in order, then the system columns.
 
-    key: names of the key columns (shard columns included for a routed table); () means no key.
+    key: names of the key columns (shard columns included for a routed table); () means no key. keeps_deleted: rows
+    that the source deleted stay, marked.
     """
 
     columns: tuple[SilverColumn, ...]
     key: tuple[str, ...]
     routed: bool = False
+    keeps_deleted: bool = False
 
     @property
     def system(self) -> tuple[SilverColumn, ...]:
@@ -63,7 +68,9 @@ class SilverShape:
             SilverColumn(tables.OCCURRENCE, "bigint", "which of the rows with equal columns, from 1"),
         )
         stamp = (SilverColumn(tables.COMMIT_TS, "bigint", "commit_ts of the change that wrote the row"),)
-        return (shard if self.routed else ()) + (() if self.key else hashed) + stamp
+        mark = (SilverColumn(tables.DELETED, "boolean", "whether the source has deleted the row"),)
+        optional = (shard if self.routed else ()) + (() if self.key else hashed)
+        return optional + stamp + (mark if self.keeps_deleted else ())
 
     @property
     def all_columns(self) -> tuple[SilverColumn, ...]:
@@ -125,23 +132,33 @@ def net_rows(changes: str, uri: str, shape: SilverShape) -> str:
     """SELECT of the occurrences to insert (op 1) or delete (op 3) of a table without a key.
 
     changes: a view with the shape's columns plus ROW_HASH. Fails when the log deletes a row that silver does not hold.
+    With deleted rows kept, all are upserts, each with its mark: live occurrences come first, and those that were live
+    at any time are there, whatever the windows.
     """
-    names = [quote(c.name) for c in shape.columns] + [
-        quote(c.name) for c in shape.system if c.name not in (tables.ROW_HASH, tables.OCCURRENCE, tables.COMMIT_TS)
-    ]
-    packed = ", ".join(names)
-    h, occurrence, op, stamp = (quote(n) for n in (tables.ROW_HASH, tables.OCCURRENCE, tables.OP, tables.COMMIT_TS))
+    made = (tables.ROW_HASH, tables.OCCURRENCE, tables.COMMIT_TS, tables.DELETED)
+    packed = ", ".join(quote(c.name) for c in (*shape.columns, *shape.system) if c.name not in made)
+    h, occurrence, op, stamp, mark = (
+        quote(n) for n in (tables.ROW_HASH, tables.OCCURRENCE, tables.OP, tables.COMMIT_TS, tables.DELETED)
+    )
+    order = f"{stamp}, _tg_order_source, {quote(tables.SEQ)}, {quote(tables.ORDINAL)}"
+    step = f"if({op} = {tables.OP_DELETE}, -1, 1)"
+    peak, live, change, chosen = "0", "", f"if(_tg_net > 0, {tables.OP_UPSERT}, {tables.OP_DELETE})", ""
+    source = quote(changes)
+    if shape.keeps_deleted:
+        source = f"(SELECT *, sum({step}) OVER (PARTITION BY {h} ORDER BY {order}) AS _tg_count FROM {source})"
+        peak, live, change = "max(_tg_count)", f" AND NOT {mark}", str(tables.OP_UPSERT)
+        chosen = f", {occurrence} > _tg_to AS {mark}"
     message = literal("the binlog deletes a row that silver does not hold")
     return (
-        f"WITH net AS (SELECT {h}, sum(if({op} = {tables.OP_DELETE}, -1, 1)) AS _tg_net, max({stamp}) AS {stamp},"
-        f" any_value(struct({packed})) AS _tg_row FROM {quote(changes)} GROUP BY {h}),"
+        f"WITH net AS (SELECT {h}, sum({step}) AS _tg_net, {peak} AS _tg_peak, max({stamp}) AS {stamp},"
+        f" any_value(struct({packed})) AS _tg_row FROM {source} GROUP BY {h}),"
         f" held AS (SELECT {h}, max({occurrence}) AS _tg_held FROM {table_at(uri)}"
-        f" WHERE {h} IN (SELECT {h} FROM net) GROUP BY {h}),"
+        f" WHERE {h} IN (SELECT {h} FROM net){live} GROUP BY {h}),"
         f" joined AS (SELECT net.*, coalesce(_tg_held, 0) AS _tg_from, coalesce(_tg_held, 0) + _tg_net AS _tg_to"
-        f" FROM net LEFT JOIN held USING ({h}) WHERE _tg_net <> 0)"
-        f" SELECT CAST(if(_tg_net > 0, {tables.OP_UPSERT}, {tables.OP_DELETE}) AS TINYINT) AS {op}, _tg_row.*, {h},"
-        f" explode(if(_tg_to < 0, raise_error({message}), if(_tg_net > 0, sequence(_tg_from + 1, _tg_to),"
-        f" sequence(_tg_to + 1, _tg_from)))) AS {occurrence}, {stamp} FROM joined"
+        f" FROM net LEFT JOIN held USING ({h}) WHERE _tg_net <> 0 OR _tg_peak > 0),"
+        f" numbered AS (SELECT *, explode(if(_tg_to < 0, raise_error({message}), sequence(least(_tg_from, _tg_to) + 1,"
+        f" greatest(_tg_from + _tg_peak, _tg_from, _tg_to)))) AS {occurrence} FROM joined)"
+        f" SELECT CAST({change} AS TINYINT) AS {op}, _tg_row.*, {h}, {occurrence}, {stamp}{chosen} FROM numbered"
     )
 
 

@@ -48,21 +48,29 @@ class SilverSide:
 
     def columns(self, address: str, version: int) -> list[str]:
         """Names of the source's columns in silver, the system columns left out."""
-        names = [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {_scan(address, version)}", address)]
-        return [name for name in names if not name.startswith(tables.SYSTEM_PREFIX)]
+        return [name for name in self._names(address, version) if not name.startswith(tables.SYSTEM_PREFIX)]
+
+    def _names(self, address: str, version: int) -> list[str]:
+        return [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {_scan(address, version)}", address)]
+
+    def _live(self, address: str, version: int) -> str:
+        """A condition: the source has the row."""
+        return f"NOT {tables.DELETED}" if tables.DELETED in self._names(address, version) else "true"
 
     def count(self, address: str, version: int) -> int:
-        """Rows of a silver table."""
-        return int(next(self._run(f"SELECT count(*) FROM {_scan(address, version)}", address))[0])
+        """Rows of a silver table, deleted ones that it keeps left out."""
+        sql = f"SELECT count(*) FROM {_scan(address, version)} WHERE {self._live(address, version)}"
+        return int(next(self._run(sql, address))[0])
 
     def rows(
         self, address: str, version: int, cells: Sequence[Cell], only: Mapping[str, str] | None = None
     ) -> Iterator[Row]:
-        """All rows; only: column -> value that a row must have (the shard of a routed table)."""
-        where = " AND ".join(f'"{name}" = {_literal(value)}' for name, value in (only or {}).items())
-        sql = f"SELECT {', '.join(cell.silver_sql for cell in cells)} FROM {_scan(address, version)}"
+        """All live rows; only: column -> value that a row must have (the shard of a routed table)."""
+        tests = [f'"{name}" = {_literal(value)}' for name, value in (only or {}).items()]
+        where = " AND ".join([*tests, self._live(address, version)])
+        sql = f"SELECT {', '.join(cell.silver_sql for cell in cells)} FROM {_scan(address, version)} WHERE {where}"
         converts = [(n, cell.from_silver) for n, cell in enumerate(cells) if cell.from_silver is not None]
-        for found in self._run(sql + (f" WHERE {where}" if where else ""), address):
+        for found in self._run(sql, address):
             row = list(found)
             for n, convert in converts:
                 if row[n] is not None:

@@ -23,7 +23,7 @@ from tests.unit.binlog.encode_types import prefixed, wire_type
 from tests.unit.binlog.images import assert_alike
 from tests.unit.binlog.logs import Dress, Table
 from tests.unit.binlog.type_cells import TYPES
-from tidegate.binlog.batch import Batch, Images, RowsError, decode_batch, decode_images
+from tidegate.binlog.batch import BareDelete, Batch, Images, RowsError, decode_batch, decode_images
 from tidegate.binlog.json_document import patched_json_text, read_path
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.plan import Plan, make_plan
@@ -301,3 +301,13 @@ def test_a_key_that_is_absent_after_is_unchanged() -> None:
 def test_what_cannot_be_known_is_refused_by_name(op: int, body: bytes, message: str) -> None:
     with pytest.raises(RowsError, match=message):
         single(op, body)
+
+
+def test_the_first_delete_that_lacks_a_column_is_named() -> None:
+    whole = b"\x03\x07\x04" + e.integer(1) + e.short_text("a")
+    bare = b"\x03\x03\x00" + e.integer(2) + e.short_text("b")
+    for second, found in ((whole, None), (bare, BareDelete(1, "c2"))):
+        end = len(whole) + len(second)
+        made = Given(PLAN, whole + second, [(0, len(whole), L.OP_DELETE), (len(whole), end, L.OP_DELETE)])
+        batch = decode_batch(np.frombuffer(made.data, np.uint8), made.array(), PLAN, 1)
+        assert (batch.rows.num_rows, batch.bare_delete) == (2, found)

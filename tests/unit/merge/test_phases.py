@@ -15,34 +15,34 @@ def version(commit_ts: int, kind: str = "alter", status: VersionStatus = Version
 
 
 def test_a_window_without_ddl_is_one_phase() -> None:
-    assert phases(10, 20, [], routed=False) == [RowsPhase(10, 20)]
+    assert phases(10, 20, [], rows_stay=False) == [RowsPhase(10, 20)]
 
 
 def test_rows_of_the_ddl_s_own_transaction_come_after_it() -> None:
     change = (version(1), version(15))
-    assert phases(10, 20, [change], routed=False) == [
+    assert phases(10, 20, [change], rows_stay=False) == [
         RowsPhase(10, 14), DdlPhase(15, (change,)), RowsPhase(14, 20),
     ]  # fmt: skip
 
 
 def test_nothing_before_a_truncate_is_done_at_all() -> None:
     altered, change = (version(1), version(12)), (version(12), version(15, "truncate"))
-    assert phases(10, 20, [altered, change], routed=False) == [DdlPhase(15, (change,)), RowsPhase(14, 20)]
+    assert phases(10, 20, [altered, change], rows_stay=False) == [DdlPhase(15, (change,)), RowsPhase(14, 20)]
 
 
 def test_rows_of_other_shards_before_one_shard_s_truncate_are_written() -> None:
     change = (version(1), version(15, "truncate"))
-    assert phases(10, 20, [change], routed=True)[0] == RowsPhase(10, 14)
+    assert phases(10, 20, [change], rows_stay=True)[0] == RowsPhase(10, 14)
 
 
 def test_changes_outside_the_window_do_not_count() -> None:
-    assert phases(10, 20, [(None, version(10)), (None, version(21))], routed=False) == [RowsPhase(10, 20)]
+    assert phases(10, 20, [(None, version(10)), (None, version(21))], rows_stay=False) == [RowsPhase(10, 20)]
 
 
 @given(stamps=st.sets(st.integers(1, 60), max_size=8), after=st.integers(0, 40), width=st.integers(1, 30))
 def test_phases_cover_the_window_without_gap_and_in_order(stamps: set[int], after: int, width: int) -> None:
     upto = after + width
-    found = phases(after, upto, [(version(0), version(stamp)) for stamp in stamps], routed=False)
+    found = phases(after, upto, [(version(0), version(stamp)) for stamp in stamps], rows_stay=False)
     covered = sorted(
         ts for phase in found if isinstance(phase, RowsPhase) for ts in range(phase.after_ts + 1, phase.upto_ts + 1)
     )
