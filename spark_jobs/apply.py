@@ -24,6 +24,7 @@ from spark_jobs.session import application_session
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.compact_silver import compact_silver
 from spark_jobs.steps.decode_changes import decode_changes
+from spark_jobs.steps.judge_ddl import judge_ddl
 from spark_jobs.steps.measure_latency import measure_latency
 from spark_jobs.steps.merge_into_silver import merge_into_silver
 from spark_jobs.steps.plan_window import next_window, plan_window
@@ -40,6 +41,7 @@ from tidegate.tables import SegmentFlag
 STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     plan_window,
     replay_schema_history,
+    judge_ddl,
     choose_writers,
     decode_changes,
     merge_into_silver,

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from spark_jobs.application import Application, TableWindow
 from tidegate import tables
+from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.ddl_kinds import ddl_kinds
 from tidegate.schema.types import canonical
 
 
@@ -66,12 +68,13 @@ def keeps_deleted(app: Application, entry: TableWindow) -> bool:
 def version_changes(
     app: Application, entry: TableWindow, cut_ts: int
 ) -> list[tuple[TableVersion | None, TableVersion]]:
-    """(version before, version) of every schema version that begins in the table's window."""
+    """(version before, version) of every schema version that begins in the table's window; what is ignored left out."""
+    ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
     found: list[tuple[TableVersion | None, TableVersion]] = []
     for source, database, table in sorted(entry.physical):
         before: TableVersion | None = None
         for version in app.histories[source].versions(database, table):
-            if entry.after_ts < version.commit_ts <= cut_ts:
+            if entry.after_ts < version.commit_ts <= cut_ts and not ignored.intersection(ddl_kinds(before, version)):
                 found.append((before, version))
             before = version
     return found

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from tidegate import limits
 from tidegate.errors import ConfigError
@@ -45,6 +45,15 @@ class Writer(StrEnum):
     MERGE = "merge"
     POSITIONAL = "positional"
     AUTO = "auto"
+
+
+class Policy(StrEnum):
+    """What silver does with a DDL of some kind. See Ddl."""
+
+    APPLY = "apply"  # silver follows
+    ASK = "ask"  # the table waits until a person has approved the statement
+    IGNORE = "ignore"  # silver stays as it is, and later changes go on into it
+    STOP = "stop"  # the table waits until the policy is changed
 
 
 class _Model(BaseModel):
@@ -221,6 +230,36 @@ class Apply(_Model):
         return "null" if value is None else value  # YAML's null, written without quotes
 
 
+def _not_ignored(value: object) -> object:
+    """`ignore` where rows would no longer fit silver's columns or key."""
+    if value == Policy.IGNORE:
+        raise ValueError("ignore can't be right here: later rows have the table's new columns; use apply, ask or stop")
+    return value
+
+
+_Followed = Annotated[Policy, BeforeValidator(_not_ignored)]
+
+
+class Ddl(_Model):
+    """What silver does with each kind of DDL. One statement may be of several kinds: the strictest counts."""
+
+    add_column: _Followed = Field(Policy.APPLY, description="ADD COLUMN; older rows get what the server gave them")
+    drop_column: _Followed = Field(Policy.APPLY, description="DROP COLUMN: its values go from silver, too")
+    rename_column: _Followed = Field(Policy.APPLY, description="CHANGE and RENAME COLUMN; values stay")
+    change_type: _Followed = Field(
+        Policy.APPLY, description="Another type or character set; what the server may have rewritten holds the table"
+    )
+    change_key: _Followed = Field(Policy.APPLY, description="Another primary key, or the first or last one")
+    rename_table: _Followed = Field(Policy.APPLY, description="RENAME TABLE, of the old name and of the new one")
+    truncate: Policy = Field(
+        Policy.APPLY, description="TRUNCATE; ignore: silver keeps the rows, and new ones join them"
+    )
+    drop_table: Policy = Field(
+        Policy.APPLY,
+        description="DROP TABLE and DATABASE; ignore: silver keeps the rows until a table of that name comes",
+    )
+
+
 class Maintain(_Model):
     """How silver and the control tables are kept small and quick to read."""
 
@@ -254,6 +293,7 @@ class Pipeline(_Model):
     tables: Tables
     capture: Capture = Field(default_factory=Capture)
     apply: Apply = Field(default_factory=Apply)
+    ddl: Ddl = Field(default_factory=Ddl)
     maintain: Maintain = Field(default_factory=Maintain)
 
     @property

@@ -147,7 +147,11 @@ TABLE_STATES: Final = Table(
             _field("table", pa.string(), "logical table, database.table"),
             _field("state", pa.string(), "active | held | released (catching up from bronze) | dropped"),
             _field("reason", pa.string(), "one line: what, where, what to do; '' when active"),
-            _field("error", pa.string(), "exception class; '' when active"),
+            _field(
+                "error",
+                pa.string(),
+                "held: exception class, or NeedsSnapshot, DdlStops, DdlAsks; released: DdlApproved or ''",
+            ),
             _field("commit_ts", pa.int64(), "all changes up to here are in silver"),
             _field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded"),
             _field("place_source", pa.string(), "held: where in which source's log the trouble is", nullable=True),
@@ -163,6 +167,10 @@ TABLE_STATES: Final = Table(
 
 # table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
 NEEDS_SNAPSHOT: Final = "NeedsSnapshot"
+# ... of one whose DDL the pipeline file's policy stops, or asks for; and of a released one, once it is approved.
+DDL_STOPS: Final = "DdlStops"
+DDL_ASKS: Final = "DdlAsks"
+DDL_APPROVED: Final = "DdlApproved"
 
 LEDGER: Final = Table(
     path="control/ledger",

@@ -1,4 +1,4 @@
-"""Step 3: which writer takes each table of the window, before its changes are laid out for it.
+"""Step 4: which writer takes each table of the window, before its changes are laid out for it.
 
 In:  window.tables after the window's DDL was replayed, silver's snapshots, apply.writer.
 Out: entry.writer with the reason in entry.why; for the positional writer entry.target, and silver created when it

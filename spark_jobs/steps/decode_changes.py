@@ -1,4 +1,4 @@
-"""Step 4: raw bytes -> typed columns, per table, in parallel.
+"""Step 5: raw bytes -> typed columns, per table, in parallel.
 
 In:  the window's segments (as places in bronze: payload bytes never pass through the JVM) and the table
      versions in force.

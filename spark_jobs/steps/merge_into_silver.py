@@ -1,4 +1,4 @@
-"""Step 5: net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
+"""Step 6: net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
 
 In:  window.tables with their staged files.
 Out: silver at cut_ts; window.delta_versions; tables that can't be written are held.

@@ -1,4 +1,4 @@
-"""Step 7: publish cut_ts: from here on readers may use it.
+"""Step 8: publish cut_ts: from here on readers may use it.
 
 In:  window.delta_versions, window.held.
 Out: control/table_states events for tables that were held; control/cuts rows for what this window wrote.
@@ -8,6 +8,7 @@ States go first: a cut must never be seen that covers a table which is behind it
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from spark_jobs.application import ACTIVE, DROPPED, HELD, RELEASED, Application, TableState, TableWindow, Window
@@ -25,7 +26,7 @@ def publish_cut(app: Application, window: Window) -> None:
         dropped = _is_dropped(app, entry, window.cut_ts)
         if dropped and (state is None or state.state != DROPPED):
             found[name] = TableState(DROPPED, reason="dropped at the source", applied_ts=window.cut_ts)
-        elif not dropped and state is not None and state.state in (RELEASED, DROPPED):
+        elif not dropped and state is not None and state.state == DROPPED:
             found[name] = TableState(ACTIVE, applied_ts=window.cut_ts)
     _caught_up(app, window, found)
     app.record_states(found)
@@ -48,11 +49,12 @@ def publish_cut(app: Application, window: Window) -> None:
 
 
 def _caught_up(app: Application, window: Window, found: dict[str, TableState]) -> None:
-    """A released table that this window did not even touch has caught up when the window reached the cut."""
+    """A released table has caught up when the window reached the cut; else it stays released, as it was."""
     for name, state in app.states.items():
         if state.state == RELEASED and name not in found and name not in window.held:
             reached = window.cut_ts >= app.cut_ts
-            found[name] = TableState(ACTIVE if reached else RELEASED, applied_ts=window.cut_ts)
+            caught_up = TableState(ACTIVE, applied_ts=window.cut_ts)
+            found[name] = caught_up if reached else replace(state, applied_ts=window.cut_ts)
 
 
 def _is_dropped(app: Application, entry: TableWindow, cut_ts: int) -> bool:

@@ -3,6 +3,7 @@
 In:  a pipeline file, a logical table (database.table) that control/table_states names as held.
 Out: a `released` event; the next window takes the table's changes up again where they stopped, from bronze.
 
+Of a table that waits because the pipeline file asks for its DDL (`ddl: {...: ask}`) it approves the statement.
 A table that needs a snapshot can't be released: what is missing is not in bronze, and it would be half filled.
 """
 
@@ -39,6 +40,7 @@ def release(
             where=loaded.pipeline,
             remedy="take a snapshot, or truncate it at the source",
         )
-    event = {**last, "state": "released", "reason": "", "error": "", "recorded_at": datetime.now(UTC)}
+    error = tables.DDL_APPROVED if last["error"] == tables.DDL_ASKS else ""
+    event = {**last, "state": "released", "reason": "", "error": error, "recorded_at": datetime.now(UTC)}
     control.append(lake, tables.TABLE_STATES, [event])
     typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")

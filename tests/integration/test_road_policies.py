@@ -1,0 +1,64 @@
+"""Policies on DDL, end to end: what is asked for waits and catches up, what is ignored leaves silver as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+import typer.testing
+from pyspark.sql import SparkSession
+
+from tests.support.road import Road
+from tests.support.servers import FreshDatabase
+from tidegate import tables
+from tidegate.cli.main import app as command_line
+from tidegate.demo.server import Server
+from tidegate.lake import status
+from tidegate.tables import DDL_ASKS
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def test_a_table_waits_for_its_approval_while_others_go_on_and_then_catches_up(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    policies = "]}\nddl: {drop_column: ask, truncate: ignore, drop_table: ignore}\nmaintain: {schedule: ''"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", exclude: [{policies}")
+    road.capture(idle=0.5)
+    for name in ("a", "b", "kept"):
+        mariadb.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, n INT, c CHAR(5))", database=database)
+        mariadb.query(f"INSERT INTO {name} VALUES (1, 1, 'one'), (2, 2, 'two')", database=database)
+    road.capture()
+    road.apply(spark)
+    mariadb.query("INSERT INTO a VALUES (3, 3, 'three')", database=database)
+    mariadb.query("ALTER TABLE a DROP c", database=database)
+    mariadb.query("TRUNCATE b", database=database)
+    mariadb.query("INSERT INTO b VALUES (2, 20, 'new')", database=database)
+    mariadb.query("DROP TABLE kept", database=database)
+    road.capture()
+    app = road.apply(spark)
+    assert {n: s.error for n, s in app.states.items() if s.state == "held"} == {f"{database}.a": DDL_ASKS}
+    assert _silver(road, database, "b") == [(1, 1), (2, 20)], "what TRUNCATE removed stays, what came joins it"
+    assert _silver(road, database, "kept") == [(1, 1), (2, 2)]
+    told = next(table for table in status.table_statuses(road.lake) if table.table == f"{database}.a")
+    assert (told.ddl, told.way_out.split(" (")[0]) == ("ALTER TABLE a DROP c", f"tidegate release road {database}.a")
+
+    mariadb.query("ALTER TABLE a ADD d INT DEFAULT 7", database=database)
+    mariadb.query("DELETE FROM a WHERE id = 1", database=database)
+    road.capture()
+    road.apply(spark)
+    assert _silver(road, database, "a") == [(1, 1), (2, 2)], "it waits where it was asked"
+    done = typer.testing.CliRunner().invoke(command_line, ["release", str(road.file), f"{database}.a"])
+    assert done.exit_code == 0, done.output
+    app = road.apply(spark)
+    assert app.states[f"{database}.a"].state == "active"
+    silver = pl.read_delta(road.lake.uri(tables.silver_path(database, "a"))).sort("id")
+    assert "c" not in silver.columns
+    assert silver.select("id", "n", "d").rows() == [(2, 2, 7), (3, 3, 7)]
+
+
+def _silver(road: Road, database: str, table: str) -> list[tuple[int, int]]:
+    rows = pl.read_delta(road.lake.uri(tables.silver_path(database, table))).sort("id")
+    return [(int(n), int(m)) for n, m in rows.select("id", "n").rows()]
