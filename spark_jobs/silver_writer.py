@@ -19,7 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
-from spark_jobs.table_shapes import keeps_deleted, shape_at, shape_of
+from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver import column_names, data_bytes
@@ -203,6 +203,7 @@ class SilverWriter:
         if keeps_deleted(self.app, self.entry):
             self._keep_marked(old, new, shape)
         if not actions:
+            self._describe(old, new)
             return
         only_adds = all(isinstance(action, AddColumn) for action in actions)
         if self.entry.routed and not only_adds:
@@ -217,6 +218,7 @@ class SilverWriter:
             return
         if only_adds and shape.key:
             self._add(actions, new, names)
+            self._describe(old, new)
         else:
             self._rewrite(actions, shape, names, upto_ts)
 
@@ -225,7 +227,7 @@ class SilverWriter:
         added = [action for action in actions if isinstance(action, AddColumn)]
         missing = [a.column for a in added if a.column.name not in names]
         if missing:
-            self._add_columns([SilverColumn(c.name, canonical(c).delta, c.type) for c in missing])
+            self._add_columns([SilverColumn(c.name, canonical(c).delta, described(c)) for c in missing])
         values = [a for a in added if a.value is not None]
         if not values:
             return
@@ -233,6 +235,16 @@ class SilverWriter:
         assign = ", ".join(f"{quote(name)} = {value}" for name, value in frame.items())
         # Without a transaction version, for the reason that _empty gives.
         self.session.sql(f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{self._only(new)}")
+
+    def _describe(self, old: TableVersion, new: TableVersion) -> None:
+        """Columns whose type text or comment at the source changed, and silver's column didn't, say so."""
+        before = {column.id: described(column) for column in old.columns}
+        names = column_names(self.uri, self.app.lake.storage_options) or ()
+        for column in new.columns:
+            text = described(column)
+            if column.name in names and before.get(column.id, text) != text:
+                target = f"{silver_sql.table_at(self.spark_uri)} ALTER COLUMN {quote(column.name)}"
+                self.session.sql(f"ALTER TABLE {target} COMMENT {silver_sql.literal(text)}")
 
     def _add_columns(self, columns: Sequence[SilverColumn]) -> None:
         spec = ", ".join(f"{quote(c.name)} {c.type} COMMENT {silver_sql.literal(c.comment)}" for c in columns)

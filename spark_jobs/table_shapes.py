@@ -14,9 +14,14 @@ from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.ddl_kinds import ddl_kinds
 from tidegate.schema.types import canonical
+
+
+def described(column: Column) -> str:
+    """What silver's metadata says of a column: its type at the source, and its comment there."""
+    return f"{column.type}: {column.comment}" if column.comment else column.type
 
 
 def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False) -> SilverShape:
@@ -25,7 +30,7 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: b
     for version in versions:
         for column in version.columns:
             delta = canonical(column).delta
-            known = columns.setdefault(column.name, SilverColumn(column.name, delta, column.type))
+            known = columns.setdefault(column.name, SilverColumn(column.name, delta, described(column)))
             if known.type != delta:
                 raise SchemaMismatch(
                     f"column {column.name} is {delta} here and {known.type} in another shard",

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import typer.testing
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.support.road import Road
@@ -57,6 +58,40 @@ def test_a_table_waits_for_its_approval_while_others_go_on_and_then_catches_up(
     silver = pl.read_delta(road.lake.uri(tables.silver_path(database, "a"))).sort("id")
     assert "c" not in silver.columns
     assert silver.select("id", "n", "d").rows() == [(2, 2, 7), (3, 3, 7)]
+
+
+def test_silvers_columns_say_their_type_and_comment_at_the_source_and_follow_both(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    odd = "it''s `x` \\\\ \"q\"; DROP TABLE t -- ü"
+    mariadb.query(f"CREATE TABLE t (id INT UNSIGNED PRIMARY KEY COMMENT '{odd}', n DECIMAL(9,2))", database=database)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    mariadb.query("INSERT INTO t VALUES (1, 1)", database=database)
+    road.capture()
+    road.apply(spark)
+    text = 'it\'s `x` \\ "q"; DROP TABLE t -- ü'
+    assert _comments(road, database) == {"id": f"int(10) unsigned: {text}", "n": "decimal(9,2)"}
+    mariadb.query(
+        "ALTER TABLE t MODIFY n DECIMAL(9,2) COMMENT 'money', ADD e ENUM('a') COMMENT 'new'", database=database
+    )
+    mariadb.query("ALTER TABLE t MODIFY e ENUM('a','b') COMMENT 'newer'", database=database)
+    mariadb.query("INSERT INTO t VALUES (2, 2, 'b')", database=database)
+    road.capture()
+    road.apply(spark)
+    assert _comments(road, database) == {
+        "id": f"int(10) unsigned: {text}",
+        "n": "decimal(9,2): money",
+        "e": "enum('a','b'): newer",
+    }
+    assert road.assert_equal() == {"t": 2}
+
+
+def _comments(road: Road, database: str) -> dict[str, str]:
+    schema = DeltaTable(road.lake.uri(tables.silver_path(database, "t"))).schema()
+    told = {field.name: str(field.metadata.get("comment", "")) for field in schema.fields}
+    return {name: text for name, text in told.items() if not name.startswith(tables.SYSTEM_PREFIX)}
 
 
 def _silver(road: Road, database: str, table: str) -> list[tuple[int, int]]:

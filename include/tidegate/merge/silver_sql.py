@@ -36,7 +36,7 @@ _INDEXED_COLUMNS = 32  # columns with statistics (delta.dataSkippingNumIndexedCo
 
 @dataclass(frozen=True, slots=True)
 class SilverColumn:
-    """name, Spark SQL type, and the source's own type as the column's comment."""
+    """name, Spark SQL type, and the source's own type and comment as the column's comment."""
 
     name: str
     type: str
