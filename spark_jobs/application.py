@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.checkpoints import Checkpoints
 from spark_jobs.delta_commit import DeltaCommitter
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
@@ -197,6 +198,7 @@ class Application:
     upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
     _committer: DeltaCommitter | None = None
     control: ControlTables = field(init=False)
+    checkpoints: Checkpoints = field(init=False)
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
     _states_version: int = -1
@@ -211,6 +213,7 @@ class Application:
 
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
+        self.checkpoints = Checkpoints(lambda: self.committer)
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""

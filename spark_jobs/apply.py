@@ -21,6 +21,7 @@ from spark_jobs.application import RELEASED, Application, TableWriteError, Windo
 from spark_jobs.healing import WindowHealed, begin_again
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
+from spark_jobs.steps.checkpoint_silver import checkpoint_silver
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.compact_silver import compact_silver
 from spark_jobs.steps.decode_changes import decode_changes
@@ -49,6 +50,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     publish_cut,
     measure_latency,
     compact_silver,
+    checkpoint_silver,
 )
 # A window that failed for a passing reason is tried this often before its table is held.
 _ATTEMPTS_MAX: Final = 3
@@ -92,6 +94,13 @@ def apply_window(app: Application, window: Window) -> Window:
 
 def run(app: Application, *, report: Callable[[str], None]) -> int:
     """Apply windows until done (batch) or out of time (micro_batch); returns how many."""
+    try:
+        return _loop(app, report)
+    finally:
+        app.checkpoints.close()
+
+
+def _loop(app: Application, report: Callable[[str], None]) -> int:
     settings = app.pipeline.apply
     batch = settings.mode == config.ApplyMode.BATCH
     started = last_work = time.monotonic()

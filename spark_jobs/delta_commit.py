@@ -9,8 +9,8 @@ moves rows (data_change=False) may go behind others that Delta's conflict check 
 other files. When an attempt raised, the log is searched for the attempt's own id before anything is said.
 
 An unchanged table costs two looks at files of its log, however long that is; a commit 0.07 CPU seconds without a Spark
-job, and as much again on a local disk, where Hadoop forks chmod for each file; every 50th a checkpoint. Commits are
-read once, by their few lines (spark_jobs/delta_state.py), whoever wrote them.
+job, and as much again on a local disk, where Hadoop forks chmod for each file. Checkpoints are written apart from them
+(spark_jobs/checkpoints.py). Commits are read once, by their few lines (spark_jobs/delta_state.py), whoever wrote them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.delta_jvm import DeltaClasses
 from spark_jobs.delta_state import LogState, checkpoint_actions
+from spark_jobs.session import fit_to_size
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.limits import LOG_CHECKPOINT_BYTES_MAX, LOG_STATES_BYTES_MAX
 from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
@@ -197,6 +198,27 @@ class DeltaCommitter:
         snapshot.uncache()
         return state
 
+    # --- checkpoints --------------------------------------------------------------------------------
+
+    def checkpoint_version(self, uri: str) -> int:
+        """The version of the last checkpoint that this process knows of; -1 when none."""
+        with self._classes.active(self._moves):
+            return int(self._log(uri).unsafeVolatileSnapshot().logSegment().checkpointProvider().version())
+
+    def checkpoint(self, uri: str) -> int:
+        """Write a checkpoint of the table as it is now, and clean its log up as Delta does; its version."""
+        with self._classes.active(self._moves):
+            log = self._log(uri)
+            snapshot = log.update(False, self._classes.none, self._classes.none)
+            log.checkpoint(snapshot, self._classes.none)
+            log.update(False, self._classes.none, self._classes.none)  # what is held here starts at it from now on
+            return int(snapshot.version())
+
+    def _log(self, uri: str) -> Any:
+        with self._lock:
+            entry = self._entries.get(uri)
+        return entry.log if entry else self._classes.log.forTable(self._moves, uri)
+
     # --- commits ------------------------------------------------------------------------------------
 
     def commit(
@@ -219,7 +241,7 @@ class DeltaCommitter:
             return snapshot.version
         session = self._changes if data_change else self._moves
         with self._classes.active(session):
-            entry = self._pinned(snapshot, session)
+            entry = self._pinned(snapshot)
             begun = entry.log.startTransaction(self._classes.none, self._classes.some(entry.snapshot))
             begun.readWholeTable() if data_change else None
             if transaction is not None:
@@ -233,13 +255,13 @@ class DeltaCommitter:
     def _attempt(self, begun: Any, actions: Any, operation: Any) -> int:
         return int(begun.commit(actions, operation))
 
-    def _pinned(self, snapshot: SilverSnapshot, session: Any) -> _Entry:
+    def _pinned(self, snapshot: SilverSnapshot) -> _Entry:
         """Delta's own snapshot of the very version, and its log."""
         with self._lock:
             entry = self._entries.get(snapshot.uri)
         if entry is not None and entry.state.version == snapshot.version:
             return entry
-        log = entry.log if entry else self._classes.log.forTable(session, snapshot.uri)
+        log = self._log(snapshot.uri)
         found = log.update(False, self._classes.none, self._classes.none)
         if found.version() != snapshot.version:
             raise _conflict(snapshot, "another commit")
@@ -273,6 +295,7 @@ class DeltaCommitter:
 def _session(spark: SparkSession, *, attempts: int) -> Any:
     """A session (of the JVM) whose settings no statement of ours or of a user's changes."""
     session = spark.newSession()
+    fit_to_size(session, large=False)  # of checkpoints: to compile their queries costs more than to run them
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     session.conf.set("spark.databricks.delta.maxCommitAttempts", str(attempts))

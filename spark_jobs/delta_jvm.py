@@ -26,6 +26,7 @@ _USED = {
     f"{_DELTA}.DeltaLog": (
         "update/3",
         "unsafeVolatileSnapshot/0",
+        "checkpoint/2",
         "startTransaction/2",
         "store/0",
         "newDeltaHadoopConf/0",
@@ -34,6 +35,7 @@ _USED = {
     f"{_DELTA}.DeltaLog$": ("forTable/2",),
     f"{_DELTA}.Snapshot": ("version/0", "metadata/0", "logSegment/0", "stateDF/0", "uncache/0"),
     f"{_DELTA}.LogSegment": ("checkpointProvider/0",),
+    f"{_DELTA}.CheckpointProvider": ("version/0",),
     f"{_DELTA}.OptimisticTransaction": ("readWholeTable/0", "updateSetTransaction/3", "commit/2", "txnId/0"),
     f"{_DELTA}.actions.Action": ("fromJson/1",),
     f"{_DELTA}.actions.Metadata": ("id/0",),

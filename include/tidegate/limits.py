@@ -51,6 +51,11 @@ LOG_STATES_BYTES_MAX: Final = 256 * MIB
 # A larger checkpoint is read by a Spark job.
 LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
 
+# A table gets a checkpoint after so many commits: what a reader that knows nothing of it has to read one by one.
+CHECKPOINT_COMMITS: Final = 50
+# Delta itself writes one, inside the commit, only when apply has written none for so long.
+CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
+
 # --- upkeep in apply ----------------------------------------------------------------------------
 # What a table may save up of apply.upkeep_bytes: as much as one large file, so that a quiet day ends in no long window.
 UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB

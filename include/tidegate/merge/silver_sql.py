@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate import tables
+from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
 
 # Types that Delta can cluster by: those with min/max statistics.
 _CLUSTERABLE = (
@@ -116,7 +117,8 @@ def create(uri: str, shape: SilverShape) -> str:
         f"{quote(c.name)} {c.type}" + (f" COMMENT {literal(c.comment)}" if c.comment else "") for c in shape.all_columns
     )
     cluster = f" CLUSTER BY ({', '.join(map(quote, shape.cluster_by))})" if shape.cluster_by else ""
-    properties = "'delta.enableDeletionVectors'='true', 'delta.checkpointInterval'='50'"
+    interval = f"'delta.checkpointInterval'='{CHECKPOINT_INTERVAL_COMMITS}'"
+    properties = f"'delta.enableDeletionVectors'='true', {interval}"
     return f"CREATE TABLE IF NOT EXISTS {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({properties})"
 
 

@@ -1,0 +1,17 @@
+"""Step 10: the Delta logs of the tables just written get their checkpoints, beside the windows that follow.
+
+In:  window.delta_versions.
+Out: checkpoints that are due are begun (spark_jobs/checkpoints.py). Nothing waits for them.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.application import Application, Window
+from tidegate.tables import silver_path
+
+
+def checkpoint_silver(app: Application, window: Window) -> None:
+    """Note how far each table's log is."""
+    for name, version in window.delta_versions.items():
+        if version >= 0:
+            app.checkpoints.note(app.lake.spark_uri(silver_path(*app.pair(name))), version)

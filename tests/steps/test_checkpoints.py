@@ -1,0 +1,75 @@
+"""Checkpoints are written beside the windows: no commit writes one, none is forgotten, and old log files go."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from spark_jobs.checkpoints import Checkpoints
+from spark_jobs.steps.checkpoint_silver import checkpoint_silver
+from tests.support.upsert_table import PATH, UP, Table
+
+pytestmark = pytest.mark.spark
+
+_DAYS = 86_400
+
+
+def log_of(table: Table) -> Path:
+    return Path(table.app.lake.uri(PATH), "_delta_log")
+
+
+def last_checkpoint(table: Table) -> int:
+    return int(json.loads((log_of(table) / "_last_checkpoint").read_text())["version"])
+
+
+def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table.create(spark, tmp_path / "lake")
+    table.app.checkpoints = Checkpoints(lambda: table.app.committer, commits=4)
+    for number in range(52):
+        window, _ = table.write([(UP, number, "a")])
+        if number < 2:
+            checkpoint_silver(table.app, window)
+    assert not list(log_of(table).glob("*.checkpoint*")), "Delta wrote one in a commit, or one was written too soon"
+    for entry in log_of(table).glob("*.json"):
+        os.utime(entry, (time.time() - 40 * _DAYS,) * 2)
+    checkpoint_silver(table.app, window)
+    table.app.checkpoints.close()
+    assert last_checkpoint(table) == 52
+    assert not (log_of(table) / f"{1:020}.json").exists(), "the log was not cleaned up"
+    table.write([(UP, 100, "b")])
+    table.assert_equal()
+    assert DeltaTable(table.app.lake.uri(PATH)).version() == 53
+
+
+def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = Table.create(spark, tmp_path / "lake")
+    table.app.checkpoints = checkpoints = Checkpoints(lambda: table.app.committer, commits=2)
+    gate, real = threading.Event(), type(table.app.committer).checkpoint
+
+    def slow(self: object, uri: str) -> int:
+        gate.wait(60)
+        raise OSError("no room")
+
+    monkeypatch.setattr(type(table.app.committer), "checkpoint", slow)
+    for number in range(5):
+        window, _ = table.write([(UP, number, "a")])
+        checkpoint_silver(table.app, window)
+    gate.set()
+    checkpoints.close()
+    assert "no checkpoint written: no room" in capsys.readouterr().err
+    monkeypatch.setattr(type(table.app.committer), "checkpoint", real)
+    for number in range(2):
+        window, _ = table.write([(UP, 10 + number, "a")])
+        checkpoint_silver(table.app, window)
+        checkpoints.close()
+    assert last_checkpoint(table) == 6
+    table.assert_equal()
