@@ -29,6 +29,7 @@ from tidegate.errors import CommitConflict, Transient
 from tidegate.failpoint import failpoint
 from tidegate.upsert.actions import adopted, replaced, rows_of
 from tidegate.upsert.candidates import candidates
+from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
@@ -66,6 +67,11 @@ class Upsert:
     files: list[NewFile] | None = None
     adopted: bool = False
 
+    @property
+    def changes(self) -> int:
+        """Key records: a change that was not the last of its key in its task is in none."""
+        return sum(staged.changes for staged in self.staged)
+
 
 def upsert_of(app: Application, entry: TableWindow, upto_ts: int) -> Upsert | None:
     """The upsert of a table's phase; None when nothing was staged for it."""
@@ -82,7 +88,7 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
     outcome: dict[str, Outcome] = {}
     if not upserts:
         return outcome
-    waiting = list(upserts)
+    waiting = _within_memory(upserts, outcome)
     with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upsert") as pool:
         for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
             prepared = _each(pool, lambda upsert: _prepare(app, window, upsert), waiting)
@@ -97,6 +103,25 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
     for upsert in upserts:
         _settle(app, window, upsert, outcome[upsert.entry.name])
     return outcome
+
+
+def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> list[Upsert]:
+    """Those whose keys the driver can hold together, small ones first; the others are given back.
+
+    What choose_writers knew was bytes of binlog; how many changes they hold is known only now.
+    """
+    kept, room = [], limits.UPSERT_KEYS_BYTES_MAX
+    for upsert in sorted(upserts, key=lambda upsert: upsert.changes):
+        needed = upsert.changes * KEY_RECORD_BYTES
+        if needed <= room:
+            room -= needed
+            kept.append(upsert)
+            continue
+        why = f"keys of {upsert.changes:,} changes need {-(-needed >> 20)} MiB of the driver"
+        outcome[upsert.entry.name] = GivenBack(
+            why, where=upsert.entry.name, remedy="the window is tried again, this table by MERGE"
+        )
+    return kept
 
 
 def _each(pool: ThreadPoolExecutor, step: Callable[[Upsert], int | None], among: Sequence[Upsert]) -> dict[str, Any]:

@@ -65,8 +65,8 @@ UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
 MAINTAIN_ATTEMPTS_MAX: Final = 3
 
 # --- upsert -------------------------------------------------------------------------------------
-# Key records of one phase in the driver's memory while the last change per key is found. A window of 512 MiB of
-# narrow rows stays below it; a table that would need more goes by MERGE.
+# Key records in the driver's memory while the last change per key is found, over all tables of a window. 512 MiB of
+# binlog of ordinary rows stay below it; tables that would need more go by MERGE, the largest first.
 UPSERT_KEYS_BYTES_MAX: Final = 1024 * MIB
 # Probing reads a silver file's key columns. Up to this many rows over all tables of a window the driver does it
 # itself (about 0.3 s); above, one Spark job does it for all tables, in tasks of about this many rows.

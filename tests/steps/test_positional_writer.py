@@ -16,6 +16,7 @@ from spark_jobs.positional_writer import GivenBack
 from tests.steps.test_silver_writer import DEL, UP, Rows, Shop
 from tidegate import tables
 from tidegate.errors import CommitConflict
+from tidegate.upsert.cost import KEY_RECORD_BYTES
 
 pytestmark = pytest.mark.spark
 
@@ -123,6 +124,23 @@ def test_a_change_that_comes_between_choice_and_commit_gives_the_table_to_merge(
     window = it.apply(20, 40, {"t": many(2, 21, a="new")})
     assert window.writers() == "by MERGE: d.t (somebody switched something on)"
     assert [row["a"] for row in it.silver("t")] == ["new", "new", "v2"]
+
+
+def test_more_keys_than_the_driver_may_hold_go_by_merge_the_largest_table_first(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(20))")
+    monkeypatch.setattr("tidegate.limits.UPSERT_KEYS_BYTES_MAX", 10 * KEY_RECORD_BYTES)
+    changes = {"t": many(9, 12), "u": many(3, 12)}
+    with pytest.raises(GivenBack, match="keys of 9 changes"):
+        it.apply(0, 20, changes)
+    assert [row["id"] for row in it.silver("u")] == [0, 1, 2], "it fits, and doesn't wait"
+    assert it.silver("t") == []
+    window = it.apply(0, 20, changes)
+    assert "by MERGE: d.t (keys of 9 changes need 1 MiB of the driver)" in window.writers()
+    assert [row["id"] for row in it.silver("t")] == list(range(9))
 
 
 def test_a_conflict_is_probed_again_on_the_new_version(
