@@ -140,7 +140,7 @@ def test_more_keys_than_the_driver_may_hold_go_by_merge_the_largest_table_first(
     assert [row["id"] for row in it.silver("u")] == [0, 1, 2], "it fits, and doesn't wait"
     assert it.silver("t") == []
     window = it.apply(15, 20, changes)
-    assert "by MERGE: d.t (keys of 9 changes need 1 MiB of the driver)" in window.writers()
+    assert "d.t (keys of 9 changes need 1 MiB of the driver)" in window.writers()
     assert [row["id"] for row in it.silver("t")] == list(range(9))
 
 
