@@ -65,13 +65,12 @@ class UpsertStage:
                 if (inside := within(changes.batch, phase)).num_rows
             ]
             if laid:
-                yield self._write(target, phase, source, pa.concat_tables(laid).combine_chunks())
+                yield self._write(target, phase, source, pa.concat_tables(laid))
 
     def _write(self, target: UpsertTarget, phase: StagePhase, source: str, changes: pa.Table) -> StagedUpsert:
         last = last_per_hash(key_hashes([changes.column(name) for name in phase.layout.key], self.seed))
-        if len(last) < changes.num_rows:
-            changes = changes.take(pa.array(last))
-        keys = staged(Target(self.lake, target.path, phase.layout, self.seed), changes, source)
+        kept = last if len(last) < changes.num_rows else None
+        keys = staged(Target(self.lake, target.path, phase.layout, self.seed), changes, source, kept)
         path = f"{self.folder}/{uuid.uuid4().hex}.keys"
         if self.kept is None:
             write_keys(self.lake, path, keys)

@@ -197,6 +197,12 @@ class Apply(_Model):
     )
     parallel_tables: int = Field(2, ge=1, le=256, description="Silver tables written at the same time")
     window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes that one window takes")
+    driver_decode_bytes: int | None = Field(
+        None,
+        ge=0,
+        description="Windows of up to this many bronze bytes are decoded in the Spark driver, larger ones by Spark's"
+        " workers; null: 512 MiB where Spark is one machine, 16 MiB on a cluster",
+    )
     writer: Writer = Field(
         Writer.AUTO,
         description="How rows get into silver: merge (Delta's MERGE), positional (keys are probed, rows replaced by their"

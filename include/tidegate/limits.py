@@ -64,6 +64,16 @@ UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
 # A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.
 MAINTAIN_ATTEMPTS_MAX: Final = 3
 
+# --- decode in apply ------------------------------------------------------------------------------
+# Windows that the driver decodes by itself. Where Spark is one machine its Python workers would take the same cores,
+# after starting and loading Arrow; on a cluster a job is worth it sooner (it costs about 0.2 s).
+DRIVER_DECODE_BYTES_LOCAL: Final = 512 * MIB
+DRIVER_DECODE_BYTES_CLUSTER: Final = 16 * MIB
+# Work that is worth another thread: less takes under a second, and one thread makes one file per table, not two.
+DRIVER_DECODE_THREAD_BYTES: Final = 128 * MIB
+# What a worker, or all the driver's threads together, hold of decoded rows before they write them out.
+STAGE_BYTES: Final = 256 * MIB
+
 # --- upsert -------------------------------------------------------------------------------------
 # Key records in the driver's memory while the last change per key is found, over all tables of a window. 512 MiB of
 # binlog of ordinary rows stay below it; tables that would need more go by MERGE, the largest first.

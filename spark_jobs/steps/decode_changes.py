@@ -9,29 +9,33 @@ Out: staged files, net of changes per key within a task, in the layout that the 
 A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the last
 change per key of each table before anything is shuffled, and writes what remains. A problem holds its
 table only; when schema_history is what is wrong and the event knows better, it is healed and the window
-runs again. Windows smaller than a Spark job is worth are decoded in the driver by the same function.
+runs again. Windows of up to apply.driver_decode_bytes are decoded in the driver by the same function, in a
+few threads: the kernels, Arrow and Parquet don't hold Python's lock, and no worker has to start.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from spark_jobs.application import HELD, Application, Place, StagedFile, Window
 from spark_jobs.healing import heal_tables, note_mismatch
 from spark_jobs.table_shapes import keeps_deleted
 from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
-from tidegate import tables
+from tidegate import limits, tables
 from tidegate.binlog import decode
 from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
@@ -47,10 +51,8 @@ from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes
 
-# Below this a Spark job costs more than the decode itself (about 0.2 s on two cores, 1 GB/s decoded).
-_DRIVER_BYTES_MAX = 16 << 20
-# A worker writes out what it has decoded when it holds this much.
-_STAGE_BYTES = 256 << 20
+# More threads than this wait for each other: what is Python in here holds its lock.
+_DRIVER_THREADS_MAX = 4
 _OUT = "kind string, body string"
 _SYSTEM = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
@@ -82,10 +84,10 @@ def decode_changes(app: Application, window: Window) -> None:
     if not refs:
         return
     total = sum(ref.payload_bytes for ref in refs)
-    if total <= _DRIVER_BYTES_MAX:
-        found: Iterable[tuple[str, str]] = decode_refs(refs, plan, window.key_files)
+    if total <= _driver_bytes_max(app):
+        found: Iterable[tuple[str, str]] = in_driver(refs, plan, window.key_files)
     else:
-        found = _in_workers(app, refs, pickle.dumps(plan))
+        found = in_workers(app.spark, refs, plan)
     for kind, body in found:
         _collect(app, window, kind, json.loads(body))
     heal_tables(app, window)
@@ -94,15 +96,44 @@ def decode_changes(app: Application, window: Window) -> None:
         failpoint("apply_after_stage")
 
 
+def _driver_bytes_max(app: Application) -> int:
+    given = app.pipeline.apply.driver_decode_bytes
+    if given is not None:
+        return given
+    alone = (app.spark.sparkContext.master or "").startswith("local")
+    return limits.DRIVER_DECODE_BYTES_LOCAL if alone else limits.DRIVER_DECODE_BYTES_CLUSTER
+
+
+def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, key_files: dict[str, KeyFile]) -> Iterator[tuple[str, str]]:
+    """decode_refs() in as many threads as there is work for; together they hold no more than one worker would."""
+    work = sum(ref.payload_bytes for ref in refs) // limits.DRIVER_DECODE_THREAD_BYTES
+    runs = split_evenly(refs, max(1, min(work, os.cpu_count() or 1, _DRIVER_THREADS_MAX)))
+    if len(runs) == 1:
+        yield from decode_refs(refs, plan, key_files)
+        return
+    share = limits.STAGE_BYTES // len(runs)
+
+    def decoded(run: list[SegmentRef]) -> list[tuple[str, str]]:
+        return list(decode_refs(run, plan, key_files, share))
+
+    with ThreadPoolExecutor(len(runs), thread_name_prefix="decode") as pool:
+        for found in pool.map(decoded, runs):
+            yield from found
+
+
 def decode_refs(
-    refs: Iterable[SegmentRef], plan: DecodePlan, key_files: dict[str, KeyFile] | None = None
+    refs: Iterable[SegmentRef],
+    plan: DecodePlan,
+    key_files: dict[str, KeyFile] | None = None,
+    stage_bytes: int = limits.STAGE_BYTES,
 ) -> Iterator[tuple[str, str]]:
     """Decode segments in order; yields ("staged" | "upsert" | "not staged" | "problem" | "ledger", JSON).
 
-    key_files: takes key files in memory, by path, instead of the staging folder.
+    key_files: takes key files in memory, by path, instead of the staging folder. stage_bytes: decoded rows that are
+    held before they are written out.
     """
     plan.lake.make_folder(plan.folder)
-    stage = _Stage(plan, key_files)
+    stage = _Stage(plan, key_files, stage_bytes)
     for ref, segment in read_segments(plan.lake, refs):
         try:
             segment.verify()
@@ -144,8 +175,9 @@ def _damaged(ref: SegmentRef, segment: Segment, plan: DecodePlan, error: StreamC
 class _Stage:
     """Decoded changes per table version, netted and written when they grow large."""
 
-    def __init__(self, plan: DecodePlan, key_files: dict[str, KeyFile] | None) -> None:
+    def __init__(self, plan: DecodePlan, key_files: dict[str, KeyFile] | None, bytes_max: int) -> None:
         self._plan = plan
+        self._bytes_max = bytes_max
         self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, key_files)
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
@@ -163,7 +195,7 @@ class _Stage:
             owner = (source, changes.database, changes.table, changes.version)
             self._held.setdefault(owner, []).append(changes.batch)
         self._bytes += changes.batch.nbytes
-        if self._bytes >= _STAGE_BYTES:
+        if self._bytes >= self._bytes_max:
             yield from self.flush()
 
     def flush(self) -> Iterator[tuple[str, str]]:
@@ -233,20 +265,21 @@ def _plan(app: Application, window: Window) -> DecodePlan:
     return DecodePlan(app.lake, versions, windows, held, folder, targets, seed, routed)
 
 
-def _in_workers(app: Application, refs: list[SegmentRef], plan: bytes) -> Iterator[tuple[str, str]]:
-    runs = split_evenly(refs, 3 * app.spark.sparkContext.defaultParallelism)
-    packed = [pickle.dumps(run) for run in runs]
+def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[tuple[str, str]]:
+    """decode_refs() in a Spark job, a task per run of segments; key files go to the staging folder."""
+    packed = [pickle.dumps(run) for run in split_evenly(refs, 3 * spark.sparkContext.defaultParallelism)]
+    plan_packed = pickle.dumps(plan)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mine: list[SegmentRef] = []
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 mine += pickle.loads(packed[number])  # noqa: S301  (our own driver's bytes)
-        for kind, body in decode_refs(mine, pickle.loads(plan)):  # noqa: S301
+        for kind, body in decode_refs(mine, pickle.loads(plan_packed)):  # noqa: S301
             yield pa.RecordBatch.from_arrays([pa.array([kind]), pa.array([body])], names=["kind", "body"])
 
     # One task per run: a range of n numbers in n partitions has one in each.
-    for row in app.spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
+    for row in spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
         yield row.kind, row.body
 
 

@@ -10,14 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from spark_jobs.steps.decode_changes import DecodePlan, decode_refs
+from spark_jobs.steps.decode_changes import DecodePlan, decode_refs, in_driver, in_workers
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
+from tidegate import limits
 from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.segment import Segment
+from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef
 from tidegate.tables import SegmentFlag
@@ -30,7 +34,6 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         return index_pieces(given, **{"piece_bytes": 2000, **keywords})
 
     monkeypatch.setattr("tidegate.binlog.decode.index_pieces", in_pieces)
-    monkeypatch.setattr("spark_jobs.steps.decode_changes._STAGE_BYTES", 5000)
 
 
 def decoded(
@@ -41,7 +44,7 @@ def decoded(
     plan = DecodePlan(LakeFiles(str(folder)), {"s": dict(VERSIONS)}, {"s": windows}, {}, "staging/one")
     ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, names, SegmentFlag(0), "p", 0, 0)
     found: dict[str, list[dict[str, Any]]] = {"staged": [], "problem": [], "ledger": []}
-    for kind, body in decode_refs([ref], plan):
+    for kind, body in decode_refs([ref], plan, stage_bytes=5000):
         found[kind].append(json.loads(body))
     return found
 
@@ -103,7 +106,7 @@ def test_changes_of_a_table_without_a_key_are_staged_with_the_hashes_of_their_ro
     ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, ("*",), SegmentFlag(0), "p", 0, 0)
     shard = {"_tg_source": "s", "_tg_database": "shop", "_tg_table": "orders"} if routed else {}
     seen = 0
-    for kind, body in decode_refs([ref], plan):
+    for kind, body in decode_refs([ref], plan, stage_bytes=5000):
         if kind != "staged":
             continue
         rows = pq.read_table(tmp_path / json.loads(body)["path"])
@@ -112,3 +115,50 @@ def test_changes_of_a_table_without_a_key_are_staged_with_the_hashes_of_their_ro
         assert rows["_tg_row_hash"].to_pylist() == row_hashes(columns).to_pylist()
         seen += len(rows)
     assert seen > 0
+
+
+def landed(lake: LakeFiles, count: int) -> list[SegmentRef]:
+    """Copies of one segment in bronze, one behind the other; each has commit_ts of its own."""
+    given, _ = large()
+    step = len(given.payload)
+    for number in range(count):
+        # Events say milliseconds only: what stands before a segment moves its transactions.
+        stamps = {"prev_commit_ts": (10**12 + number) << 18, "resolved_ts": (10**12 + number + 1) << 18}
+        place = {"source": "s", "seq": number + 1, "start_pos": 4 + number * step, "end_pos": 4 + (number + 1) * step}
+        Bronze(lake, "s").append([replace(given, **stamps, **place)])
+    index = BronzeIndex(lake)
+    index.refresh(0)
+    return index.refs["s"]
+
+
+@pytest.mark.spark
+def test_threads_of_the_driver_and_sparks_workers_stage_what_one_task_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    lake = LakeFiles(str(tmp_path))
+    refs = landed(lake, 5)
+    windows = dict.fromkeys((ORDERS, ITEMS), ALL_TIME)
+    plan = DecodePlan(lake, {"s": dict(VERSIONS)}, {"s": windows}, {}, "staging/one")
+    monkeypatch.setattr(limits, "DRIVER_DECODE_THREAD_BYTES", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    ways = {
+        "one task": decode_refs(refs, plan),
+        "threads": in_driver(refs, plan, {}),
+        "workers": in_workers(spark, refs, plan),
+    }
+    rows, ledgers, files = {}, {}, {}
+    for way, came in ways.items():
+        bodies = [(kind, json.loads(body)) for kind, body in came]
+        staged = [body for kind, body in bodies if kind == "staged"]
+        files[way] = len(staged)
+        newest: dict[tuple[str, int], tuple[Any, ...]] = {}
+        for body in staged:
+            for found in pq.read_table(tmp_path / body["path"]).to_pylist():
+                key, value = (body["table"], found["id"]), (found["_tg_commit_ts"], found["_tg_seq"], found["name"])
+                newest[key] = max(newest.get(key, value), value)
+        rows[way] = newest
+        ledgers[way] = sorted((body for kind, body in bodies if kind == "ledger"), key=lambda body: body["seq"])
+    assert len(rows["one task"]) == 303
+    assert rows["threads"] == rows["workers"] == rows["one task"]
+    assert ledgers["threads"] == ledgers["workers"] == ledgers["one task"]
+    assert (files["one task"], files["threads"], files["workers"]) == (2, 6, 10)

@@ -3,9 +3,9 @@
 In:  a payload, the offsets of its rows events, a Plan.
 Out: a RecordBatch with the four system columns (tables.OP, COMMIT_TS, SEQ, ORDINAL) and the version's columns.
 
-All buffers are slices of one arena from Arrow's own allocator: what isn't written is never touched, so generous room
-costs address space, not memory. Room for rows is a guess; when it doesn't suffice, the images are counted and the
-pass is run again with exactly enough.
+The kernels write into one arena with room for the worst: every column of texts could have all bytes. Huge pages make
+that room real memory (several times the rows' own), so the rows are copied out of it, and it serves again. Room
+for rows is a guess; when it doesn't suffice, the images are counted and the pass is run again with exactly enough.
 
 Nearly all events have every column. The fast kernel (rows.py) stops at the first that hasn't, and then the batch is
 decoded again by the one that can (partial_rows.py): so whole images pay nothing for the others.
@@ -14,9 +14,10 @@ decoded again by the one that can (partial_rows.py): so whole images pay nothing
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +60,8 @@ Words = npt.NDArray[np.int64]
 
 _ALIGN: Final = 64
 _OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
+# An arena up to this size is used again by the thread's next batch; a larger one is given back.
+_ARENA_KEPT_BYTES: Final = 128 << 20
 _WHOLE_IMAGES: Final = "set binlog_row_image=FULL at the source, then snapshot the table"
 SYSTEM_FIELDS: Final = (
     pa.field(tables.OP, pa.int8(), nullable=False),
@@ -95,7 +98,12 @@ class RowsError(Exception):
 
 
 class _Arena:
-    """Hands out aligned ranges, then becomes one buffer."""
+    """Hands out aligned ranges, then becomes one buffer: the thread's last one, when that is large enough.
+
+    Touching fresh memory costs more than the decode does.
+    """
+
+    _kept: ClassVar[threading.local] = threading.local()
 
     def __init__(self) -> None:
         self.size = 0
@@ -104,6 +112,21 @@ class _Arena:
         at = self.size
         self.size += (count + _ALIGN - 1) // _ALIGN * _ALIGN
         return at
+
+    def buffer(self) -> pa.Buffer:
+        """Uninitialised; good until this thread decodes its next batch."""
+        kept: pa.Buffer | None = getattr(self._kept, "buffer", None)
+        if kept is not None and kept.size >= self.size:
+            return kept
+        fresh = pa.allocate_buffer(self.size)
+        if self.size <= _ARENA_KEPT_BYTES:
+            self._kept.buffer = fresh
+        return fresh
+
+
+def _moved_out(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in memory of their own, of just their size."""
+    return pa.ipc.read_record_batch(rows.serialize(), rows.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +180,7 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
     if done.present is not None:
         rows = _with_defaults(rows, done.present, plan)
         bare = _bare_delete(rows, events, done.present, plan)
-    return Batch(rows, int(done.words[:, L.NULL_DATES].sum()), bare)
+    return Batch(_moved_out(rows), int(done.words[:, L.NULL_DATES].sum()), bare)
 
 
 def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Images:
@@ -165,7 +188,7 @@ def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: i
     done = _run(_LOGGED, data, events, plan)
     rows = _rows(done, plan, seq)
     present = None if done.present is None or done.present.all() else done.present.astype(np.bool_)
-    return Images(rows, present, int(done.words[:, L.NULL_DATES].sum()))
+    return Images(_moved_out(rows), present, int(done.words[:, L.NULL_DATES].sum()))
 
 
 def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan) -> _Pass:
@@ -279,7 +302,7 @@ def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: i
         described[L.BYTES_MAX] = min(bytes_max + made * (rows_max + 1), _OFFSETS_MAX)
         described[L.BYTES] = arena.take(int(described[L.BYTES_MAX]))
         variable.append(described)
-    buffer = pa.allocate_buffer(arena.size)
+    buffer = arena.buffer()
     state[[L.OPS, L.COMMIT_TS, L.ORDINALS]] += buffer.address
     per_column[:, [L.VALUES, L.VALID, L.BYTES]] += buffer.address
     out = np.frombuffer(buffer, np.uint8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,9 +46,17 @@ def stage(target: Target, changes: pa.Table, source: str, key_path: str) -> KeyF
     return keys
 
 
-def staged(target: Target, changes: pa.Table, source: str) -> KeyFile:
-    """stage() without the key file: for what is resolved in the same process."""
+def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.int64] | None = None) -> KeyFile:
+    """stage() without the key file: for what is resolved in the same process.
+
+    last: which of the changes count, ascending; None: all. Wide columns are moved once, into their final order.
+    """
     layout = target.layout
+    wide = changes.drop_columns(list(_ORDER))
+    narrow = {*layout.partition_columns, *layout.key, tables.COMMIT_TS, *_ORDER}
+    changes = changes.select([name for name in changes.column_names if name in narrow])
+    if last is not None:
+        changes = changes.take(pa.array(last))
     if any(changes.column(name).null_count for name in layout.key):
         raise UnsupportedValue("a key holds NULL", where=target.table_path, remedy="use apply.writer: merge for it")
     for name in set(layout.key) & set(layout.partition_columns):
@@ -59,9 +68,8 @@ def staged(target: Target, changes: pa.Table, source: str) -> KeyFile:
     order = data_file.order(sorted_by.take(pa.array(kept)) if deletes.any() else sorted_by, layout)
     if order is not None:
         kept = kept[order]
-    rows = changes.drop_columns(list(_ORDER))
-    if order is not None or deletes.any():
-        rows = rows.take(pa.array(kept))  # the wide rows move once
+    moves = order is not None or last is not None or deletes.any()
+    rows = wide.take(pa.array(kept if last is None else last[kept])) if moves else wide
     rows = layout.fit(rows)
     adds = data_file.write(target.lake, target.table_path, rows, layout)
     counts = [rows_of(add) for add in adds]
