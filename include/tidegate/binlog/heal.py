@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tidegate.binlog.charsets import WIDEST, decode_text
-from tidegate.binlog.plan import agrees, make_plan
+from tidegate.binlog.plan import agrees, make_plan, stands_for_primary
 from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns
 from tidegate.errors import SchemaMismatch, Terminal
@@ -153,7 +153,7 @@ def _version(found: Mismatch, last: TableVersion, columns: tuple[Column, ...], t
     indexes = tuple(i for i in last.indexes if i.kind is not IndexKind.PRIMARY and here.issuperset(i.parts))
     primary = next((i for i in last.indexes if i.kind is IndexKind.PRIMARY), None)
     parts = tuple(columns[number].id for number in table_map.primary_key or ())
-    if parts:
+    if parts and (primary is not None or not stands_for_primary(parts, indexes)):
         if primary is None or primary.parts != parts:
             if table_map.prefixed:
                 raise _doubt("the primary key has prefixes of columns", REFRESH)

@@ -8,6 +8,7 @@ Out: a Plan: an int64 array for the kernel and, per column, how its Arrow array 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -21,7 +22,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns, row_end_of
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.schema.columns import Column, IndexKind, TableVersion
+from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
 
 _BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
@@ -176,13 +177,22 @@ def _check_columns(table_map: TableMap, columns: tuple[Column, ...], version: Ta
 
 
 def _check_primary_key(table_map: TableMap, columns: tuple[Column, ...], version: TableVersion) -> None:
-    """With metadata FULL an event without a primary key says that the table has none."""
+    """With metadata FULL an event without a primary key says that the table has none.
+
+    A server takes a unique key over columns that are NOT NULL for the primary key where there is none.
+    """
     known = next((index.parts for index in version.indexes if index.kind is IndexKind.PRIMARY and index.whole), ())
     told = tuple(columns[number].id for number in table_map.primary_key or ())
-    if version.indexes and told != known:
-        by_id = {column.id: column.name for column in columns}
-        event, history = (", ".join(by_id.get(i, "?") for i in ids) or "none" for ids in (told, known))
-        raise _differs(f"the primary key is {event}", history)
+    if not version.indexes or told == known or (not known and stands_for_primary(told, version.indexes)):
+        return
+    by_id = {column.id: column.name for column in columns}
+    event, history = (", ".join(by_id.get(i, "?") for i in ids) or "none" for ids in (told, known))
+    raise _differs(f"the primary key is {event}", history)
+
+
+def stands_for_primary(parts: tuple[int, ...], indexes: Sequence[Index]) -> bool:
+    """Whether one of the unique keys has these columns, in this order."""
+    return any(index.kind is IndexKind.UNIQUE and index.whole and index.parts == parts for index in indexes)
 
 
 def _differs(event: str, history: str) -> SchemaMismatch:

@@ -135,3 +135,17 @@ def test_what_may_be_a_rename_and_an_event_without_names_are_left_to_a_person() 
     index = next(iter(index_pieces(segment_of_file((bare / "events.binlog").read_bytes()))))
     with pytest.raises(SchemaMismatch, match="doesn't name its columns"):
         _healed(index.bodies[0], truth, mariadb=True)
+
+
+def test_a_unique_key_that_stands_for_a_primary_one_is_no_disagreement() -> None:
+    case = next(case for case in CASES if case.name == "mariadb114_metadata_full")
+    body, mariadb, truth = next(found for found in _maps(case) if found[2].key)
+    whole = Index("u", IndexKind.UNIQUE, truth.key)
+    for indexes, agreed in (
+        ((Index("PRIMARY", IndexKind.PRIMARY, truth.key),), True),
+        ((whole,), True),
+        ((Index("k", IndexKind.PLAIN, truth.key),), False),
+        ((replace(whole, whole=False),), False),
+        ((Index("PRIMARY", IndexKind.PRIMARY, (truth.columns[-1].id,)), whole), False),
+    ):
+        assert _plans(body, replace(truth, indexes=indexes), mariadb=mariadb) == agreed, indexes
