@@ -42,19 +42,25 @@ def _run(road: Road, *words: str) -> typer.testing.Result:
     return typer.testing.CliRunner().invoke(command_line, [*words[:2], str(road.file), *words[2:]])
 
 
-def _connection(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def connected(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Road, str]:
+    """A road that has begun, with the Airflow connection that a command finds its source by; and its database."""
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
     found = {"conn_type": "mysql", "host": road.info.host, "port": road.info.port}
     monkeypatch.setenv(
         "AIRFLOW_CONN_ROAD_ONE", json.dumps({**found, "login": road.info.user, "password": road.info.password})
     )
+    road.capture(idle=0.5)
+    return road, database
 
 
 def test_with_full_metadata_a_hidden_ddl_is_healed_in_the_same_window(
-    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+    mariadb: Server, connected: tuple[Road, str], spark: SparkSession
 ) -> None:
-    database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road, database = connected
     mariadb.query(
         "CREATE TABLE a (id INT PRIMARY KEY, n INT, gone CHAR(5), e ENUM('x'), b INT NOT NULL)", database=database
     )
@@ -95,16 +101,9 @@ def _a_later_ddl_goes_on_from_the_healed_version(road: Road, spark: SparkSession
 
 
 def test_a_hidden_column_holds_its_table_until_the_server_has_been_asked(
-    mariadb: Server,
-    fresh_database: FreshDatabase,
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    mariadb: Server, connected: tuple[Road, str], spark: SparkSession
 ) -> None:
-    database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    _connection(road, monkeypatch)
-    road.capture(idle=0.5)
+    road, database = connected
     for name in ("full", "bare", "fine"):
         mariadb.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, a INT)", database=database)
         mariadb.query(f"INSERT INTO {name} VALUES (1, 1)", database=database)
@@ -134,16 +133,9 @@ def test_a_hidden_column_holds_its_table_until_the_server_has_been_asked(
 
 
 def test_a_refresh_is_refused_when_the_table_changed_again_or_a_rename_is_in_doubt(
-    mariadb: Server,
-    fresh_database: FreshDatabase,
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    mariadb: Server, connected: tuple[Road, str], spark: SparkSession
 ) -> None:
-    database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    _connection(road, monkeypatch)
-    road.capture(idle=0.5)
+    road, database = connected
     mariadb.query("CREATE TABLE t (id INT PRIMARY KEY, a INT)", database=database)
     mariadb.query("CREATE TABLE u (id INT PRIMARY KEY, a INT)", database=database)
     mariadb.query("INSERT INTO t VALUES (1, 1)", database=database)

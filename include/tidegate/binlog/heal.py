@@ -16,7 +16,15 @@ from typing import Final
 
 from tidegate.binlog.charsets import WIDEST, decode_text
 from tidegate.binlog.plan import agrees, make_plan, stands_for_primary
-from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
+from tidegate.binlog.table_map import (
+    BLOB_PREFIXES,
+    GEOMETRIES,
+    NUMBER_NAMES,
+    TableMap,
+    Wire,
+    WireColumn,
+    parse_table_map,
+)
 from tidegate.binlog.versioned import hidden_columns
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
@@ -27,18 +35,8 @@ REFRESHED: Final = "refreshed"
 # What a person can do when the event alone can't tell.
 REFRESH: Final = "run `tidegate schema refresh`, which asks the server"
 
-_NUMBERS: Final = {
-    Wire.TINY: "tinyint",
-    Wire.SHORT: "smallint",
-    Wire.INT24: "mediumint",
-    Wire.LONG: "int",
-    Wire.LONGLONG: "bigint",
-    Wire.FLOAT: "float",
-    Wire.DOUBLE: "double",
-}
 _PLAIN: Final = {Wire.YEAR: "year(4)", Wire.DATE: "date", Wire.JSON: "json"}
 _TEMPORAL: Final = {Wire.TIMESTAMP2: "timestamp", Wire.DATETIME2: "datetime", Wire.TIME2: "time"}
-_BLOBS: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 # MariaDB logs UUID, INET6 and INET4 as such strings of bytes, and they are not told apart from BINARY.
 _MARIADB_AMBIGUOUS_BYTES: Final = frozenset({4, 16})
 
@@ -110,8 +108,8 @@ def _column(wire: WireColumn, old: Column | None, found: Mismatch, new_id: Calla
 
 def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
     """(column_type, character set) of a column that the last version doesn't explain."""
-    if wire.type in _NUMBERS:
-        return _NUMBERS[wire.type] + (" unsigned" if wire.unsigned else ""), ""
+    if wire.type in NUMBER_NAMES:
+        return NUMBER_NAMES[wire.type] + (" unsigned" if wire.unsigned else ""), ""
     if wire.type == Wire.NEWDECIMAL:
         return f"decimal({wire.length},{wire.decimals})" + (" unsigned" if wire.unsigned else ""), ""
     if wire.type in _PLAIN:
@@ -135,8 +133,8 @@ def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
 
 def _string(wire: WireColumn, charset: str, *, mariadb: bool) -> tuple[str, str]:
     plain = charset == "binary"
-    if wire.type == Wire.BLOB and wire.length in _BLOBS:
-        return _BLOBS[wire.length] + ("blob" if plain else "text"), "" if plain else charset
+    if wire.type == Wire.BLOB and wire.length in BLOB_PREFIXES:
+        return BLOB_PREFIXES[wire.length] + ("blob" if plain else "text"), "" if plain else charset
     fixed = wire.type == Wire.STRING
     if not (fixed or wire.type in (Wire.VARCHAR, Wire.VAR_STRING)):
         raise _doubt(f"column {wire.name} is {wire.type.name}, of which the event doesn't tell all", REFRESH)

@@ -82,6 +82,18 @@ _METADATA_BYTES: Final = {
 _NUMERIC: Final = frozenset(
     {Wire.TINY, Wire.SHORT, Wire.INT24, Wire.LONG, Wire.LONGLONG, Wire.NEWDECIMAL, Wire.FLOAT, Wire.DOUBLE, Wire.YEAR}
 )
+# As information_schema names them, without sign and length.
+NUMBER_NAMES: Final = {
+    Wire.TINY: "tinyint",
+    Wire.SHORT: "smallint",
+    Wire.INT24: "mediumint",
+    Wire.LONG: "int",
+    Wire.LONGLONG: "bigint",
+    Wire.FLOAT: "float",
+    Wire.DOUBLE: "double",
+}
+# What stands before "text" or "blob", by bytes of the length.
+BLOB_PREFIXES: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 # Types that have a collation in the optional metadata. A VECTOR is one of them (random tables on MySQL 9.7 show it).
 _CHARACTER: Final = frozenset(
     {Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB, Wire.VECTOR, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}

@@ -17,20 +17,19 @@ from typing import Final
 from tidegate.binlog.charsets import WIDEST, decode_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
+from tidegate.binlog.table_map import (
+    BLOB_PREFIXES,
+    GEOMETRIES,
+    NUMBER_NAMES,
+    TableMap,
+    Wire,
+    WireColumn,
+    parse_table_map,
+)
 from tidegate.errors import DecodeError, UnsupportedValue
 from tidegate.schema.columns import Column, TableVersion
 from tidegate.schema.types import COMPRESSED, canonical, members_text
 
-_NUMBERS: Final = {
-    Wire.TINY: "tinyint",
-    Wire.SHORT: "smallint",
-    Wire.INT24: "mediumint",
-    Wire.LONG: "int",
-    Wire.LONGLONG: "bigint",
-    Wire.FLOAT: "float",
-    Wire.DOUBLE: "double",
-}
 _TEMPORALS: Final = {
     Wire.DATE: "date",
     Wire.NEWDATE: "date",
@@ -45,7 +44,6 @@ _TEMPORALS: Final = {
 _STRINGS: Final = frozenset(
     {Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING, Wire.BLOB, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
 )
-_BLOBS: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 # ENUM and SET without members, by their bytes: the unsigned integer of that width.
 _BY_WIDTH: Final = {
     1: ("tinyint unsigned", L.CELL_UINT8),
@@ -118,7 +116,7 @@ def _unsaid(wire: WireColumn) -> bool:
 
 
 def _matters(wire: WireColumn) -> bool:
-    return _unsaid(wire) or (wire.type in _NUMBERS and wire.type not in (Wire.FLOAT, Wire.DOUBLE))
+    return _unsaid(wire) or (wire.type in NUMBER_NAMES and wire.type not in (Wire.FLOAT, Wire.DOUBLE))
 
 
 def _column(number: int, wire: WireColumn) -> Column:
@@ -130,8 +128,8 @@ def _column(number: int, wire: WireColumn) -> Column:
 def _type(name: str, wire: WireColumn) -> str:
     """The column_type text of a column."""
     unsigned = " unsigned" if wire.unsigned else ""
-    if wire.type in _NUMBERS:
-        return _NUMBERS[wire.type] + unsigned
+    if wire.type in NUMBER_NAMES:
+        return NUMBER_NAMES[wire.type] + unsigned
     if wire.type == Wire.NEWDECIMAL:
         return f"decimal({wire.length},{wire.decimals}){unsigned}"
     if wire.type in _TEMPORALS:
@@ -147,9 +145,9 @@ def _type(name: str, wire: WireColumn) -> str:
     if wire.type in (Wire.ENUM, Wire.SET):
         return f"{wire.type.name.lower()}({members_text(_members(wire))})"
     text = wire.charset not in (None, "binary")
-    if wire.type in (Wire.BLOB, Wire.BLOB_COMPRESSED) and wire.length in _BLOBS:
+    if wire.type in (Wire.BLOB, Wire.BLOB_COMPRESSED) and wire.length in BLOB_PREFIXES:
         suffix = COMPRESSED if wire.type == Wire.BLOB_COMPRESSED else ""
-        return _BLOBS[wire.length] + ("text" if text else "blob") + suffix
+        return BLOB_PREFIXES[wire.length] + ("text" if text else "blob") + suffix
     if wire.type == Wire.VARCHAR_COMPRESSED:  # a byte more than its values, for their header
         return _string("varchar", wire.length - 1, wire) + COMPRESSED
     if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING):
