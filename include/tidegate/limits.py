@@ -67,8 +67,8 @@ MAINTAIN_ATTEMPTS_MAX: Final = 3
 # --- decode in apply ------------------------------------------------------------------------------
 # Windows that the driver decodes by itself. Where Spark is one machine its Python workers would take the same cores,
 # after starting and loading Arrow; on a cluster a job is worth it sooner (it costs about 0.2 s).
-DRIVER_DECODE_BYTES_LOCAL: Final = 512 * MIB
-DRIVER_DECODE_BYTES_CLUSTER: Final = 16 * MIB
+DRIVER_DECODE_LOCAL_BYTES: Final = 512 * MIB
+DRIVER_DECODE_CLUSTER_BYTES: Final = 16 * MIB
 # Work that is worth another thread: less takes under a second, and one thread makes one file per table, not two.
 DRIVER_DECODE_THREAD_BYTES: Final = 128 * MIB
 # What a worker, or all the driver's threads together, hold of decoded rows before they write them out.

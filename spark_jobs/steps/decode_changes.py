@@ -101,7 +101,7 @@ def _driver_bytes_max(app: Application) -> int:
     if given is not None:
         return given
     alone = (app.spark.sparkContext.master or "").startswith("local")
-    return limits.DRIVER_DECODE_BYTES_LOCAL if alone else limits.DRIVER_DECODE_BYTES_CLUSTER
+    return limits.DRIVER_DECODE_LOCAL_BYTES if alone else limits.DRIVER_DECODE_CLUSTER_BYTES
 
 
 def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, key_files: dict[str, KeyFile]) -> Iterator[tuple[str, str]]:

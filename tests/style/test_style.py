@@ -31,7 +31,10 @@ TOO_MANY_ARGUMENTS: dict[str, str] = {}
 NOT_OURS = {"requirements.txt", "LICENSE"}
 
 # A limit's unit, last in its name; `_MAX`, `_MIN` and `_DEFAULT` may follow it.
-UNITS = ("BYTES", "SECONDS", "BITS", "DIGITS", "ATTEMPTS", "ROWS", "TABLES", "FILES", "EVENTS", "HEARTBEATS_MISSED")
+UNITS = (
+    *("BYTES", "SECONDS", "BITS", "DIGITS", "ATTEMPTS", "COMMITS", "ROWS", "TABLES", "FILES", "EVENTS"),
+    "HEARTBEATS_MISSED",
+)
 UNIT_NAME = re.compile(rf"({'|'.join(UNITS)})(_MAX|_MIN|_DEFAULT)?")
 
 
