@@ -94,7 +94,7 @@ def _item(cursor: Cursor) -> QueryItem:
         raise Doubt
     if read.name == "field":
         return QueryItem(alias or read.text, read.source, read.text)
-    name = alias or (read.text if read.name in ("bool", "string") else written)
+    name = alias or (read.text if read.literal in ("bool", "string") else written)
     if len(name) > _NAME_MAX or name != name.strip():
         raise Doubt
     return QueryItem(name, expression=read)

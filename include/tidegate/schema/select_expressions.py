@@ -180,7 +180,7 @@ class _Reader:
             return _literal("bool", upper)
         if word.startswith(("0x", "0X")):
             return _literal("hex", word[2:])
-        if word[0] in "0123456789" or upper in _RESERVED or (word[0] == "_" and upper[1:] in ("LATIN1", "UTF8")):
+        if word[0] in "0123456789" or upper in _RESERVED:
             raise Doubt
         if cursor.is_mark("("):
             return self._function(word.lower())

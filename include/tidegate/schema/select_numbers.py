@@ -136,7 +136,7 @@ def _ceiling(name: str, value: Result) -> Result:
         raise Doubt
     carry = value.scale > 0 and not (name == "floor" and value.unsigned)
     digits = value.digits - value.scale + carry
-    if digits <= 18:
+    if digits <= BIGINT_DIGITS:
         return integer(digits + (not value.unsigned), unsigned=value.unsigned, nullable=value.nullable)
     return decimal(digits, 0, unsigned=value.unsigned, nullable=value.nullable)
 

@@ -131,8 +131,7 @@ def of_column(column: Column) -> Result:
     if base in ("float", "double") and not size and not unsigned:
         return replace(made, kind=base)
     if base in _TEMPORALS:
-        digits = {"date": 8, "time": 7}.get(base, 14) + size
-        return replace(made, kind=base, scale=size, digits=digits)
+        return replace(made, kind=base, scale=size, digits=moment(base, size).digits)
     if base == "year" and size == 4:
         return replace(made, kind="year", length=4, digits=4, unsigned=True)
     if base == "bit":

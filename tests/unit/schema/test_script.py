@@ -204,6 +204,11 @@ def test_expressions_of_a_query_have_the_servers_types(query: str, types: list[s
     assert list(_types(script).values()) == types
 
 
+def test_a_literals_column_has_the_name_that_the_server_gives_it() -> None:
+    script, _ = _run("CREATE TABLE t (abc CHAR(9)) AS SELECT true, 'abc', 1 + 1")
+    assert list(_types(script)) == ["TRUE", "abc", "1 + 1"]
+
+
 def test_renamed_columns_take_the_expressions_about_them_along() -> None:
     script, _ = _run(
         "CREATE TABLE t (a INT, b INT, c INT AS (A + b * 2), d INT DEFAULT (a + 1))",
