@@ -12,9 +12,8 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config, spark_settings
-from tidegate.cli.capture import lake_secrets
-from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate.cli.lake import open_lake
+from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import ConfigError
 
 _WAIT_SECONDS = 120.0
@@ -29,18 +28,15 @@ def latency(
     """Write markers at a source and tell how soon they are visible in silver."""
     from tidegate import tables
     from tidegate.lake import latency as measured
-    from tidegate.lake.files import lake_files
     from tidegate.wire.connection import ConnectionInfo, connect
     from tidegate.wire.marker import MarkerWriter
 
-    root = spark_settings.home()
-    loaded = config.load(pipeline_path(pipeline, root))
+    loaded, lake = open_lake(pipeline)
     if not loaded.tables.keeps(tables.MARKER_DATABASE, tables.MARKER_TABLE):
         raise ConfigError(
             f"tables.include doesn't take in {tables.MARKER}", where=loaded.pipeline, remedy=f'add "{tables.MARKER}"'
         )
     name = source or next(iter(loaded.sources))
-    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
     connection = connect(ConnectionInfo.from_env(loaded.sources[name].conn_id))
     try:
         writer = MarkerWriter(connection)

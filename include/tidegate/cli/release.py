@@ -14,10 +14,8 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config, spark_settings
-from tidegate.cli.capture import lake_secrets
 from tidegate.cli.held import held_event
-from tidegate.cli.main import pipeline_path
+from tidegate.cli.lake import open_lake
 from tidegate.errors import UsageError
 
 
@@ -28,11 +26,8 @@ def release(
     """Let a held table go on after its cause is mended."""
     from tidegate import tables
     from tidegate.lake import control
-    from tidegate.lake.files import lake_files
 
-    root = spark_settings.home()
-    loaded = config.load(pipeline_path(pipeline, root))
-    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    loaded, lake = open_lake(pipeline)
     last = held_event(loaded.pipeline, lake, table)
     if last["error"] == tables.NEEDS_SNAPSHOT:
         raise UsageError(

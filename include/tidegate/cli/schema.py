@@ -9,32 +9,17 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from tidegate import config, spark_settings
-from tidegate.cli.capture import lake_secrets
 from tidegate.cli.held import held_event
-from tidegate.cli.main import pipeline_path
+from tidegate.cli.lake import open_lake
 from tidegate.errors import UsageError
-
-if TYPE_CHECKING:
-    from tidegate.config import Pipeline
-    from tidegate.lake.files import LakeFiles
 
 schema = typer.Typer(add_completion=False, no_args_is_help=True, help="Versions of a table, and what made them.")
 
 PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]
-
-
-def _lake(pipeline: str) -> tuple[Pipeline, LakeFiles]:
-    from tidegate.lake.files import lake_files
-
-    root = spark_settings.home()
-    loaded = config.load(pipeline_path(pipeline, root))
-    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
-    return loaded, lake
 
 
 @schema.command("log")
@@ -53,7 +38,7 @@ def log(
     from tidegate.schema.version_changes import changes
     from tidegate.tables import splits
 
-    loaded, lake = _lake(pipeline)
+    loaded, lake = open_lake(pipeline)
     rows = [row for name in splits(table) for row in table_rows(lake, *name)]
     if not rows:
         raise UsageError(f"schema_history has no table {table}", where=loaded.pipeline, remedy="give database.table")
@@ -91,7 +76,7 @@ def refresh(
     from tidegate.schema.columns import TableVersion
     from tidegate.wire.connection import ConnectionInfo, connect
 
-    loaded, lake = _lake(pipeline)
+    loaded, lake = open_lake(pipeline)
     state = held_event(loaded.pipeline, lake, table)
     if state["place_source"] is None or state["error"] == tables.NEEDS_SNAPSHOT:
         raise UsageError(

@@ -14,9 +14,8 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config, spark_settings
-from tidegate.cli.capture import lake_secrets
-from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate.cli.lake import open_lake
+from tidegate.cli.main import EXIT_ERROR
 
 # Markers of this long are summed up.
 _LATENCY_SECONDS = 300
@@ -34,11 +33,8 @@ def status(
     from tidegate.commit_ts import physical_ms
     from tidegate.lake import latency
     from tidegate.lake import status as lake_status
-    from tidegate.lake.files import lake_files
 
-    root = spark_settings.home()
-    loaded = config.load(pipeline_path(pipeline, root))
-    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    _, lake = open_lake(pipeline)
     sources, tables, cut = lake_status.sources(lake), lake_status.table_statuses(lake), lake_status.cut_ts(lake)
     markers = latency.recent(lake, _LATENCY_SECONDS)
     held = any(table.state == "held" for table in tables)

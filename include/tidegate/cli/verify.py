@@ -11,9 +11,8 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config, spark_settings
-from tidegate.cli.capture import lake_secrets
-from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate.cli.lake import open_lake
+from tidegate.cli.main import EXIT_ERROR
 
 
 def verify(
@@ -23,15 +22,12 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
 ) -> None:
     """Compare silver with the source's own SELECT."""
-    from tidegate.lake.files import lake_files
     from tidegate.verify.printing import print_report
     from tidegate.verify.verification import Options
     from tidegate.verify.verification import verify as compare
     from tidegate.wire.connection import ConnectionInfo
 
-    root = spark_settings.home()
-    loaded = config.load(pipeline_path(pipeline, root))
-    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    loaded, lake = open_lake(pipeline)
     connections = {name: ConnectionInfo.from_env(source.conn_id) for name, source in loaded.sources.items()}
     report = compare(loaded, connections, lake.root, lake.storage_options, Options(table, timeout))
     if as_json:

@@ -27,7 +27,7 @@ _BYTES_MAX: Final = {
     "big5": 2, "cp932": 2, "eucjpms": 3, "euckr": 2, "gb18030": 4, "gb2312": 2, "gbk": 2, "sjis": 2, "ucs2": 2,
     "ujis": 3, "utf8": 3, "utf8mb3": 3, "utf8mb4": 4, "utf16": 4, "utf16le": 4, "utf32": 4,
 }  # fmt: skip
-_UNICODE: Final = frozenset({"utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32"})
+UNICODE: Final = frozenset({"utf8", "utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32"})
 # From these versions on `utf8` is shown as `utf8mb3` (MySQL: character sets since 8.0.24, collations since 8.0.30).
 _UTF8MB3_SINCE: Final = {True: 100600, False: 80030}
 _UCA1400_SINCE: Final = 110500
@@ -49,7 +49,7 @@ def default_collation(charset: str, server: Server) -> str:
         return "binary"
     if charset == "utf8mb4" and not server.mariadb and server.number >= 80000:
         return "utf8mb4_0900_ai_ci"
-    if server.mariadb and server.number >= _UCA1400_SINCE and charset in _UNICODE:
+    if server.mariadb and server.number >= _UCA1400_SINCE and charset in UNICODE:
         return f"{charset}_uca1400_ai_ci"
     return f"{charset}_{_DEFAULTS.get(charset, 'general')}_ci"
 

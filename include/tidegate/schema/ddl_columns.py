@@ -278,10 +278,7 @@ def read_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...], bool]:
         else:
             columns.append(cursor.name())
             if cursor.take_mark("("):
-                token = cursor.next()
-                if token.kind != Kind.NUMBER:
-                    raise cursor.lost("the length of a key part")
-                prefix = int(token.text)
+                prefix = cursor.length("the length of a key part")
                 cursor.expect_mark(")")
         prefixes.append(prefix)
         period = cursor.take("WITHOUT", "OVERLAPS")

@@ -27,6 +27,9 @@ NO_BACKSLASH_ESCAPES: Final = 1 << 20
 STRICT_TRANS_TABLES: Final = 1 << 21
 STRICT: Final = STRICT_TRANS_TABLES | 1 << 22
 
+# No length has more digits, no whole number that has a type either (decimals end at 65).
+LENGTH_DIGITS: Final = 65
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -262,6 +265,15 @@ class Cursor:
             self.at += 1
             return token.text
         raise self.lost("a name")
+
+    def length(self, wanted: str) -> int:
+        """The number of a length. Digits before a point count, as in the server: `float(10.0)`."""
+        token = self.tokens[self.at]
+        digits = token.text.partition(".")[0]
+        if token.kind != Kind.NUMBER or not (digits.isascii() and digits.isdigit()) or len(digits) > LENGTH_DIGITS:
+            raise self.lost(wanted)
+        self.at += 1
+        return int(digits)
 
     def table(self, database: str) -> tuple[str, str]:
         """`table`, `database.table` or `.table` -> (database, table)."""

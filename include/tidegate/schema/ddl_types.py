@@ -141,13 +141,8 @@ def _numbers(cursor: Cursor) -> tuple[int, ...]:
     cursor.expect_mark("(")
     numbers: list[int] = []
     while not cursor.take_mark(")"):
-        token = cursor.next()
-        if token.kind == Kind.NUMBER:
-            # `float(10.0)` is read as the server reads it: digits before the point count
-            numbers.append(int(token.text.partition(".")[0]))
-        elif token.upper not in ("CHAR", "BYTE", "*") and token.text not in (",", "*"):  # VARCHAR2(10 CHAR)
-            cursor.at -= 1
-            raise cursor.lost("a length")
+        if not (cursor.take_any("CHAR", "BYTE") or cursor.take_mark("*") or cursor.take_mark(",")):  # VARCHAR2(10 CHAR)
+            numbers.append(cursor.length("a length"))
     return tuple(numbers)
 
 

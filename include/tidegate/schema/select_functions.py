@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.schema.charsets import default_collation, shown_charset
-from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.ddl_tokens import LENGTH_DIGITS, Server
 from tidegate.schema.select_expressions import Doubt, Expression
 from tidegate.schema.select_numbers import BIGINT_DIGITS, arithmetic, division, negative, numeric, spread
 from tidegate.schema.select_types import (
@@ -81,7 +81,7 @@ def result(tree: Expression, column: Lookup, server: Server) -> Result:
 
 def _whole_number(text: str) -> Result:
     digits = len(text)
-    if text.startswith("0") and digits > BIGINT_DIGITS:
+    if digits > LENGTH_DIGITS or (text.startswith("0") and digits > BIGINT_DIGITS):
         raise Doubt
     if int(text) >= 1 << 64:
         return decimal(digits, 0, nullable=False)

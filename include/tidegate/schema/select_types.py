@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tidegate.schema.charsets import UNICODE, bytes_per_character
 from tidegate.schema.columns import Column
 from tidegate.schema.select_expressions import Doubt
 from tidegate.schema.types import enum_members
@@ -30,8 +31,6 @@ _BLOBS: Final = ("blob", "mediumblob", "longblob")
 _TEXT_BYTES: Final = {"tiny": 255, "": 65535, "medium": 16777215, "long": 4294967295}
 _TEMPORALS: Final = {"date": 10, "time": 10, "datetime": 19, "timestamp": 19}
 _COLUMN: Final = re.compile(r"([a-z]+)(?:\((\d+)(?:,(\d+))?\))?( unsigned)?( zerofill)?")
-_BYTES: Final = {"latin1": 1, "ascii": 1, "latin2": 1, "cp1251": 1, "utf8mb3": 3, "utf8": 3, "utf8mb4": 4, "utf32": 4}
-_UNICODE: Final = frozenset({"utf8", "utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +189,13 @@ def _string_type(value: Result) -> str:
     if value.length <= _VARCHAR_MAX:
         fixed, varying = ("binary", "varbinary") if value.binary else ("char", "varchar")
         return f"{varying}({value.length})" if value.length else f"{fixed}(0)"
-    width = 1 if value.binary else _BYTES.get(value.charset, 0)
-    if not width:
-        raise Doubt
+    width = 1 if value.binary else bytes_per_character(value.charset)
     octets, names = value.length * width, _BLOBS if value.binary else _TEXTS
     return names[0] if octets <= 65535 else names[1] if octets <= 16777215 else names[2]
 
 
 def single_byte(charset: str) -> bool:
-    return _BYTES.get(charset) == 1
+    return bool(charset) and bytes_per_character(charset) == 1
 
 
 def shown_length(value: Result) -> int:
@@ -286,7 +283,7 @@ def strings(values: Sequence[Result], length: int, *, nullable: bool = True) -> 
     if not sets:
         return Result("string", nullable, length, weak=True)
     if len(sets) > 1:
-        wide = {pair for pair in sets if pair[0] in _UNICODE}
+        wide = {pair for pair in sets if pair[0] in UNICODE}
         if len(wide) != 1:
             raise Doubt
         sets = wide

@@ -119,3 +119,12 @@ def test_cut_short_anywhere_a_statement_is_read_or_refused(version: str) -> None
                 read(sql[:end], database="d", sql_mode=0, server=Server.of(version))
             except DdlNotRead:
                 continue
+
+
+@pytest.mark.parametrize("length", [".5", "1e3", "0x10", "9" * 5_000, "٤"])
+@pytest.mark.parametrize(
+    "sql", ["CREATE TABLE t (a CHAR({n}))", "CREATE TABLE t (a DECIMAL(3,{n}))", "CREATE TABLE t (a TEXT, KEY (a({n})))"]
+)
+def test_a_length_that_is_no_whole_number_is_refused(sql: str, length: str) -> None:
+    with pytest.raises(DdlNotRead):
+        read(sql.replace("{n}", length), database="d", sql_mode=0, server=Server.of(MARIADB))

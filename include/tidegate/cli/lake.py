@@ -1,0 +1,26 @@
+"""The lake of a pipeline, for the commands that read it.
+
+In:  a pipeline's name, or its file; the lake's connection in AIRFLOW_CONN_<ID>, where it has one.
+Out: the pipeline, and its lake.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate import config, spark_settings
+from tidegate.cli.capture import lake_secrets
+from tidegate.cli.main import pipeline_path
+
+if TYPE_CHECKING:
+    from tidegate.lake.files import LakeFiles
+
+
+def open_lake(pipeline: str) -> tuple[config.Pipeline, LakeFiles]:
+    """Raises UsageError and ConfigError."""
+    from tidegate.lake.files import lake_files
+
+    root = spark_settings.home()
+    loaded = config.load(pipeline_path(pipeline, root))
+    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
+    return loaded, lake
