@@ -21,7 +21,6 @@ from tidegate.position import Position
 from tidegate.schema.columns import IndexKind, TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.ddl_tokens import STRICT
 from tidegate.schema.history import SchemaHistory
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.source import current_position, read_facts
@@ -45,7 +44,7 @@ def _shape(version: TableVersion) -> tuple[object, ...]:
 
 
 def _statement(sql: str, database: str, ts: int, version: str) -> DdlStatement:
-    return DdlStatement(sql, database, STRICT, ts, "binlog.000001", ts, 0, "utf8mb4", version)
+    return DdlStatement(sql, database, 0, ts, "binlog.000001", ts, 0, "utf8mb4", version)
 
 
 def _live(history: SchemaHistory, ts: int) -> dict[str, TableVersion]:

@@ -24,8 +24,6 @@ ANSI_QUOTES: Final = 4
 ORACLE: Final = 512
 MAXDB: Final = 4096
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
-STRICT_TRANS_TABLES: Final = 1 << 21
-STRICT: Final = STRICT_TRANS_TABLES | 1 << 22
 
 # No length has more digits, no whole number that has a type either (decimals end at 65).
 LENGTH_DIGITS: Final = 65

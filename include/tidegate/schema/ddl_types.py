@@ -19,7 +19,7 @@ from tidegate.schema.charsets import (
     shown_charset,
 )
 from tidegate.schema.ddl_statements import TypeSpec
-from tidegate.schema.ddl_tokens import MAXDB, ORACLE, REAL_AS_FLOAT, STRICT, Cursor, Kind, Server
+from tidegate.schema.ddl_tokens import MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, Kind, Server
 from tidegate.schema.types import COMPRESSED, members_text
 
 _SYNONYMS: Final = {
@@ -218,13 +218,15 @@ def charset_name(cursor: Cursor) -> str:
     return cursor.next().text
 
 
-def shown_type(spec: TypeSpec, table: tuple[str, str], server: Server, sql_mode: int) -> tuple[str, str, str]:
+def shown_type(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str, str, str]:
     """(column_type, charset, collation) as the server shows them; table: its default charset and collation."""
-    kind, charset, collation = _shown(spec, table, server, sql_mode)
+    kind, charset, collation = _shown(spec, table, server)
     return kind + COMPRESSED if spec.compressed else kind, charset, collation
 
 
-def _shown(spec: TypeSpec, table: tuple[str, str], server: Server, sql_mode: int) -> tuple[str, str, str]:
+def _shown(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str, str, str]:
+    if spec.base == "varbinary" and spec.numbers and spec.numbers[0] > _VARCHAR_BYTES_MAX:
+        return _AS_BINARY[text_for(spec.numbers[0])], "", ""
     if spec.base not in _CHARACTERS:
         return _numeric_or_plain(spec, server), "", ""
     charset, collation = column_charset(spec, table, server)
@@ -237,7 +239,7 @@ def _shown(spec: TypeSpec, table: tuple[str, str], server: Server, sql_mode: int
         if not numbers:
             raise DDLError("varchar without a length", remedy="report the statement")
         length = numbers[0] * bytes_per_character(charset)
-        if length > _VARCHAR_BYTES_MAX and not sql_mode & STRICT:
+        if length > _VARCHAR_BYTES_MAX:  # under a strict sql_mode the statement failed, and isn't in the log
             base, numbers = text_for(length), ()
     elif base == "text" and numbers and (numbers[0] or not server.mariadb):
         base, numbers = text_for(numbers[0] * bytes_per_character(charset)), ()

@@ -205,7 +205,7 @@ class SchemaHistory:
     def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
         touched = touched_tables(parsed)
         database = touched[0][0] if touched else statement.database
-        return Context(server, statement.sql_mode, self._defaults(database, server), self.new_id)
+        return Context(server, self._defaults(database, server), self.new_id)
 
     def _defaults(self, database: str, server: Server) -> tuple[str, str]:
         """(charset, collation) that a table of this database has by default."""

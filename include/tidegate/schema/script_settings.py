@@ -17,8 +17,6 @@ from tidegate.schema.ddl_tokens import (
     ORACLE,
     PIPES_AS_CONCAT,
     REAL_AS_FLOAT,
-    STRICT,
-    STRICT_TRANS_TABLES,
     Cursor,
     Kind,
 )
@@ -35,9 +33,6 @@ _MODES: Final = {
     "PIPES_AS_CONCAT": PIPES_AS_CONCAT,
     "POSTGRESQL": _ANSI,
     "REAL_AS_FLOAT": REAL_AS_FLOAT,
-    "STRICT_ALL_TABLES": STRICT ^ STRICT_TRANS_TABLES,
-    "STRICT_TRANS_TABLES": STRICT_TRANS_TABLES,
-    "TRADITIONAL": STRICT,
 }
 # As far as its words are of interest here: what REPLACE and CONCAT are given.
 _DEFAULT: Final = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"

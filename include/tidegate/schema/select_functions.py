@@ -79,6 +79,9 @@ def result(tree: Expression, column: Lookup, server: Server) -> Result:
         raise Doubt from error  # arguments that the server doesn't take
 
 
+_NO_LENGTH: Final = 0xFFFFFFFF  # what the server takes for a length that isn't written
+
+
 def _whole_number(text: str) -> Result:
     digits = len(text)
     if digits > LENGTH_DIGITS or (text.startswith("0") and digits > BIGINT_DIGITS):
@@ -277,7 +280,7 @@ def _cast(kind: str, value: Result) -> Result:
     if name == "binary":
         if not found[2] and value.kind == "string" and not value.binary and not single_byte(value.charset):
             raise Doubt
-        length = size if found[2] else shown_length(value)
+        length = size if found[2] and size != _NO_LENGTH else shown_length(value)
         return Result("string", nullable=True, length=length, binary=True)
     if name in ("signed", "unsigned", "integer", "int"):
         return _whole(name == "unsigned", value)

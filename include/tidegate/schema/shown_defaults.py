@@ -87,6 +87,8 @@ def _literal(column: Column, text: str, server: Server) -> str:
         shown = _string(text, column)
         if base == "binary":
             shown = shown.ljust(kind.numbers[0], "\0")
+        elif base == "char":
+            shown = shown.rstrip(" ")
     if server.mariadb:
         return _quoted(shown, "\\'" if base.endswith(("text", "blob")) else "''")
     return "0x" + shown.encode().hex().upper() if base in _BINARIES and shown else shown

@@ -9,8 +9,10 @@ Rules: sql/sql_insert.cc, create_table_from_items; seen on MariaDB 11.4 and MySQ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Generated
@@ -132,15 +134,22 @@ def _named(column: str, of: str, name: str, pairs: list[tuple[QuerySource, Seque
     raise DDLError(f"the query has no column {column!r} that we know", remedy=_REMEDY)
 
 
+# Defaults that CREATE TABLE ... SELECT doesn't take over: of other columns, or of a value that is never the same.
+_LOST: Final = re.compile(r"`|\b(?:uuid|uuid_short|sys_guid|rand|sysdate|version)\(")
+
+
 def _derived(column: Column, name: str, source: QuerySource) -> Column:
     if column.generation_expression.startswith("ROW "):
         raise DDLError("CREATE TABLE ... SELECT takes the period of a system-versioned table", remedy=_REMEDY)
     default = "0" if column.auto_increment else column.default
+    if column.generated is not Generated.NO or (column.default_is_expression and _LOST.search(default or "")):
+        default = None
     return replace(
         column,
         name=name,
         nullable=column.nullable or source.outer,
-        default=None if column.generated is not Generated.NO else default,
+        default=default,
+        default_is_expression=column.default_is_expression and default is not None,
         no_default=column.no_default or (source.outer and not column.nullable),
         generated=Generated.NO,
         generation_expression="",

@@ -48,7 +48,6 @@ class Context:
     """What a statement's effect depends on besides its text. defaults: (charset, collation) of the database."""
 
     server: Server
-    sql_mode: int
     defaults: tuple[str, str]
     new_id: Callable[[], int]
 
@@ -143,7 +142,7 @@ def _settled(
 
 
 def _column(definition: ColumnDefinition, column_id: int, defaults: tuple[str, str], context: Context) -> Column:
-    kind, charset, collation = shown_type(definition.type, defaults, context.server, context.sql_mode)
+    kind, charset, collation = shown_type(definition.type, defaults, context.server)
     nullable = definition.nullable
     if nullable is None:
         implicit = context.implicit_timestamps and definition.type.base == "timestamp" and not definition.generated
@@ -256,13 +255,11 @@ def _kept_columns(
     """The old columns that stay, each where it was; those that CHANGE moves are left to _place_columns."""
     by_old: dict[int, Action] = {}
     mariadb = context.server.mariadb
-    details: list[Action] = []
+    details = [action for action in actions if isinstance(action, (SetDefault, SetVisibility))]
     for action in actions:
         match action:
             case DropColumn(name) | ChangeColumn(name) | RenameColumn(name):
                 by_old[_existing(shape, name).id] = action
-            case SetDefault(name) | SetVisibility(name):
-                details.append(action)
     columns: list[Column] = []
     for column in shape.columns:
         match by_old.get(column.id):
@@ -286,6 +283,7 @@ def _existing(shape: Shape, name: str) -> Column:
 
 
 def _detailed(column: Column, details: list[Action]) -> Column:
+    """The column after ALTER COLUMN ... SET DEFAULT and the like, which MariaDB lets follow ADD COLUMN at once."""
     for action in details:
         match action:
             case SetDefault(name, default) if name.lower() == column.name.lower():
@@ -332,7 +330,7 @@ def _place_columns(
     for action in actions:
         if isinstance(action, AddColumn):
             column = _column(action.definition, context.new_id(), defaults, context)
-            column = _recoded(column, action.definition, convert, context, grows=False)
+            column = _detailed(_recoded(column, action.definition, convert, context, grows=False), actions)
         elif isinstance(action, ChangeColumn) and action.definition.place is not None:
             column = _redefined(action.definition, _existing(shape, action.old).id, defaults, convert, context)
         else:

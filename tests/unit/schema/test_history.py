@@ -9,7 +9,6 @@ import pytest
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.ddl_tokens import STRICT
 from tidegate.schema.history import SchemaHistory
 
 
@@ -23,7 +22,7 @@ class Session:
 
     def statement(self, sql: str, ts: int | None = None) -> DdlStatement:
         ts = next(self.ts) if ts is None else ts
-        return DdlStatement(sql, "db", STRICT, ts, "b.000001", ts, 0, "utf8mb4", self.version)
+        return DdlStatement(sql, "db", 0, ts, "b.000001", ts, 0, "utf8mb4", self.version)
 
     def run(self, *sql: str) -> list[TableVersion]:
         made: list[TableVersion] = []

@@ -204,6 +204,27 @@ def test_expressions_of_a_query_have_the_servers_types(query: str, types: list[s
     assert list(_types(script).values()) == types
 
 
+def test_a_query_takes_no_default_over_that_hangs_on_other_columns_or_is_never_the_same() -> None:
+    script, steps = _run(
+        "CREATE TABLE s (a INT, b INT DEFAULT (a + 1), c CHAR(36) DEFAULT uuid(),"
+        " d INT DEFAULT (1 + 1), e DATE DEFAULT curdate())",
+        "CREATE TABLE t SELECT * FROM s",
+    )
+    assert [step.error for step in steps] == ["", ""]
+    defaults = [column["default"] for column in _columns(script).values()]
+    assert defaults == ["NULL", "NULL", "NULL", "(1 + 1)", "curdate()"]
+
+
+def test_alter_column_reaches_a_column_that_the_same_statement_adds() -> None:
+    script, _ = _run("CREATE TABLE t (a INT)", "ALTER TABLE t ADD COLUMN b BLOB, ALTER COLUMN b SET DEFAULT 'x'")
+    assert _columns(script)["b"]["default"] == "'x'"
+
+
+def test_columns_too_long_for_their_type_have_become_larger_ones() -> None:
+    script, _ = _run("CREATE TABLE t (a VARCHAR(70000), b VARBINARY(70000), c VARCHAR(65530) CHARACTER SET utf8mb3)")
+    assert _types(script) == {"a": "mediumtext", "b": "mediumblob", "c": "mediumtext"}
+
+
 def test_a_literals_column_has_the_name_that_the_server_gives_it() -> None:
     script, _ = _run("CREATE TABLE t (abc CHAR(9)) AS SELECT true, 'abc', 1 + 1")
     assert list(_types(script)) == ["TRUE", "abc", "1 + 1"]
@@ -284,6 +305,7 @@ def test_convert_to_binary_makes_binary_columns_and_beats_what_the_statement_its
         ("INT", ("", "NULL"), ("", None)),
         ("INT NOT NULL", ("", None), ("", None)),
         ("DECIMAL(8,2) DEFAULT 1", ("", "1.00"), ("", "1.00")),
+        ("CHAR(9) DEFAULT ' x '", ("", "' x'"), ("", " x")),
         ("VARCHAR(9) DEFAULT 'it''s'", ("", "'it''s'"), ("", "it's")),
         ("DATE DEFAULT '2020-1-2'", ("", "'2020-01-02'"), ("", "2020-01-02")),
         ("TIME DEFAULT '1:2:3'", ("", "'01:02:03'"), ("", "01:02:03")),
