@@ -255,7 +255,7 @@ def _kept_columns(
     """The old columns that stay, each where it was; those that CHANGE moves are left to _place_columns."""
     by_old: dict[int, Action] = {}
     mariadb = context.server.mariadb
-    details = [action for action in actions if isinstance(action, (SetDefault, SetVisibility))]
+    details = _details(actions)
     for action in actions:
         match action:
             case DropColumn(name) | ChangeColumn(name) | RenameColumn(name):
@@ -282,17 +282,23 @@ def _existing(shape: Shape, name: str) -> Column:
     return column
 
 
-def _detailed(column: Column, details: list[Action]) -> Column:
-    """The column after ALTER COLUMN ... SET DEFAULT and the like, which MariaDB lets follow ADD COLUMN at once."""
-    for action in details:
-        match action:
-            case SetDefault(name, default) if name.lower() == column.name.lower():
-                gone, default = default is None, default or Default(None)
-                column = replace(
-                    column, default=default.text, default_is_expression=default.is_expression, no_default=gone
-                )
-            case SetVisibility(name, invisible) if name.lower() == column.name.lower():
-                column = replace(column, invisible=invisible)
+def _details(actions: list[Action]) -> dict[str, list[SetDefault | SetVisibility]]:
+    """ALTER COLUMN ... SET DEFAULT and the like, by the column's name in lower case."""
+    details: dict[str, list[SetDefault | SetVisibility]] = {}
+    for action in actions:
+        if isinstance(action, (SetDefault, SetVisibility)):
+            details.setdefault(action.name.lower(), []).append(action)
+    return details
+
+
+def _detailed(column: Column, details: dict[str, list[SetDefault | SetVisibility]]) -> Column:
+    """What they make of a column; in MariaDB it may be one that the same statement adds."""
+    for action in details.get(column.name.lower(), ()):
+        if isinstance(action, SetVisibility):
+            column = replace(column, invisible=action.invisible)
+        else:
+            gone, default = action.default is None, action.default or Default(None)
+            column = replace(column, default=default.text, default_is_expression=default.is_expression, no_default=gone)
     return column
 
 
@@ -327,10 +333,11 @@ def _place_columns(
 ) -> None:
     """New columns, and changed ones with a place, one after the other. charsets: as _table_defaults gives them."""
     defaults, convert = charsets
+    details = _details(actions)
     for action in actions:
         if isinstance(action, AddColumn):
             column = _column(action.definition, context.new_id(), defaults, context)
-            column = _detailed(_recoded(column, action.definition, convert, context, grows=False), actions)
+            column = _detailed(_recoded(column, action.definition, convert, context, grows=False), details)
         elif isinstance(action, ChangeColumn) and action.definition.place is not None:
             column = _redefined(action.definition, _existing(shape, action.old).id, defaults, convert, context)
         else:
