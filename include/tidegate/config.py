@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from tidegate import limits
+from tidegate.config_capture import Capture, Section
 from tidegate.errors import ConfigError
 
 
@@ -56,14 +57,10 @@ class Policy(StrEnum):
     STOP = "stop"  # the table waits until the policy is changed
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 
 
-class Source(_Model):
+class Source(Section):
     """A server whose binlog is captured."""
 
     conn_id: str = Field(
@@ -80,14 +77,14 @@ class Source(_Model):
     )
 
 
-class Route(_Model):
+class Route(Section):
     """Many physical tables into one logical table."""
 
     match: str = Field(description="database.table pattern of the physical tables")
     to: str = Field(description="database.table of the logical table", pattern=r"^[^.]+\.[^.]+$")
 
 
-class Tables(_Model):
+class Tables(Section):
     """Which tables are kept, by patterns `database.table`: each half a regular expression that must match
     the whole name, or `*` for everything.
     """
@@ -132,7 +129,7 @@ class Tables(_Model):
         return database, table, False
 
 
-class Lake(_Model):
+class Lake(Section):
     """Where the Delta tables lie."""
 
     path: str = Field(description="A local path, or s3://, abfss://, gs:// with a bucket and a prefix", min_length=1)
@@ -142,40 +139,7 @@ class Lake(_Model):
     )
 
 
-class Capture(_Model):
-    """How the binlog is read and landed in bronze."""
-
-    run_for_seconds: int = Field(
-        600, ge=5, description="One capture run reads for this long, then hands over to the next"
-    )
-    idle_seconds: int = Field(
-        60, ge=1, description="Nothing new for this long: the run gives its slot back and waits deferred"
-    )
-    heartbeat_seconds: float = Field(
-        2.0, ge=0.5, le=3600, description="A quiet source proves its resolved_ts this often"
-    )
-    segment_bytes: int = Field(
-        limits.SEGMENT_BYTES_DEFAULT,
-        ge=4096,
-        le=limits.SEGMENT_BYTES_MAX,
-        description="A segment is cut at the first transaction end past this",
-    )
-    land_seconds: float | None = Field(
-        None,
-        ge=0.05,
-        le=300,
-        description="Bronze is appended to this often while a source writes; 1, or 0.25 for micro-batches, when empty",
-    )
-    land_bytes: int = Field(limits.LAND_BYTES_DEFAULT, ge=4096, description="... or when this much is waiting")
-    queue_bytes: int = Field(
-        limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory between the reader and the lander"
-    )
-    value_log_path: str | None = Field(
-        None, description="Folder of the value log; .tidegate/value_log/<source> when empty"
-    )
-
-
-class Apply(_Model):
+class Apply(Section):
     """How bronze becomes silver."""
 
     mode: ApplyMode = Field(
@@ -246,7 +210,7 @@ def _not_ignored(value: object) -> object:
 _Followed = Annotated[Policy, BeforeValidator(_not_ignored)]
 
 
-class Ddl(_Model):
+class Ddl(Section):
     """What silver does with each kind of DDL. One statement may be of several kinds: the strictest counts."""
 
     add_column: _Followed = Field(Policy.APPLY, description="ADD COLUMN; older rows get what the server gave them")
@@ -266,7 +230,7 @@ class Ddl(_Model):
     )
 
 
-class Maintain(_Model):
+class Maintain(Section):
     """How silver and the control tables are kept small and quick to read."""
 
     schedule: str = Field(
@@ -290,7 +254,7 @@ class Maintain(_Model):
     file_bytes: int = Field(256 << 20, ge=1 << 20, description="Size of the files that clustering and packing write")
 
 
-class Pipeline(_Model):
+class Pipeline(Section):
     """A pipeline file."""
 
     pipeline: Name = Field(description="Name: DAG ids are <name>__capture, <name>__apply and <name>__maintain")

@@ -74,6 +74,10 @@ class ValueLogError(Terminal):
     """The value log can't be read or written."""
 
 
+class ValueLogFull(Transient):
+    """The value log's disk budget is used up; when bronze has what it holds, or there is room, capture goes on."""
+
+
 class Fenced(Terminal):
     """Another writer owns this source, or bronze doesn't continue where we stand."""
 

@@ -87,6 +87,8 @@ HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 
 # --- value log ----------------------------------------------------------------------------------
 VALUE_LOG_FILE_BYTES: Final = 512 * MIB
+# Left free on the value log's disk: what else runs there (a server, Airflow's logs) must not die of a slow lake.
+DISK_RESERVE_BYTES_DEFAULT: Final = 512 * MIB
 
 # --- schema -------------------------------------------------------------------------------------
 # Arrow and Spark decimals end at 38 digits; MySQL's go to 65, which become strings (DESIGN 10).

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from tidegate.binlog.segment import Segment
+from tidegate.capture.value_log_record import commit_ts_of
 from tidegate.errors import LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze
@@ -24,6 +25,7 @@ class Lander:
 
     def __init__(self, bronze: Bronze, *, land_bytes: int, queue_bytes: int) -> None:
         self.committed_seq = 0
+        self.committed_ts = 0
         self.waited_seconds = 0.0
         self._bronze = bronze
         self._land_bytes = min(land_bytes, queue_bytes)
@@ -108,7 +110,7 @@ class Lander:
             with self._changed:
                 self._landing = False
                 if self._error is None:
-                    self.committed_seq = batch[-1].seq
+                    self.committed_seq, self.committed_ts = batch[-1].seq, commit_ts_of(batch[-1])
                 self._bytes -= sum(len(segment.payload) for segment in batch)
                 self._changed.notify_all()
                 if self._error is not None:

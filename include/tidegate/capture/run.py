@@ -28,7 +28,7 @@ from tidegate.capture.beginning import check_server, dump_request, first_checkpo
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.lander import Lander
 from tidegate.capture.segment import Cutter, CutterSettings
-from tidegate.capture.value_log import ValueLog
+from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, Fenced, SourceUnavailable
@@ -222,8 +222,9 @@ class _Loop:
         checkpoint = first_checkpoint(facts, self.source) if not newest else Checkpoint.start()
         for segment in newest:
             checkpoint = checkpoint.after(segment)
-        folder = self.settings.value_log_path or run.state_dir / "value_log" / run.pipeline.pipeline / name
-        self.value_log = ValueLog(Path(folder))
+        folder = value_log_folder(run.pipeline, name, run.state_dir)
+        budget = Budget(self.settings.value_log_bytes_max, self.settings.value_log_reserve_bytes)
+        self.value_log = ValueLog(folder, budget=budget)
         try:
             for segment in self.value_log.read(checkpoint.seq):
                 _check_belongs(segment, name, checkpoint.seq, folder)
@@ -253,7 +254,7 @@ class _Loop:
                 lander.flush()
             reason = self._read_over_connections(side)
             lander.drain()
-        self.value_log.gc(lander.committed_seq)
+        self.value_log.gc(lander.committed_ts)
         point = self.checkpoint
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.position)
 
@@ -367,7 +368,7 @@ class _Loop:
         self.segments += len(segments)
         self.bytes += sum(len(segment.payload) for segment in segments)
         self.lander.put(segments)
-        self.value_log.gc(self.lander.committed_seq)
+        self.value_log.gc(self.lander.committed_ts)
 
     def _tell(self, cutter: Cutter, side: _Side) -> None:
         now = time.monotonic()

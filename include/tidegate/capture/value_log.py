@@ -1,41 +1,52 @@
 """The value log: segments on this machine's disk, safe before anything else is done with them.
 
 In:  segments in order of seq.
-Out: the same segments after a crash, up to the last complete record.
+Out: the same segments after a crash, up to the last complete record; by pointer, or from one on.
 
-Files 000001.vlog, 000002.vlog ...; record = u32 magic, u64 length, u32 CRC-32C of payload, payload; a file that
-is full ends with a footer = i64 largest commit_ts, u32 end magic; all little-endian (TiDB Binlog,
-pump/storage/vlog.go and log.go). A record's payload = u32 length of a JSON header, the header (a segment's
-fields), its context, its payload.
+Files 000001.vlog, 000002.vlog ... (value_log_record: their bytes; value_log_file: reading one). append writes, sync
+makes durable, for all appends since the last; a segment counts as captured only after sync. Opening reads the footers
+of full files and scans the last one for its true end: a torn tail is cut off, since nothing behind the last sync was
+promised. Reading needs no lock: what was synced changes no more, and gc deletes only what bronze has.
 
-append writes, sync makes durable; a segment counts as captured only after sync. Opening scans every file that
-has no footer for its true end; a torn tail is cut off, since nothing behind the last sync was promised.
+The disk is never filled: a record that would pass the budget, or leave less than the reserve free, isn't begun.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import json
+import logging
 import os
-import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
-from tidegate.errors import Fenced, ValueLogError
+from tidegate.capture.value_log_file import REMEDY, Damage, End, Pointer, Record, Torn, file_number, opened
+from tidegate.capture.value_log_record import FOOTER_BYTES, Footer, commit_ts_of, encode, encode_footer
+from tidegate.config import Pipeline
+from tidegate.errors import Fenced, ValueLogError, ValueLogFull
 from tidegate.limits import VALUE_LOG_FILE_BYTES
-from tidegate.tables import SegmentFlag, SegmentKind
 
-RECORD_MAGIC: Final = 0x823A56E8
-FOOTER_MAGIC: Final = 0x123AB922
-_RECORD: Final = struct.Struct("<IQI")
-_FOOTER: Final = struct.Struct("<qI")
-_LENGTH: Final = struct.Struct("<I")
-_BYTES_FIELDS: Final = ("context", "payload")
+_Bytes: TypeAlias = bytes | memoryview
+
+log = logging.getLogger(__name__)
+
+_GO_ON: Final = (
+    "nothing that was captured is lost: bring the lake back, or make room here, or raise capture.value_log_bytes_max;"
+    " capture then goes on by itself, if the source still has its binlog"
+)
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the log may take: bytes_max of itself (None: any), as long as reserve_bytes of the disk stay free."""
+
+    bytes_max: int | None = None
+    reserve_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -43,18 +54,22 @@ class _File:
     """A file of the log: what it holds, so that gc needs no look inside."""
 
     path: Path
+    number: int
     bytes: int = 0
+    synced_bytes: int = 0
     max_commit_ts: int = 0
-    max_seq: int = 0
+    last_seq: int = 0
     complete: bool = False
 
 
 class ValueLog:
     """One source's value log; at most one process has it open (flock)."""
 
-    def __init__(self, folder: Path, *, file_bytes: int = VALUE_LOG_FILE_BYTES) -> None:
+    def __init__(self, folder: Path, *, file_bytes: int = VALUE_LOG_FILE_BYTES, budget: Budget | None = None) -> None:
         self.folder = folder
-        self._file_bytes = file_bytes
+        self.budget = budget or Budget()
+        # gc frees whole files, so a budget holds several.
+        self._file_bytes = min(file_bytes, (self.budget.bytes_max or 8 * file_bytes) // 8)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = (folder / "lock").open("a")
@@ -71,8 +86,12 @@ class ValueLog:
             raise Fenced(
                 "another process captures this source on this machine", where=str(folder), remedy="stop it first"
             ) from error
-        self._files = [self._scan(path) for path in sorted(folder.glob("*.vlog"))]
-        self._current = self._open_last()
+        try:
+            self._files = _open_files(folder)
+            self._current = self._open_last()
+        except BaseException:
+            self._lock.close()
+            raise
 
     def close(self) -> None:
         """Give up files and lock; what wasn't synced stays unpromised."""
@@ -89,154 +108,197 @@ class ValueLog:
         """The largest commit_ts in here; 0 when empty."""
         return max((file.max_commit_ts for file in self._files), default=0)
 
-    def append(self, segment: Segment) -> None:
-        """Write a record. Raises ValueLogError; then the log must be opened anew."""
+    @property
+    def last_seq(self) -> int:
+        """The newest segment in here; 0 when empty."""
+        return max((file.last_seq for file in self._files), default=0)
+
+    @property
+    def end(self) -> Pointer:
+        """Where the next record will lie (bytes 0), unless a new file is begun for it."""
+        return Pointer(self._files[-1].number, self._files[-1].bytes, 0)
+
+    def room_bytes(self) -> int:
+        """What may still be written."""
+        disk = os.statvfs(self.folder)
+        free = disk.f_bavail * disk.f_frsize - self.budget.reserve_bytes
+        return free if self.budget.bytes_max is None else min(free, self.budget.bytes_max - self.bytes)
+
+    def append(self, segment: Segment) -> Pointer:
+        """Write a record; where it lies. Raises ValueLogFull before it is begun, ValueLogError: then open anew."""
+        parts = encode(segment)
+        size = sum(len(part) for part in parts)
+        if self.room_bytes() < size + FOOTER_BYTES:
+            raise ValueLogFull(self._full(), where=str(self.folder), remedy=_GO_ON)
         if self._files[-1].bytes >= self._file_bytes:
             self._rotate()
-        parts = _encode(segment)
-        crc = 0
-        for part in parts:
-            crc = crc32c(part, crc)
-        length = sum(len(part) for part in parts)
-        try:
-            _write_all(self._current.fileno(), [_RECORD.pack(RECORD_MAGIC, length, crc), *parts])
-        except OSError as error:
-            raise ValueLogError(
-                f"can't be written: {error.strerror}", where=str(self._files[-1].path), remedy="make room on this disk"
-            ) from error
         file = self._files[-1]
-        file.bytes += _RECORD.size + length
-        _count(file, segment)
+        self._write(parts)
+        at, file.bytes = file.bytes, file.bytes + size
+        file.max_commit_ts = max(file.max_commit_ts, commit_ts_of(segment))
+        file.last_seq = segment.seq
+        return Pointer(file.number, at, size)
 
     def sync(self) -> None:
         """Make every append so far durable (fdatasync)."""
+        file = self._files[-1]
         try:
             os.fdatasync(self._current.fileno())
         except OSError as error:
-            raise ValueLogError(
-                f"can't be synced: {error.strerror}", where=str(self._files[-1].path), remedy="check this disk"
-            ) from error
+            self._fail("synced", error, file.synced_bytes)
+        file.synced_bytes = file.bytes
 
     def read(self, after_seq: int = 0) -> Iterator[Segment]:
         """Segments with a larger seq, in order. Raises ValueLogError on a damaged record."""
-        for file in self._files:
-            if file.max_seq > after_seq:
-                for segment, _ in _records(file.path):
-                    if segment.seq > after_seq:
-                        yield segment
+        for record in self.heads(after_seq):
+            yield self.segment(record.pointer)
 
-    def gc(self, committed_seq: int) -> int:
-        """Delete files whose segments are all in bronze; bytes freed. The file being written is first completed."""
-        if self._files[-1].bytes and self._files[-1].max_seq <= committed_seq:
-            if self._files[-1].bytes < self._file_bytes // 8:
-                committed = self._files[:-1]
-            else:
-                self._rotate()
-                committed = self._files[:-1]
-        else:
-            committed = self._files[:-1]
+    def heads(self, after_seq: int = 0) -> Iterator[Record]:
+        """Where segments with a larger seq lie, in order, and what they are but for context and payload."""
+        for file in self._files:
+            if file.last_seq > after_seq:
+                with opened(file.path) as found:
+                    for record in found.heads():
+                        if record.segment.seq > after_seq:
+                            yield record
+
+    def segment(self, pointer: Pointer) -> Segment:
+        """What a pointer points at. Raises ValueLogError when it isn't there, or damaged."""
+        with opened(_path(self.folder, pointer.file)) as file:
+            return file.segment(pointer)
+
+    def segments_from(self, pointer: Pointer) -> Iterator[tuple[Pointer, Segment]]:
+        """Segments from one on, to the end as it is now; also from another thread than the one that appends."""
+        end, offset = self.end, pointer.offset
+        for number in range(pointer.file, end.file + 1):
+            with opened(_path(self.folder, number)) as file:
+                for record in file.heads(offset):
+                    if (number, record.pointer.end) > (end.file, end.offset):
+                        return
+                    yield record.pointer, file.segment(record.pointer)
+            offset = 0
+
+    def gc(self, commit_ts: int) -> int:
+        """Delete full files whose largest commit_ts is below what bronze has committed; bytes freed.
+
+        A file of some size that bronze has whole is completed, so that the next call can delete it.
+        """
+        last = self._files[-1]
+        if last.max_commit_ts <= commit_ts and last.bytes >= max(self._file_bytes // 8, 1):
+            self._rotate()
         freed = 0
-        for file in list(committed):
-            if file.max_seq > committed_seq:
-                break
+        while len(self._files) > 1 and self._files[0].max_commit_ts < commit_ts:
+            file = self._files.pop(0)
             file.path.unlink()
-            self._files.remove(file)
             freed += file.bytes
         return freed
 
+    # --- files --------------------------------------------------------------------------------------------
+
     def _open_last(self) -> Any:
         if not self._files or self._files[-1].complete:
-            number = int(self._files[-1].path.stem) + 1 if self._files else 1
-            self._files.append(_File(self.folder / f"{number:06d}.vlog"))
-        file = self._files[-1].path.open("ab", buffering=0)
-        _sync_folder(self.folder)
+            number = self._files[-1].number + 1 if self._files else 1
+            self._files.append(_File(_path(self.folder, number), number))
+        try:
+            file = self._files[-1].path.open("ab", buffering=0)
+            _sync_folder(self.folder)
+        except OSError as error:
+            raise _error("opened", error, self._files[-1].path) from error
         return file
 
     def _rotate(self) -> None:
         last = self._files[-1]
-        _write_all(self._current.fileno(), [_FOOTER.pack(last.max_commit_ts, FOOTER_MAGIC)])
+        self._write([encode_footer(Footer(last.max_commit_ts, last.last_seq))])
+        last.bytes += FOOTER_BYTES
         self.sync()
         self._current.close()
-        last.bytes += _FOOTER.size
         last.complete = True
         self._current = self._open_last()
 
-    def _scan(self, path: Path) -> _File:
-        """Find the true end of a file, cut off a torn tail, and learn what it holds."""
-        file = _File(path)
-        size = path.stat().st_size
-        for segment, end in _records(path, torn_is_end=True):
-            file.bytes = end
-            _count(file, segment)
-        with path.open("r+b") as opened:
-            opened.seek(file.bytes)
-            tail = opened.read(_FOOTER.size)
-            if (
-                len(tail) == _FOOTER.size
-                and _FOOTER.unpack(tail)[1] == FOOTER_MAGIC
-                and size == file.bytes + _FOOTER.size
-            ):
-                file.bytes, file.complete = size, True
-            elif size > file.bytes:
-                opened.truncate(file.bytes)
-                os.fsync(opened.fileno())
-        return file
+    def _write(self, parts: Sequence[_Bytes]) -> None:
+        try:
+            _write_all(self._current.fileno(), parts)
+        except OSError as error:
+            self._fail("written", error, self._files[-1].bytes)
+
+    def _fail(self, what: str, error: OSError, good_bytes: int) -> None:
+        """Leave no half of a record behind, and say what is wrong."""
+        try:
+            os.ftruncate(self._current.fileno(), good_bytes)
+        except OSError:
+            log.warning("the torn end of %s is cut off when it is opened again", self._files[-1].path)
+        raise _error(what, error, self._files[-1].path) from error
+
+    def _full(self) -> str:
+        if self.budget.bytes_max is not None and self.bytes >= self.budget.bytes_max // 2:
+            return f"the value log has {self.bytes} bytes, its budget is {self.budget.bytes_max}"
+        return f"less than {self.budget.reserve_bytes} bytes of its disk are free beside {self.bytes} of value log"
 
 
-def _count(file: _File, segment: Segment) -> None:
-    file.max_commit_ts = max(file.max_commit_ts, segment.max_commit_ts, segment.resolved_ts)
-    file.max_seq = max(file.max_seq, segment.seq)
+def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
+    """A source's value log; sources that share capture.value_log_path have a folder each in it."""
+    if pipeline.capture.value_log_path is None:
+        return state_dir / "value_log" / pipeline.pipeline / source
+    shared = Path(pipeline.capture.value_log_path)
+    return shared / source if len(pipeline.sources) > 1 else shared
 
 
-def _encode(segment: Segment) -> list[bytes | memoryview]:
-    header = {field.name: getattr(segment, field.name) for field in fields(segment) if field.name not in _BYTES_FIELDS}
-    header |= {
-        "captured_at": segment.captured_at.isoformat(),
-        "flags": int(segment.flags),
-        "context_bytes": len(segment.context),
-    }
-    text = json.dumps(header, separators=(",", ":")).encode()
-    return [_LENGTH.pack(len(text)), text, segment.context, segment.payload]
+def log_files(folder: Path) -> list[Path]:
+    """A log's files in order. Raises ValueLogError when one is missing between two others."""
+    paths = sorted(folder.glob("*.vlog"), key=file_number)
+    for before, after in pairwise(paths):
+        if file_number(after) != file_number(before) + 1:
+            raise ValueLogError(
+                f"isn't there, {after.name} is", where=str(_path(folder, file_number(before) + 1)), remedy=REMEDY
+            )
+    return paths
 
 
-def _decode(record: bytes) -> Segment:
-    (size,) = _LENGTH.unpack_from(record)
-    header = json.loads(record[4 : 4 + size])
-    at = 4 + size
-    end = at + header.pop("context_bytes")
-    return Segment(
-        **header
-        | {
-            "kind": SegmentKind(header["kind"]),
-            "tables": tuple(header["tables"]),
-            "flags": SegmentFlag(header["flags"]),
-            "captured_at": datetime.fromisoformat(header["captured_at"]),
-            "context": record[at:end],
-            "payload": record[end:],
-        }
-    )
+def _open_files(folder: Path) -> list[_File]:
+    """What the files hold, oldest first; a torn tail of the last one is cut off."""
+    paths = log_files(folder)
+    files = []
+    for path in paths[:-1]:
+        with opened(path) as found:
+            footer = found.footer()
+            files.append(
+                _File(path, found.number, found.bytes, found.bytes, footer.max_commit_ts, footer.last_seq, True)
+            )
+    return [*files, *(_scan(path) for path in paths[-1:])]
 
 
-def _records(path: Path, *, torn_is_end: bool = False) -> Iterator[tuple[Segment, int]]:
-    """(segment, offset behind its record) of each record; stops at the footer or the end."""
-    with path.open("rb") as file:
-        while True:
-            at = file.tell()
-            head = file.read(_RECORD.size)
-            if len(head) < _RECORD.size:
-                if head and not torn_is_end and _FOOTER.size != len(head):
-                    raise ValueLogError("a record is torn", where=f"{path}:{at}", remedy="open the log anew")
-                return
-            magic, length, crc = _RECORD.unpack(head)
-            record = file.read(length) if magic == RECORD_MAGIC else b""
-            if magic != RECORD_MAGIC or len(record) < length or crc32c(record) != crc:
-                if torn_is_end:
-                    return
-                raise ValueLogError("a record is damaged", where=f"{path}:{at}", remedy="check this disk")
-            yield _decode(record), file.tell()
+def _scan(path: Path) -> _File:
+    """Find the true end of the last file, and learn what it holds."""
+    file = _File(path, file_number(path))
+    with opened(path) as found:
+        for part in found.walk(last=True):
+            if isinstance(part, Damage):
+                raise part.error()
+            if isinstance(part, Record):
+                file.max_commit_ts = max(file.max_commit_ts, commit_ts_of(part.segment))
+                file.last_seq = part.segment.seq
+            elif isinstance(part, Torn):
+                log.warning("%s: a crash left %d bytes behind the last record; they are cut off", path, part.bytes)
+                with path.open("r+b") as torn:
+                    torn.truncate(part.offset)
+                    os.fsync(torn.fileno())
+            elif isinstance(part, End):
+                file.bytes, file.complete = part.offset, part.footer is not None
+    file.synced_bytes = file.bytes
+    return file
 
 
-def _write_all(descriptor: int, parts: list[bytes | memoryview]) -> None:
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:06d}.vlog"
+
+
+def _error(what: str, error: OSError, path: Path) -> ValueLogError | ValueLogFull:
+    if error.errno in _FULL:
+        return ValueLogFull(f"can't be {what}: {error.strerror}", where=str(path), remedy=_GO_ON)
+    return ValueLogError(f"can't be {what}: {error.strerror}", where=str(path), remedy="check this disk")
+
+
+def _write_all(descriptor: int, parts: Sequence[_Bytes]) -> None:
     """Writev until all is written; a short write goes on where it stopped."""
     waiting = [memoryview(part) for part in parts if len(part)]
     while waiting:

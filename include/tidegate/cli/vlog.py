@@ -1,0 +1,168 @@
+"""`tidegate vlog ls|check|cat PLACE`: what is in a value log, while capture runs or after it died.
+
+In:  a value log's folder, one of its files, or a pipeline whose log is on this machine.
+Out: ls: a line per file; check: every checksum compared, a line per damage, exit code 1 when there is one; cat: a
+     JSON line per segment, or its raw binlog events. Nothing is written, and no lock is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidegate import config, spark_settings
+from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidegate.binlog.segment import Segment
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+Place = Annotated[str, typer.Argument(help="A value log's folder or file, or a pipeline", metavar="PLACE")]
+Source = Annotated[str | None, typer.Option(help="Source of the pipeline; needed when it has several")]
+StateDir = Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")]
+
+
+@app.command("ls")
+def list_files(place: Place, source: Source = None, state_dir: StateDir = None) -> None:
+    """The files: bytes, segments, largest commit_ts, and whether a file is full."""
+    from tidegate.capture.value_log_file import End, Record, Torn, opened
+    from tidegate.capture.value_log_record import commit_ts_of
+
+    paths = _paths(place, source, state_dir)
+    print("file              bytes   first seq    last seq        max commit_ts  state")
+    for path in paths:
+        with opened(path) as file:
+            heads = file.heads()
+            first = next(heads, None)
+            if path != paths[-1]:
+                footer = file.footer()
+                last, largest, state = footer.last_seq, footer.max_commit_ts, "full"
+            else:
+                last, largest, state = 0, 0, "open"
+                for part in file.walk(last=True):
+                    if isinstance(part, Record):
+                        last, largest = part.segment.seq, max(largest, commit_ts_of(part.segment))
+                    elif isinstance(part, Torn):
+                        state = f"open, {part.bytes} bytes behind its last record"
+                    elif isinstance(part, End) and part.footer:
+                        state = "full"
+            begun = first.segment.seq if first else 0
+            print(f"{path.name:12} {file.bytes:12} {begun:11} {last:11} {largest:20}  {state}")
+
+
+@app.command("check")
+def check(place: Place, source: Source = None, state_dir: StateDir = None) -> None:
+    """Compare every checksum, length and footer; seq must have no gap."""
+    from tidegate.capture.value_log_file import Damage, Record, Torn, opened
+
+    paths, damages, segments, before = _paths(place, source, state_dir), 0, 0, 0
+    for path in paths:
+        with opened(path) as file:
+            for part in file.walk(last=path == paths[-1]):
+                if isinstance(part, Damage):
+                    damages, before = damages + 1, 0
+                    print(f"tidegate: {part.error()}", file=sys.stderr)
+                elif isinstance(part, Torn):
+                    print(
+                        f"tidegate: note: {part.path}:{part.offset}: {part.bytes} bytes that weren't synced; capture is"
+                        " writing, or cuts them off when it starts",
+                        file=sys.stderr,
+                    )
+                elif isinstance(part, Record):
+                    seq, segments = part.segment.seq, segments + 1
+                    if before and seq != before + 1:
+                        damages += 1
+                        where = f"{path}:{part.pointer.offset}"
+                        print(
+                            f"tidegate: {where}: segment {seq} follows {before}; records are missing", file=sys.stderr
+                        )
+                    before = seq
+    print(f"{len(paths)} files, {segments} good segments, {damages} damages")
+    raise typer.Exit(EXIT_ERROR if damages else 0)
+
+
+@app.command("cat")
+def cat(
+    place: Place,
+    source: Source = None,
+    state_dir: StateDir = None,
+    seq: Annotated[int, typer.Option(help="From this segment on", min=0)] = 0,
+    count: Annotated[int | None, typer.Option(help="Only so many segments", min=1)] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Their binlog events as bytes instead of JSON")] = False,
+) -> None:
+    """Segments as JSON lines, or as raw binlog events. Good ones behind a damage are shown too (exit code 1)."""
+    failed, shown = False, 0
+    for segment in _segments(_paths(place, source, state_dir), seq):
+        if segment is None:
+            failed = True
+        elif count is None or shown < count:
+            shown += 1
+            if raw:
+                sys.stdout.buffer.write(segment.payload)
+            else:
+                print(json.dumps(_shown(segment), ensure_ascii=False))
+        else:
+            break
+    sys.stdout.flush()
+    raise typer.Exit(EXIT_ERROR if failed else 0)
+
+
+def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:
+    """Good segments from seq on; None for a damage, which is told on stderr."""
+    from tidegate.capture.value_log_file import Damage, Record, opened
+
+    for path in paths:
+        with opened(path) as file:
+            for part in file.walk(last=path == paths[-1], whole=True):
+                if isinstance(part, Damage):
+                    print(f"tidegate: {part.error()}", file=sys.stderr)
+                    yield None
+                elif isinstance(part, Record) and part.segment.seq >= seq:
+                    yield part.segment
+
+
+def _shown(segment: Segment) -> dict[str, Any]:
+    """A segment's fields; of its bytes how many they are."""
+    row = {field.name: getattr(segment, field.name) for field in fields(segment)}
+    return row | {
+        "kind": str(segment.kind),
+        "flags": int(segment.flags),
+        "captured_at": segment.captured_at.isoformat(),
+        "context": len(segment.context),
+        "payload": len(segment.payload),
+    }
+
+
+def _paths(place: str, source: str | None, state_dir: Path | None) -> list[Path]:
+    """The files that a place means, oldest first. Raises UsageError, ConfigError."""
+    from tidegate.capture.value_log import log_files, value_log_folder
+    from tidegate.capture.value_log_file import file_number
+
+    given = Path(place)
+    if given.suffix == ".vlog":
+        if not given.is_file():
+            raise UsageError("there is no such file", where=place, remedy="give a folder to see its files")
+        file_number(given)
+        return [given]
+    if not given.is_dir():
+        pipeline = config.load(pipeline_path(place, spark_settings.home()))
+        if source is None and len(pipeline.sources) > 1:
+            raise UsageError("the pipeline has several sources", where=place, remedy="name one with --source")
+        name = source or next(iter(pipeline.sources))
+        if name not in pipeline.sources:
+            raise UsageError(f"unknown source {name!r}", where=place, remedy=f"one of {', '.join(pipeline.sources)}")
+        given = value_log_folder(pipeline, name, state_dir or spark_settings.home() / ".tidegate")
+    paths = log_files(given) if given.is_dir() else []
+    if not paths:
+        raise UsageError(
+            "there is no value log here", where=str(given), remedy="capture writes it on the machine that it runs on"
+        )
+    return paths

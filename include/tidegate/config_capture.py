@@ -1,0 +1,61 @@
+"""The section `capture` of a pipeline file, and what all sections share.
+
+In:  the section, as pydantic gets it from config.py.
+Out: a Capture, frozen.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidegate import limits
+
+
+class Section(BaseModel):
+    """A part of a pipeline file: an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Capture(Section):
+    """How the binlog is read and landed in bronze."""
+
+    run_for_seconds: int = Field(
+        600, ge=5, description="One capture run reads for this long, then hands over to the next"
+    )
+    idle_seconds: int = Field(
+        60, ge=1, description="Nothing new for this long: the run gives its slot back and waits deferred"
+    )
+    heartbeat_seconds: float = Field(
+        2.0, ge=0.5, le=3600, description="A quiet source proves its resolved_ts this often"
+    )
+    segment_bytes: int = Field(
+        limits.SEGMENT_BYTES_DEFAULT,
+        ge=4096,
+        le=limits.SEGMENT_BYTES_MAX,
+        description="A segment is cut at the first transaction end past this",
+    )
+    land_seconds: float | None = Field(
+        None,
+        ge=0.05,
+        le=300,
+        description="Bronze is appended to this often while a source writes; 1, or 0.25 for micro-batches, when empty",
+    )
+    land_bytes: int = Field(limits.LAND_BYTES_DEFAULT, ge=4096, description="... or when this much is waiting")
+    queue_bytes: int = Field(
+        limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory between the reader and the lander"
+    )
+    value_log_path: str | None = Field(
+        None, description="Folder of the value log; .tidegate/value_log/<pipeline>/<source> when empty"
+    )
+    value_log_bytes_max: int | None = Field(
+        None,
+        ge=1 << 20,
+        description="What the value log may grow to while the lake is slow or down; then capture stops. null: to what"
+        " value_log_reserve_bytes leaves",
+    )
+    value_log_reserve_bytes: int = Field(
+        limits.DISK_RESERVE_BYTES_DEFAULT,
+        ge=0,
+        description="So much of the value log's disk stays free: capture stops before it is full",
+    )
