@@ -2,7 +2,7 @@
 
 In:  a pipeline.
 Out: its bronze Asset, watched in its Delta log, which schedules apply; its silver Asset, which other teams'
-     DAGs may be scheduled by.
+     DAGs may be scheduled by; its questions, watched in control/table_states, which schedule approve.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from airflow.sdk import Asset, AssetWatcher
 from tidegate.config import Pipeline
 from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
 from tidegate_airflow.pipelines import lake_root
+from tidegate_airflow.question_trigger import QuestionTrigger
 
 
 def bronze_asset(pipeline: Pipeline) -> Asset:
@@ -38,4 +39,16 @@ def silver_asset(pipeline: Pipeline) -> Asset:
         name=f"{pipeline.pipeline}__silver",
         uri=f"tidegate://{pipeline.pipeline}/silver",
         extra={"lake": lake_root(pipeline)},
+    )
+
+
+def questions_asset(pipeline: Pipeline) -> Asset:
+    """Tables that wait for approval of their DDL; an event when there are new ones."""
+    lake = lake_root(pipeline)
+    trigger = QuestionTrigger(lake, pipeline.lake.conn_id, pipeline.lake.storage_options)
+    return Asset(
+        name=f"{pipeline.pipeline}__questions",
+        uri=f"tidegate://{pipeline.pipeline}/control/table_states",
+        extra={"lake": lake},
+        watchers=[AssetWatcher(name=f"{pipeline.pipeline}__questions", trigger=trigger)],
     )

@@ -3,42 +3,29 @@
 In:  bronze's Delta log, looked at about twice a second.
 Out: one asset event per look that found changes which can be applied; Airflow merges events that come while apply
      runs. Commits that only prove a source quiet make an event every quiet_seconds, so that its cut moves on.
-
-After an event comes a pause of some seconds, for two reasons. Airflow takes events from memory to its
-database in between: only then is the version written to Airflow's asset state as fired, so that a
-triggerer that dies before fires once more when it is back, and otherwise a restart doesn't fire again. (An
-event too many is a short apply run that finds nothing; one too few would leave rows waiting.) And a busy
-bronze, which grows every second, makes a dozen events a minute in Airflow's database instead of a hundred,
-none of them late: apply runs for longer than the pause.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
-
-from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidegate.lake.delta_log import DeltaLog, delta_log
 from tidegate_airflow.bronze_news import BronzeNews
-from tidegate_airflow.connections import astorage_options
+from tidegate_airflow.lake_trigger import LakeTrigger
 
-FIRED_KEY: Final = "fired_version"
-# The pause after an event, in looks: Airflow persists a fired event within about a second.
-_SETTLE_LOOKS: Final = 10
-_PAUSE_SECONDS_MAX: Final = 60.0
 # After a longer absence the log isn't read commit by commit: something will have happened.
 _COMMITS_READ_MAX: Final = 1000
 
 
-class BronzeVersionTrigger(BaseEventTrigger):
+class BronzeVersionTrigger(LakeTrigger):
     """Fires when bronze/segments of a lake has changes to apply that it hasn't fired for.
 
-    lake: local path or store URL; conn_id and options: as Lake of the pipeline file (no secrets in here).
     sources: the pipeline's; quiet_seconds: how often heartbeats alone make an event.
     """
+
+    kept_key = "fired_version"
 
     def __init__(
         self,
@@ -50,13 +37,9 @@ class BronzeVersionTrigger(BaseEventTrigger):
         quiet_seconds: float = 300.0,
         poll_seconds: float = 0.5,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.lake = lake
-        self.conn_id = conn_id
-        self.options = options or {}
+        super().__init__(lake, conn_id, options, poll_seconds=poll_seconds)
         self.sources = list(sources)
         self.quiet_seconds = quiet_seconds
-        self.poll_seconds = poll_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Class and arguments, from which the triggerer makes it again."""
@@ -72,40 +55,9 @@ class BronzeVersionTrigger(BaseEventTrigger):
             },
         )
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look for ever; a lake that can't be read is looked at again, ever more slowly up to a minute."""
-        store = self.asset_state_store
-        assert store is not None, "Airflow gives a watcher's trigger its asset's state"
-        log: _FollowedLog | None = None
-        settled = True
-        pause = self.poll_seconds
-        while True:
-            try:
-                if log is None:
-                    log = _FollowedLog(tuple(self.sources), await store.aget(FIRED_KEY, None), self.quiet_seconds)
-                if not settled:
-                    await store.aset(FIRED_KEY, log.kept)
-                    settled = True
-                log.table = log.table or await self._open()
-                version = await asyncio.to_thread(log.look)
-            except Exception as error:  # noqa: BLE001 - a watcher that ends isn't started again: say so, look again
-                if log is not None:
-                    log.table = None
-                pause = min(pause * 2, _PAUSE_SECONDS_MAX)
-                self.log.warning("bronze of %s can't be looked at, again in %.0f s: %s", self.lake, pause, error)
-                await asyncio.sleep(pause)
-                continue
-            pause = self.poll_seconds
-            if version is not None:
-                settled = False
-                yield TriggerEvent({"delta_version": version})  # type: ignore[no-untyped-call]
-                await asyncio.sleep(self.poll_seconds * _SETTLE_LOOKS)
-            else:
-                await asyncio.sleep(pause)
-
-    async def _open(self) -> DeltaLog:
-        options = await astorage_options(self.conn_id, self.options)
-        return await asyncio.to_thread(_bronze, self.lake, options)
+    def follow(self, kept: Any) -> _FollowedLog:
+        """Bronze's log from the version that was fired last."""
+        return _FollowedLog(tuple(self.sources), kept, self.quiet_seconds)
 
 
 class _FollowedLog:
@@ -122,13 +74,19 @@ class _FollowedLog:
         self._seen = self._fired = -1 if kept is None else int(kept)
         self._fired_at = time.monotonic()
 
+    def open(self, lake: str, options: dict[str, str]) -> None:
+        """Blocks."""
+        from tidegate.tables import SEGMENTS  # imports pyarrow: in a thread, not in the triggerer's loop
+
+        self.table = delta_log(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
+
     @property
     def kept(self) -> dict[str, Any]:
         """As it was when it fired last."""
         return {"version": self._fired, **self._news.to_json()}
 
-    def look(self) -> int | None:
-        """The version to fire for, None when nothing needs apply. Blocks; on an error nothing is forgotten."""
+    def look(self) -> dict[str, Any] | None:
+        """{"delta_version": the one to fire for}; None when nothing needs apply. Blocks; an error forgets nothing."""
         assert self.table is not None
         version = self.table.latest()
         if version < self._seen:  # the lake was made anew
@@ -148,10 +106,4 @@ class _FollowedLog:
             return None
         self._news.taken()
         self._fired, self._fired_at = self._seen, time.monotonic()
-        return self._fired
-
-
-def _bronze(lake: str, options: dict[str, str]) -> DeltaLog:
-    from tidegate.tables import SEGMENTS  # imports pyarrow: in a thread, not in the triggerer's loop
-
-    return delta_log(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
+        return {"delta_version": self._fired}

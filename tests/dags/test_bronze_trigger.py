@@ -57,7 +57,7 @@ def fired(
     looks = 0
     real = bronze_trigger._FollowedLog.look
 
-    def look(log: Any) -> int | None:
+    def look(log: Any) -> Any:
         nonlocal looks
         try:
             return real(log)

@@ -27,6 +27,7 @@ sources:
 tables: {include: ["shop.*"]}
 apply: {mode: micro_batch, parallel_tables: 3}
 maintain: {schedule: "", keep_cuts_hours: 48}
+ddl: {drop_column: ask}
 """
 KINDS = ("capture", "apply", "maintain")
 TWO = """
@@ -74,7 +75,8 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_good_pipeline_file_has_a_dag_of_each_kind(parsed: dict[str, Any]) -> None:
-    assert set(parsed["dags"]) == {f"{name}__{kind}" for name in ("shop", "two") for kind in KINDS}
+    wanted = {f"{name}__{kind}" for name in ("shop", "two") for kind in KINDS}
+    assert set(parsed["dags"]) == wanted | {"shop__approve"}, "two asks for nothing"
 
 
 def test_a_broken_pipeline_file_is_an_import_error_of_one_line_and_stops_no_other(parsed: dict[str, Any]) -> None:
@@ -94,7 +96,7 @@ def test_a_single_broken_file_is_reported_without_a_group(tmp_path: Path) -> Non
     (folder / "shop.yaml").write_text(SHOP)
     (folder / "broken.yaml").write_text(BROKEN)
     found = parse(folder, tmp_path)
-    assert set(found["dags"]) == {f"shop__{kind}" for kind in KINDS}
+    assert set(found["dags"]) == {f"shop__{kind}" for kind in (*KINDS, "approve")}
     assert found["errors"]["pipeline_files.py"].rstrip().splitlines()[-1].startswith("tidegate.errors.ConfigError: ")
     (folder / "broken.yaml").unlink()
     assert parse(folder, tmp_path)["errors"] == {}

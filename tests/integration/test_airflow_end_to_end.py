@@ -58,6 +58,7 @@ lake: {{path: {lake}}}
 sources:
   main: {{conn_id: {name}_db, flavour: {flavour}}}
 tables: {{include: ["{database}.*"]}}
+ddl: {{drop_column: {drop_column}}}
 capture:
   {{run_for_seconds: {capture_seconds}, idle_seconds: 6, heartbeat_seconds: 1, land_seconds: 0.3,
    value_log_path: {spool}}}
@@ -206,15 +207,18 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             "database": DATABASE,
             "spool": tmp / "spool" / flavour,
             "mode": "batch" if batch else "micro_batch",
+            "drop_column": "ask" if batch else "apply",
             "capture_seconds": 60 if batch else 25,
         }
         shop.file.write_text(PIPELINE.format(**values))
     connections = {f"{shop.name}_db": _uri(shop.server) for shop in shops.values()}
     connections["spark_default"] = json.dumps({"conn_type": "spark", "host": "local[2]"})
     with AirflowInstance(tmp / "airflow", folder, connections) as airflow:
-        for shop in shops.values():
+        for flavour, shop in shops.items():
             airflow.unpause(f"{shop.name}__capture")
             airflow.unpause(f"{shop.name}__apply")
+            if flavour == "mariadb":
+                airflow.unpause(f"{shop.name}__approve")
         for shop in shops.values():
             airflow.wait_for(
                 lambda shop=shop: _has(shop.lake / tables.SEGMENTS.path), PATIENCE_SECONDS, f"{shop.name} captures"
@@ -312,6 +316,49 @@ def _ended(runs: list[dict[str, Any]]) -> bool:
         return False
     ended = dt.datetime.fromisoformat(runs[0]["end_date"])
     return (dt.datetime.now(dt.UTC) - ended).total_seconds() > 8
+
+
+def _question(airflow: AirflowInstance, shop: Shop) -> tuple[dict[str, Any], str, str]:
+    """The one open question: its task instance, its page in the UI, its path in the API."""
+    dag = f"/dags/{shop.name}__approve"
+    waiting = f"{dag}/dagRuns/~/taskInstances?state=awaiting_input"
+    (task,) = airflow.wait_for(lambda: airflow.get(waiting)["task_instances"], PATIENCE_SECONDS, "a question")
+    run, index = quote(task["dag_run_id"]), task["map_index"]
+    page = f"{airflow.url}{dag}/runs/{run}/tasks/approve/mapped/{index}/required_actions"
+    return task, page, f"/api/v2{dag}/dagRuns/{run}/taskInstances/approve/{index}/hitlDetails"
+
+
+def test_a_ddl_that_is_asked_about_holds_its_table_alone(world: World) -> None:
+    airflow, shops = world
+    shop = shops["mariadb"]
+    _wait_until_equal(airflow, shop)
+    shop.server.query(f"ALTER TABLE `{DATABASE}`.customers DROP COLUMN since")
+    shop.server.query(f"INSERT INTO `{DATABASE}`.customers (name) VALUES ('after the column')")
+    shop.server.query(f"INSERT INTO `{DATABASE}`.visits VALUES ('beside it', 1)")
+    task, _, _ = _question(airflow, shop)
+    assert task["rendered_map_index"] == f"{DATABASE}.customers"
+    airflow.wait_for(lambda: set(shop.differences()) == {"customers"}, PATIENCE_SECONDS, "the others go on")
+
+
+def test_the_question_stands_under_required_actions(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
+    airflow, shops = world
+    _, page, _ = _question(airflow, shops["mariadb"])
+    with browser() as chromium:
+        log_in(chromium, airflow)
+        see(chromium, page, ["may silver follow this DDL?", "DROP COLUMN", "Approve", "Keep holding"])
+        chromium.save_screenshot(str(tmp_path_factory.mktemp("screenshots") / "approve.png"))
+
+
+def test_an_approved_ddl_is_followed_and_its_table_catches_up(world: World) -> None:
+    airflow, shops = world
+    shop = shops["mariadb"]
+    _, _, answer = _question(airflow, shop)
+    airflow.call("PATCH", answer, {"chosen_options": ["Approve"], "params_input": {}})
+    _wait_until_equal(airflow, shop)
+    silver = DeltaTable(str(shop.lake / tables.silver_path(DATABASE, "customers")))
+    assert "since" not in {field.name for field in silver.schema().fields}
+    reasons = [row["reason"] for row in shop.table_states() if row["state"] == "released"]
+    assert reasons == [f"approved in Airflow by {airflow.user}"]
 
 
 def test_no_secret_is_in_airflows_logs_or_rendered_fields(world: World) -> None:

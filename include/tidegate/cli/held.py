@@ -16,13 +16,10 @@ if TYPE_CHECKING:
 
 def held_event(pipeline: str, lake: LakeFiles, table: str) -> dict[str, Any]:
     """Raises UsageError when the table isn't held."""
-    from tidegate import tables
-    from tidegate.lake import control
+    from tidegate.lake.held import held_events
 
-    events = control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
-    last: dict[str, dict[str, Any]] = {event["table"]: event for event in events}
-    held = sorted(name for name, event in last.items() if event["state"] == "held")
+    held = held_events(lake)
     if table not in held:
-        known = ", ".join(held) or "none"
+        known = ", ".join(sorted(held)) or "none"
         raise UsageError(f"{table} is not held", where=pipeline, remedy=f"held tables: {known}")
-    return last[table]
+    return held[table]

@@ -9,7 +9,6 @@ A table that needs a snapshot can't be released: what is missing is not in bronz
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -25,7 +24,7 @@ def release(
 ) -> None:
     """Let a held table go on after its cause is mended."""
     from tidegate import tables
-    from tidegate.lake import control
+    from tidegate.lake import held
 
     loaded, lake = open_lake(pipeline)
     last = held_event(loaded.pipeline, lake, table)
@@ -35,7 +34,5 @@ def release(
             where=loaded.pipeline,
             remedy="take a snapshot, or truncate it at the source",
         )
-    error = tables.DDL_APPROVED if last["error"] == tables.DDL_ASKS else ""
-    event = {**last, "state": "released", "reason": "", "error": error, "recorded_at": datetime.now(UTC)}
-    control.append(lake, tables.TABLE_STATES, [event])
+    event = held.release(lake, last)
     typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")

@@ -71,7 +71,7 @@ def refresh(
     """Ask the server for the columns of a held table, and let it go on."""
     from tidegate import tables
     from tidegate.capture.refresh import Said, Stop, refreshed
-    from tidegate.lake import control
+    from tidegate.lake import control, held
     from tidegate.lake.schema_rows import needed_rows, table_rows
     from tidegate.schema.columns import TableVersion
     from tidegate.wire.connection import ConnectionInfo, connect
@@ -99,8 +99,7 @@ def refresh(
     with connect(ConnectionInfo.from_env(loaded.sources[source].conn_id)) as connection:
         version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, said)
     control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])
-    event = {**state, "state": "released", "reason": "", "error": "", "recorded_at": datetime.now(UTC)}
-    control.append(lake, tables.TABLE_STATES, [event])
+    held.release(lake, state)
     typer.echo(
         f"{table} has the columns of {version.file}:{version.pos} from commit_ts {version.commit_ts} on,"
         " and goes on with the next window"

@@ -23,6 +23,7 @@ from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import last_events
 from tidegate.schema.ddl_reader import DdlNotRead
 
 _DDL_SHOWN = 120
@@ -81,7 +82,7 @@ def cut_ts(lake: LakeFiles) -> int:
 def table_statuses(lake: LakeFiles) -> list[TableStatus]:
     """Every table that a cut or a state names, by name."""
     newest = cut_ts(lake)
-    states = {row["table"]: row for row in control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()}
+    states = last_events(lake)
     cuts = {row["table"]: row for row in control.read(lake, tables.CUTS).sort_by("cut_ts").to_pylist() if row["table"]}
     found = []
     for name in sorted(states.keys() | cuts.keys()):

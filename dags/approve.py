@@ -1,0 +1,66 @@
+"""Asks a person before silver follows a DDL, where the pipeline file says `ask`.
+
+**Tables read:** `control/table_states`.
+
+**Tables written:** `control/table_states`: an approved table is released, with the name of who approved.
+
+**How it runs:** a table that is held for approval starts a run by itself, within seconds. Its task *approve* waits
+under **Required Actions** with the statement, its place in the binlog and two answers. Only the tables that are asked
+about wait; all others go on, and a waiting run uses no worker. A run that is started by hand asks about every table
+that waits.
+
+*Approve* lets apply go on with the table at once, and it catches up from bronze. *Keep holding* leaves it as it is.
+`tidegate release PIPELINE TABLE` on the command line is the same as *Approve*; the question here is then idle.
+
+**When it is red:** the task's log ends with one line: what, where, what to do.
+
+- *Up for retry:* the lake can't be reached. It tries again by itself.
+- *Failed:* do what the line says, then clear the task: the question is asked again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, task
+
+from tidegate.config import Policy
+from tidegate_airflow import pipelines
+from tidegate_airflow.approve_operator import ApproveOperator, table_questions
+from tidegate_airflow.assets import bronze_asset, questions_asset
+from tidegate_airflow.dag_arguments import dag_arguments
+from tidegate_airflow.question_trigger import asked_tables
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import AssetEventDagRunReferenceResult
+
+# Runs that wait for an answer at the same time. A run asks about all tables whose DDL came together.
+_QUESTIONS_MAX = 100
+
+
+@task
+def questions(
+    pipeline_file: str, triggering_asset_events: dict[Any, list[AssetEventDagRunReferenceResult]] | None = None
+) -> list[Any]:
+    """What to ask."""
+    events = [event for found in (triggering_asset_events or {}).values() for event in found]
+    return list(table_questions(pipeline_file, asked_tables(events)))
+
+
+for file in pipelines.good_files():
+    pipeline = file.pipeline
+    if Policy.ASK not in pipeline.ddl.model_dump().values():
+        continue
+    arguments = dag_arguments(pipeline, "approve", {}, __doc__)
+    arguments["max_active_runs"] = _QUESTIONS_MAX
+    with DAG(
+        schedule=[questions_asset(pipeline)],
+        description=f"DDL of {pipeline.pipeline} that waits for approval",
+        **arguments,
+    ):
+        ApproveOperator.partial(
+            task_id="approve",
+            pipeline_file=str(file.path),
+            map_index_template="{{ task.table }}",
+            outlets=[bronze_asset(pipeline)],  # wakes apply, should the source be quiet
+        ).expand_kwargs(questions(str(file.path)))

@@ -1,0 +1,42 @@
+"""Tables that are held: what control/table_states says of them, and the event that lets one go on.
+
+In:  a lake.
+Out: the last event per table; DDL that waits for a person's approval; a `released` event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+
+
+def last_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
+    """Logical table -> its newest row of control/table_states."""
+    events = control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
+    return {event["table"]: event for event in events}
+
+
+def held_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
+    """The same of the tables that are held now."""
+    return {table: event for table, event in last_events(lake).items() if event["state"] == "held"}
+
+
+def questions(lake: LakeFiles) -> dict[str, dict[str, Any]]:
+    """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file)."""
+    return {table: event for table, event in held_events(lake).items() if event["error"] == tables.DDL_ASKS}
+
+
+def release(lake: LakeFiles, held: Mapping[str, Any], *, reason: str = "") -> dict[str, Any]:
+    """Let a held table go on with the next window; where its DDL waits for approval, that is it. Returns the event.
+
+    held: the table's last event. reason: who said so, for status and the table's history.
+    """
+    error = tables.DDL_APPROVED if held["error"] == tables.DDL_ASKS else ""
+    event = {**held, "state": "released", "reason": reason, "error": error, "recorded_at": datetime.now(UTC)}
+    control.append(lake, tables.TABLE_STATES, [event])
+    return event

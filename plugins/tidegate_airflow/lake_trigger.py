@@ -1,0 +1,90 @@
+"""Watch a Delta table of a lake and wake a DAG when it says something new.
+
+In:  a table's log, looked at about twice a second; what was fired last, from Airflow's asset state.
+Out: one asset event per look that found something.
+
+After an event comes a pause of some seconds, for two reasons. Airflow takes events from memory to its
+database in between: only then is what was fired written to Airflow's asset state, so that a triggerer that dies
+before fires once more when it is back, and otherwise a restart doesn't fire again. (What is woken once too often finds
+nothing to do; once too seldom would leave something waiting.) And a busy table, which grows every second, makes
+a dozen events a minute in Airflow's database instead of a hundred.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar, Final, Protocol
+
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from tidegate_airflow.connections import astorage_options
+
+# The pause after an event, in looks: Airflow persists a fired event within about a second.
+_SETTLE_LOOKS: Final = 10
+_PAUSE_SECONDS_MAX: Final = 60.0
+
+
+class Followed(Protocol):
+    """A table from what was last fired on."""
+
+    @property
+    def kept(self) -> Any:
+        """What to remember once the event is safe, as JSON."""
+
+    def open(self, lake: str, options: dict[str, str]) -> None:
+        """Blocks. Called before the first look, and after each error."""
+
+    def look(self) -> dict[str, Any] | None:
+        """The event's payload; None when there is nothing new. Blocks; on an error nothing is forgotten."""
+
+
+class LakeTrigger(BaseEventTrigger):
+    """lake: local path or store URL; conn_id and options: as Lake of the pipeline file (no secrets in here)."""
+
+    kept_key: ClassVar[str]
+
+    def __init__(
+        self, lake: str, conn_id: str | None, options: dict[str, str] | None, *, poll_seconds: float = 0.5
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.lake = lake
+        self.conn_id = conn_id
+        self.options = options or {}
+        self.poll_seconds = poll_seconds
+
+    def follow(self, kept: Any) -> Followed:
+        """From what was kept; None at the very first."""
+        raise NotImplementedError
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look for ever; a lake that can't be read is looked at again, ever more slowly up to a minute."""
+        store = self.asset_state_store
+        assert store is not None, "Airflow gives a watcher's trigger its asset's state"
+        table: Followed | None = None
+        opened, settled = False, True
+        pause = self.poll_seconds
+        while True:
+            try:
+                if table is None:
+                    table = self.follow(await store.aget(self.kept_key, None))
+                if not settled:
+                    await store.aset(self.kept_key, table.kept)
+                    settled = True
+                if not opened:
+                    await asyncio.to_thread(table.open, self.lake, await astorage_options(self.conn_id, self.options))
+                    opened = True
+                payload = await asyncio.to_thread(table.look)
+            except Exception as error:  # noqa: BLE001 - a watcher that ends isn't started again: say so, look again
+                opened = False
+                pause = min(pause * 2, _PAUSE_SECONDS_MAX)
+                self.log.warning("%s can't be looked at, again in %.0f s: %s", self.lake, pause, error)
+                await asyncio.sleep(pause)
+                continue
+            pause = self.poll_seconds
+            if payload is not None:
+                settled = False
+                yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+                await asyncio.sleep(self.poll_seconds * _SETTLE_LOOKS)
+            else:
+                await asyncio.sleep(pause)
