@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, task
 
-from tidegate.config import Policy
 from tidegate_airflow import pipelines
 from tidegate_airflow.approve_operator import ApproveOperator, table_questions
 from tidegate_airflow.assets import bronze_asset, questions_asset
@@ -49,7 +48,7 @@ def questions(
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
-    if Policy.ASK not in pipeline.ddl.model_dump().values():
+    if not pipeline.ddl.asks:
         continue
     arguments = dag_arguments(pipeline, "approve", {}, __doc__)
     arguments["max_active_runs"] = _QUESTIONS_MAX

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from tidegate import limits
 from tidegate.config_capture import Capture, Section
+from tidegate.config_ddl import Ddl
 from tidegate.errors import ConfigError
 
 
@@ -46,15 +47,6 @@ class Writer(StrEnum):
     MERGE = "merge"
     POSITIONAL = "positional"
     AUTO = "auto"
-
-
-class Policy(StrEnum):
-    """What silver does with a DDL of some kind. See Ddl."""
-
-    APPLY = "apply"  # silver follows
-    ASK = "ask"  # the table waits until a person has approved the statement
-    IGNORE = "ignore"  # silver stays as it is, and later changes go on into it
-    STOP = "stop"  # the table waits until the policy is changed
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
@@ -200,36 +192,6 @@ class Apply(Section):
         return "null" if value is None else value  # YAML's null, written without quotes
 
 
-def _not_ignored(value: object) -> object:
-    """`ignore` where rows would no longer fit silver's columns or key."""
-    if value == Policy.IGNORE:
-        raise ValueError("ignore can't be right here: later rows have the table's new columns; use apply, ask or stop")
-    return value
-
-
-_Followed = Annotated[Policy, BeforeValidator(_not_ignored)]
-
-
-class Ddl(Section):
-    """What silver does with each kind of DDL. One statement may be of several kinds: the strictest counts."""
-
-    add_column: _Followed = Field(Policy.APPLY, description="ADD COLUMN; older rows get what the server gave them")
-    drop_column: _Followed = Field(Policy.APPLY, description="DROP COLUMN: its values go from silver, too")
-    rename_column: _Followed = Field(Policy.APPLY, description="CHANGE and RENAME COLUMN; values stay")
-    change_type: _Followed = Field(
-        Policy.APPLY, description="Another type or character set; what the server may have rewritten holds the table"
-    )
-    change_key: _Followed = Field(Policy.APPLY, description="Another primary key, or the first or last one")
-    rename_table: _Followed = Field(Policy.APPLY, description="RENAME TABLE, of the old name and of the new one")
-    truncate: Policy = Field(
-        Policy.APPLY, description="TRUNCATE; ignore: silver keeps the rows, and new ones join them"
-    )
-    drop_table: Policy = Field(
-        Policy.APPLY,
-        description="DROP TABLE and DATABASE; ignore: silver keeps the rows until a table of that name comes",
-    )
-
-
 class Maintain(Section):
     """How silver and the control tables are kept small and quick to read."""
 
@@ -257,7 +219,7 @@ class Maintain(Section):
 class Pipeline(Section):
     """A pipeline file."""
 
-    pipeline: Name = Field(description="Name: DAG ids are <name>__capture, <name>__apply and <name>__maintain")
+    pipeline: Name = Field(description="Name: DAG ids are <name>__capture, <name>__apply and so on")
     lake: Lake
     sources: dict[Name, Source] = Field(min_length=1)
     tables: Tables

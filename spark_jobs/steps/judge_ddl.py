@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from spark_jobs.application import RELEASED, Application, Place, TableWindow, Window
 from spark_jobs.table_shapes import version_changes
-from tidegate.config import Policy
+from tidegate.config_ddl import Policy
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.ddl_kinds import ddl_kinds
 from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
@@ -59,5 +59,5 @@ def _stop(version: TableVersion, kind: str) -> str:
 def _ask(app: Application, entry: TableWindow, version: TableVersion, kinds: list[str]) -> str:
     return (
         f"{_what(version)}: {', '.join(kinds)} waits for approval ({version.ddl[:120]});"
-        f" `tidegate release {app.pipeline.pipeline} {entry.name}` approves it"
+        f" answer it in Airflow under Required Actions, or `tidegate release {app.pipeline.pipeline} {entry.name}`"
     )

@@ -40,7 +40,7 @@ def up(pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its 
         airflow.start()
         print("tidegate: Airflow starts", flush=True)
         airflow.wait_healthy()
-        for part in ("capture", "apply", "maintain"):
+        for part in ("capture", "apply", "maintain", *(["approve"] if loaded.ddl.asks else [])):
             airflow.unpause(f"{loaded.pipeline}__{part}")
         print(f"tidegate: {airflow.url} login {airflow.user} password {airflow.password}; Ctrl-C ends it", flush=True)
         while True:

@@ -123,7 +123,7 @@ def way_out(state: Mapping[str, Any]) -> str:
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
         return f"tidegate schema refresh {pipeline} {table}"
     if state["error"] == tables.DDL_ASKS:
-        return f"tidegate release {pipeline} {table} (approves the statement)"
+        return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
     if state["error"] == tables.DDL_STOPS:
         return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
     return f"mend the cause, then: tidegate release {pipeline} {table}"

@@ -94,7 +94,8 @@ def _item(cursor: Cursor) -> QueryItem:
         raise Doubt
     if read.name == "field":
         return QueryItem(alias or read.text, read.source, read.text)
-    name = alias or (read.text if read.literal in ("bool", "string") else written)
+    own = "NULL" if read.literal == "null" else read.text if read.literal in ("bool", "string") else written
+    name = alias or own
     if len(name) > _NAME_MAX or name != name.strip():
         raise Doubt
     return QueryItem(name, expression=read)

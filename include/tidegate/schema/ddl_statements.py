@@ -87,7 +87,7 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Charset:
-    """A written character set and collation; "" where not written, or where DEFAULT was."""
+    """A written character set and collation, either of them may be DEFAULT; "" where not written."""
 
     charset: str = ""
     collation: str = ""

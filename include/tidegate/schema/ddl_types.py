@@ -51,7 +51,8 @@ _AS_BINARY: Final = {
 # Capacity in bytes, smallest first, of the four sizes of TEXT and BLOB.
 _SIZES: Final = ((255, "tiny"), (65535, ""), (16777215, "medium"), (4294967295, "long"))
 _CAPACITY: Final = {f"{prefix}text": size for size, prefix in _SIZES}
-_VARCHAR_BYTES_MAX: Final = 65535
+# MAX_FIELD_VARCHARLENGTH of each server's sql/field.h.
+_VARCHAR_BYTES_MAX: Final = {True: 65532, False: 65535}
 # MySQL shows integers without a display width from here on, tinyint(1) and zerofill excepted.
 _NO_WIDTHS_SINCE: Final = 80019
 
@@ -73,6 +74,8 @@ def _qualified(cursor: Cursor, schema: str) -> TypeSpec:
     word = cursor.next().text.upper()
     if schema == "MAXDB_SCHEMA" and word == "TIMESTAMP":
         word = "DATETIME"
+    elif schema != "MAXDB_SCHEMA" and word == "TIMESTAMP":
+        return TypeSpec("timestamp", _numbers(cursor) if cursor.is_mark("(") else ())
     return _sized(cursor, word, oracle=schema == "ORACLE_SCHEMA")
 
 
@@ -125,8 +128,8 @@ def _base(cursor: Cursor, word: str, *, oracle: bool) -> str:
         return "decimal"
     if word == "TIMESTAMP" and cursor.sql_mode & MAXDB and cursor.server.mariadb:
         return "datetime"
-    if oracle and word in ("DATE", "BLOB"):
-        return {"DATE": "datetime", "BLOB": "longblob"}[word]
+    if oracle and (word == "DATE" or (word == "BLOB" and not cursor.is_mark("("))):
+        return "datetime" if word == "DATE" else "longblob"
     base = _SYNONYMS.get(word, word.lower())
     if base not in _TYPES:
         raise DDLError(f"unknown data type {word!r}", remedy="report the statement")
@@ -208,14 +211,12 @@ def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
 
 
 def charset_name(cursor: Cursor) -> str:
-    """`CHARSET x`, `CHARACTER SET = 'x'` -> x; "" for DEFAULT."""
+    """`CHARSET x`, `CHARACTER SET = 'x'` -> x, DEFAULT for itself."""
     if not cursor.take("CHARSET"):
         cursor.next()
         cursor.next()
     cursor.take_mark("=")
-    if cursor.take("DEFAULT"):
-        return ""
-    return cursor.next().text
+    return cursor.take_any("DEFAULT") or cursor.next().text
 
 
 def shown_type(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str, str, str]:
@@ -225,7 +226,8 @@ def shown_type(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[
 
 
 def _shown(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str, str, str]:
-    if spec.base == "varbinary" and spec.numbers and spec.numbers[0] > _VARCHAR_BYTES_MAX:
+    varchar_bytes_max = _VARCHAR_BYTES_MAX[server.mariadb]
+    if spec.base == "varbinary" and spec.numbers and spec.numbers[0] > varchar_bytes_max:
         return _AS_BINARY[text_for(spec.numbers[0])], "", ""
     if spec.base not in _CHARACTERS:
         return _numeric_or_plain(spec, server), "", ""
@@ -239,7 +241,7 @@ def _shown(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str,
         if not numbers:
             raise DDLError("varchar without a length", remedy="report the statement")
         length = numbers[0] * bytes_per_character(charset)
-        if length > _VARCHAR_BYTES_MAX:  # under a strict sql_mode the statement failed, and isn't in the log
+        if length > varchar_bytes_max:  # under a strict sql_mode the statement failed, and isn't in the log
             base, numbers = text_for(length), ()
     elif base == "text" and numbers and (numbers[0] or not server.mariadb):
         base, numbers = text_for(numbers[0] * bytes_per_character(charset)), ()
@@ -263,8 +265,8 @@ def column_charset(spec: TypeSpec, table: tuple[str, str], server: Server) -> tu
         base = shown_charset(spec.charset, server) if spec.charset else table[0]
         return collation_pair(spec.collation, base, server)
     charset, collation = table
-    if spec.charset:
-        charset = shown_charset(spec.charset, server)
+    if spec.charset or spec.collation:  # COLLATE DEFAULT
+        charset = shown_charset(spec.charset, server) if spec.charset else charset
         collation = default_collation(charset, server)
     if spec.bin:
         collation = binary_collation(charset)

@@ -236,9 +236,14 @@ def _literal_decimal(text: str) -> Result:
     return decimal(len(whole) + min(behind, SCALE_MAX), behind, nullable=False)
 
 
+# A month or a day of zero: under some sql_mode that is NULL.
+_ZERO_PART: Final = re.compile(r"^\s*\d+[^\d]+(?:0+\b|\d+[^\d]+0+\b)|^\s*\d{4}(?:00|\d\d00)")
+
+
 def _literal_time(kind: str) -> Callable[[str], Result]:
     def made(text: str) -> Result:
-        return moment(kind, min(len(text.partition(".")[2]), 6), nullable=False)
+        nullable = kind != "time" and _ZERO_PART.search(text) is not None
+        return moment(kind, min(len(text.partition(".")[2]), 6), nullable=nullable)
 
     return made
 

@@ -18,14 +18,22 @@ from tidegate.schema.types import COMPRESSED
 _TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 
 
-def resolve_charset(written: Charset, base: tuple[str, str], server: Server) -> tuple[str, str]:
-    """(charset, collation) of a table or database from what is written; base where nothing is."""
-    if written.collation and written.collation.upper() != "DEFAULT":
-        return collation_pair(
-            written.collation, shown_charset(written.charset, server) if written.charset else base[0], server
-        )
-    if written.charset:
-        charset = shown_charset(written.charset, server)
+def resolve_charset(
+    written: Charset, base: tuple[str, str], server: Server, outer: tuple[str, str] | None = None
+) -> tuple[str, str]:
+    """(charset, collation) of a table or database from what is written; base where nothing is.
+
+    outer: what CHARACTER SET DEFAULT means, where that isn't base: the database's, for a table that has its own.
+    MariaDB takes only the character set of it, MySQL the collation too.
+    """
+    charset, collation = written.charset, written.collation.upper()
+    if charset.upper() == "DEFAULT":
+        charset, base = "", outer or base
+        collation = collation or ("DEFAULT" if server.mariadb else "")
+    charset = shown_charset(charset, server) if charset else base[0]
+    if collation not in ("", "DEFAULT"):
+        return collation_pair(written.collation, charset, server)
+    if collation or charset != base[0] or written.charset.upper() not in ("", "DEFAULT"):
         return charset, default_collation(charset, server)
     return base
 

@@ -100,6 +100,8 @@ def _united(first: list[Column], second: list[Column]) -> list[Column]:
         raise Doubt
     if [(c.type, c.charset, c.collation) for c in first] != [(c.type, c.charset, c.collation) for c in second]:
         raise Doubt
+    if any(column.type.startswith(("enum(", "set(")) for column in first):
+        raise Doubt  # MariaDB makes texts of them
     return [
         replace(one, id=0, nullable=one.nullable or other.nullable, default=None, no_default=False, comment="")
         for one, other in zip(first, second, strict=True)

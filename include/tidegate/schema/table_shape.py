@@ -239,9 +239,9 @@ def _table_defaults(
     for action in actions:
         if isinstance(action, ConvertCharset):
             base = context.defaults if not action.charset.charset else defaults
-            convert = defaults = resolve_charset(action.charset, base, context.server)
+            convert = defaults = resolve_charset(action.charset, base, context.server, context.defaults)
         elif isinstance(action, TableDefaults) and action.charset:
-            defaults = resolve_charset(action.charset, defaults, context.server)
+            defaults = resolve_charset(action.charset, defaults, context.server, context.defaults)
     return defaults, convert
 
 

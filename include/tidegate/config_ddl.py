@@ -1,0 +1,58 @@
+"""The part `ddl` of a pipeline file: what silver does with each kind of DDL.
+
+In:  apply | ask | ignore | stop per kind.
+Out: a Ddl; what can't be right is refused.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from tidegate.config_capture import Section
+
+
+class Policy(StrEnum):
+    """What silver does with a DDL of some kind. See Ddl."""
+
+    APPLY = "apply"  # silver follows
+    ASK = "ask"  # the table waits until a person has approved the statement
+    IGNORE = "ignore"  # silver stays as it is, and later changes go on into it
+    STOP = "stop"  # the table waits until the policy is changed
+
+
+def _not_ignored(value: object) -> object:
+    """`ignore` where rows would no longer fit silver's columns or key."""
+    if value == Policy.IGNORE:
+        raise ValueError("ignore can't be right here: later rows have the table's new columns; use apply, ask or stop")
+    return value
+
+
+_Followed = Annotated[Policy, BeforeValidator(_not_ignored)]
+
+
+class Ddl(Section):
+    """What silver does with each kind of DDL. One statement may be of several kinds: the strictest counts."""
+
+    add_column: _Followed = Field(Policy.APPLY, description="ADD COLUMN; older rows get what the server gave them")
+    drop_column: _Followed = Field(Policy.APPLY, description="DROP COLUMN: its values go from silver, too")
+    rename_column: _Followed = Field(Policy.APPLY, description="CHANGE and RENAME COLUMN; values stay")
+    change_type: _Followed = Field(
+        Policy.APPLY, description="Another type or character set; what the server may have rewritten holds the table"
+    )
+    change_key: _Followed = Field(Policy.APPLY, description="Another primary key, or the first or last one")
+    rename_table: _Followed = Field(Policy.APPLY, description="RENAME TABLE, of the old name and of the new one")
+    truncate: Policy = Field(
+        Policy.APPLY, description="TRUNCATE; ignore: silver keeps the rows, and new ones join them"
+    )
+    drop_table: Policy = Field(
+        Policy.APPLY,
+        description="DROP TABLE and DATABASE; ignore: silver keeps the rows until a table of that name comes",
+    )
+
+    @property
+    def asks(self) -> bool:
+        """Whether any kind waits for a person: then the pipeline has a DAG <name>__approve."""
+        return any(policy is Policy.ASK for _, policy in self)
