@@ -222,7 +222,7 @@ class _Types:
             return double()
         if name in ("abs", "ceil", "ceiling", "floor", "round", "truncate", "sum", "avg", "min", "max"):
             return numeric(name, tree, values)
-        if name in _RATIO:
+        if name in _RATIO and not tree.arguments[0].literal:
             return spread(values[0])
         return _TEMPORAL[name](tree, values) if name in _TEMPORAL else _text(name, tree, values)
 

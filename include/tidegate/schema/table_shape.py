@@ -359,8 +359,15 @@ def _place_columns(
 def _kept_indexes(
     shape: Shape, actions: list[Action], columns: list[Column], became_text: set[int]
 ) -> tuple[Index, ...]:
-    """Old indexes without what is dropped; an index goes with the last of its columns."""
-    kept = {column.id for column in columns}
+    """Old indexes without what is dropped; an index goes with the last of its columns.
+
+    The servers find a key's columns again by name: one that is dropped and added in one statement stays in its keys.
+    """
+    kept = {column.id: column.id for column in columns}
+    added = {action.definition.name.lower() for action in actions if isinstance(action, AddColumn)}
+    if added:
+        new = {column.name.lower(): column.id for column in columns if column.name.lower() in added}
+        kept |= {c.id: new[c.name.lower()] for c in shape.columns if c.id not in kept and c.name.lower() in new}
     dropped: set[str] = set()
     renamed: dict[str, str] = {}
     for action in actions:
@@ -372,7 +379,7 @@ def _kept_indexes(
             renamed[action.old.lower()] = action.new
     indexes: list[Index] = []
     for index in shape.indexes:
-        parts = tuple(part for part in index.parts if part == 0 or part in kept)
+        parts = tuple(kept.get(part, 0) for part in index.parts if part == 0 or part in kept)
         if index.name.lower() not in dropped and parts:
             name = renamed.get(index.name.lower(), index.name)
             whole = index.whole and became_text.isdisjoint(parts)
