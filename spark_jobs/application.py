@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql import SparkSession
 
@@ -37,6 +37,9 @@ from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
 from tidegate.tables import splits
 from tidegate.upsert.key_file import KeyFile
+
+if TYPE_CHECKING:
+    from spark_jobs.table_moves import Move
 
 ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
 _NAMED_MAX = 5  # tables named in a window's line of the log
@@ -115,7 +118,9 @@ class TableWriteError(Exception):
 
     def __init__(self, name: str, error: Exception) -> None:
         self.table = name
-        self.line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        # Py4J's first line only says which call it was; what Java says comes after it.
+        self.line = next((line.lstrip(": ") for line in lines if line.startswith(": ")), lines[0])
         super().__init__(f"{name}: {self.line}")
 
 
@@ -162,6 +167,7 @@ class Window:
     key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
     abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
     mismatches: dict[tuple[str, str, str], Mismatch] = field(default_factory=dict)  # physical table -> the first one
+    moves: list[Move] = field(default_factory=list)  # renames that its tables have to follow
     latency: Percentiles | None = None  # of its markers
 
     def writers(self) -> str:
@@ -243,10 +249,11 @@ class Application:
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version
-            keeps = self.pipeline.tables.keeps
             needed = needed_rows(self.lake, self.pipeline.sources, self._floor)
             self.histories = {
-                source: SchemaHistory(source, found.rows, keeps, next_id=found.next_id, floor=found.floor)
+                source: SchemaHistory(
+                    source, found.rows, partial(self.keeps, source), next_id=found.next_id, floor=found.floor
+                )
                 for source, found in needed.items()
             }
             for history in self.histories.values():
@@ -355,5 +362,19 @@ class Application:
         known = history.tables() if history else ()
         for text in ref.tables:
             for name in known if text == tables.EVERY_TABLE else splits(text):
-                if self.pipeline.tables.keeps(*name):
+                if self.keeps(ref.source, *name):
                     yield name
+
+    def keeps(self, source: str, database: str, table: str) -> bool:
+        """Whether a physical table is followed into silver: the pipeline's own, and shadows of theirs.
+
+        A shadow is followed from its CREATE TABLE in the log; of one that was there before not all rows are known.
+        """
+        if source not in self.pipeline.sources:
+            return False
+        patterns = self.pipeline.tables
+        return patterns.keeps(database, table) or (
+            patterns.shadows(database, table)
+            and source in self.histories
+            and bool(self.histories[source].versions(database, table))
+        )

@@ -9,27 +9,27 @@ commits. A faster writer takes write_rows' place behind the same signature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql_functions
-from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.application import Application, StagedFile, TableWindow
+from spark_jobs.recast_values import recast_values
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
+from spark_jobs.silver_values import literals, numbered
 from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver import column_names, data_bytes
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
 from tidegate.schema.columns import TableVersion
+from tidegate.schema.renames import renamed_here
 from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten, diff
 from tidegate.schema.types import canonical
-from tidegate.upsert.row_hash import row_hashes
 
 
 @dataclass(slots=True)
@@ -138,6 +138,12 @@ class SilverWriter:
         if before := self._shape_before(phase):
             self._follow_soft_delete(before)
         for old, new in phase.changes:
+            if renamed_here(new):
+                raise SchemaMismatch(
+                    f"{new.ddl[:120]}: the table that was renamed isn't in silver",
+                    where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+                    remedy="take a snapshot of the table",
+                )
             if empties(new) or (new.kind == "create" and old is not None):
                 self._empty(old, new, shape)
             elif old is None and shape is not None:
@@ -149,16 +155,23 @@ class SilverWriter:
         """What silver looks like when the phase begins; of a table that is dropped, what it looked like last."""
         shape = shape_at(self.app, self.entry, phase.upto_ts - 1)
         gone = [old for old, _ in phase.changes if old is not None]
-        return shape or (self._shape_of(gone[0]) if gone else None)
+        return shape or (self.shape_of(gone[0]) if gone else None)
 
-    def _shape_of(self, version: TableVersion) -> SilverShape:
+    def shape_of(self, version: TableVersion) -> SilverShape:
         return shape_of([version], routed=self.entry.routed, keeps_deleted=keeps_deleted(self.app, self.entry))
 
     def _create(self, shape: SilverShape) -> None:
         names = column_names(self.uri, self.app.lake.storage_options)
         if names is None:
             self.session.sql(silver_sql.create(self.spark_uri, shape))
-        elif missing := [c for c in shape.columns if c.name not in names]:  # a further shard
+        else:
+            self.add_missing(shape)
+
+    def add_missing(self, shape: SilverShape) -> None:
+        """The columns that a further shard brings."""
+        names = column_names(self.uri, self.app.lake.storage_options)
+        assert names is not None, "ensured"
+        if missing := [column for column in shape.columns if column.name not in names]:
             self._add_columns(missing)
 
     def _empty(self, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
@@ -178,12 +191,22 @@ class SilverWriter:
             if shape is not None:
                 self._keep_marked(old, version, shape)
                 if not as_it_is:
-                    self._rewrite((), shape, names, None)
+                    self._rewrite((), shape, {}, None)
         elif shape is None or as_it_is:
             self.session.sql(f"DELETE FROM {silver_sql.table_at(self.spark_uri)}{self._only(version)}")
         else:
             nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns)
-            self._overwrite(self.session.sql(f"SELECT {nothing} WHERE false"), shape)
+            self.overwrite(self.session.sql(f"SELECT {nothing} WHERE false"), shape)
+
+    def rows(self) -> DataFrame | None:
+        """Silver as it is; None when there is none."""
+        if column_names(self.uri, self.app.lake.storage_options) is None:
+            return None
+        return self.session.read.format("delta").load(self.spark_uri)
+
+    def _has_rows(self) -> bool:
+        rows = self.rows()
+        return rows is not None and bool(rows.limit(1).collect())
 
     def _types(self) -> list[tuple[str, str]]:
         schema = self.session.read.format("delta").load(self.spark_uri).schema
@@ -198,8 +221,14 @@ class SilverWriter:
         return " WHERE " + " AND ".join(tests)
 
     def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
-        actions = diff(old, new, self.ddl_times.get((new.source, new.commit_ts)))
-        _refuse(actions, new)
+        try:
+            actions = diff(old, new, self.ddl_times.get((new.source, new.commit_ts)))
+            recasts = recast_values(self.rows(), actions, new)
+        except (SchemaMismatch, UnsupportedValue):
+            if self.entry.routed or self._has_rows():
+                raise
+            self._empty(old, new, shape)  # nothing was rewritten; it gets its columns
+            return
         if keeps_deleted(self.app, self.entry):
             self._keep_marked(old, new, shape)
         if not actions:
@@ -216,11 +245,20 @@ class SilverWriter:
         if names is None:
             self.ensure(shape)
             return
+        if all(self._stays(action, recasts) for action in actions):
+            self._describe(old, new)
+            return
         if only_adds and shape.key:
             self._add(actions, new, names)
             self._describe(old, new)
         else:
-            self._rewrite(actions, shape, names, upto_ts)
+            self._rewrite(actions, shape, recasts, upto_ts)
+
+    def _stays(self, action: SilverAction, recasts: Mapping[str, str]) -> bool:
+        """Whether silver has the values and their type already: a shorter VARCHAR whose texts all fit."""
+        if not isinstance(action, ValuesRewritten) or recasts.get(action.column.name) != quote(action.old_name):
+            return False
+        return (action.old_name, canonical(action.column).delta) in self._types()
 
     def _add(self, actions: Sequence[SilverAction], new: TableVersion, names: Sequence[str]) -> None:
         """ALTER TABLE ADD COLUMNS, then the value the server gave to existing rows."""
@@ -231,7 +269,7 @@ class SilverWriter:
         values = [a for a in added if a.value is not None]
         if not values:
             return
-        frame = _literals(values)
+        frame = literals(values)
         assign = ", ".join(f"{quote(name)} = {value}" for name, value in frame.items())
         # Without a transaction version, for the reason that _empty gives.
         self.session.sql(f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{self._only(new)}")
@@ -251,26 +289,27 @@ class SilverWriter:
         self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} ADD COLUMNS ({spec})")
 
     def _rewrite(
-        self, actions: Sequence[SilverAction], shape: SilverShape, names: Sequence[str], upto_ts: int | None
+        self, actions: Sequence[SilverAction], shape: SilverShape, recasts: Mapping[str, str], upto_ts: int | None
     ) -> None:
-        """The whole table in one commit with its new columns: plain Delta that every reader can read."""
+        """The whole table in one commit with its new columns: plain Delta that every reader can read.
+
+        recasts: SQL text of new values, by column.
+        """
+        rows = self.rows()
+        assert rows is not None, "ensured"
         renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameColumn)}
-        added = _literals([a for a in actions if isinstance(a, AddColumn)])
+        added = literals([a for a in actions if isinstance(a, AddColumn)])
         select = []
         for column in shape.columns:
             old_name = renamed.get(column.name, column.name)
-            value = added.get(column.name) or (quote(old_name) if old_name in names else "NULL")
+            known = quote(old_name) if old_name in rows.columns else "NULL"
+            value = added.get(column.name) or recasts.get(column.name) or known
             select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
         select += [*map(quote, tables.SHARDS if self.entry.routed else ()), quote(tables.COMMIT_TS)]
         if shape.keeps_deleted:
-            select.append(tables.DELETED if tables.DELETED in names else f"false AS {tables.DELETED}")
-        rows = self.session.read.format("delta").load(self.spark_uri).selectExpr(*select)
-        if not shape.key:
-            rows = with_row_hash(rows, shape.hashed_names)
-            order = f"{tables.DELETED}, {tables.COMMIT_TS}" if shape.keeps_deleted else tables.COMMIT_TS
-            numbered = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {order})"
-            rows = rows.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({numbered} AS BIGINT)"))
-        self._overwrite(rows, shape, upto_ts)
+            select.append(tables.DELETED if tables.DELETED in rows.columns else f"false AS {tables.DELETED}")
+        rows = rows.selectExpr(*select)
+        self.overwrite(numbered(rows, shape), shape, upto_ts)
 
     # --- deleted rows that stay -----------------------------------------------------------------------
 
@@ -285,7 +324,7 @@ class SilverWriter:
                 where=self.entry.name,
                 remedy=f"name it again, or delete the rows that {tables.DELETED} marks; then release it",
             )
-        self._rewrite((), shape, names, None)
+        self._rewrite((), shape, {}, None)
 
     def _mark_all(self, version: TableVersion) -> None:
         """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time."""
@@ -295,7 +334,7 @@ class SilverWriter:
 
     def _keep_marked(self, old: TableVersion | None, new: TableVersion, shape: SilverShape) -> None:
         """Raises SchemaMismatch when marked rows can't stay beside rows of another key or of other types."""
-        fits = old is not None and self._shape_of(old).key == shape.key
+        fits = old is not None and self.shape_of(old).key == shape.key
         if new.kind != "alter":
             types = dict(self._types())
             fits = fits and all(types.get(column.name, column.type) == column.type for column in shape.columns)
@@ -310,8 +349,12 @@ class SilverWriter:
         found = self.session.read.format("delta").load(self.spark_uri)
         return found.where(tables.DELETED).count() if tables.DELETED in found.columns else 0
 
-    def _overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None) -> None:
+    def overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None) -> None:
         """Replace rows and columns in one commit, then put clustering back, which an overwrite drops."""
+        new_types = {column.type for column in shape.all_columns} - {kind for _, kind in self._types()}
+        if "timestamp_ntz" in new_types:  # Delta turns this feature on by itself with ADD COLUMNS, but not here
+            enabled = "SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
+            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} {enabled}")
         rows = rows.select(*(quote(c.name) for c in shape.all_columns))
         for column in shape.all_columns:
             rows = rows.withMetadata(column.name, {"comment": column.comment})
@@ -328,50 +371,8 @@ def _types_of(shape: SilverShape) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in shape.all_columns]
 
 
-def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The rows with their hashes, by the one definition there is: in Python, not in SQL."""
-    given = rows.columns
-    places = {name: given.index(name) for name in names}
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            hashes = row_hashes({name: batch.column(at) for name, at in places.items()})
-            yield batch.append_column(tables.ROW_HASH, hashes)
-
-    # mapInArrow looks columns up by name, and takes a dot or a backtick in it for syntax.
-    plain = rows.toDF(*(f"column_{at}" for at in range(len(given))))
-    schema = StructType([*plain.schema.fields, StructField(tables.ROW_HASH, StringType())])
-    return plain.mapInArrow(run, schema).toDF(*given, tables.ROW_HASH)
-
-
 def _staged_schema(version: TableVersion, shape: SilverShape) -> str:
     fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
     columns = ", ".join(f"{quote(c.name)} {canonical(c).delta}" for c in version.columns)
     mark = f", {tables.DELETED} boolean" if shape.keeps_deleted else ""
     return f"{fixed}, {columns}" + (mark if version.key else f", {tables.ROW_HASH} string")
-
-
-def _literals(added: Sequence[AddColumn]) -> dict[str, str]:
-    """Spark SQL text of each added column's value for existing rows ("NULL" when there is none)."""
-    return {a.column.name: sql_value(a.value, canonical(a.column).delta) for a in added}
-
-
-def sql_value(value: object, delta: str) -> str:
-    """A typed literal. Text goes through a string literal and a CAST, binary through X'...'."""
-    if value is None:
-        return f"CAST(NULL AS {delta})"
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"CAST({silver_sql.literal(str(value))} AS {delta})"
-
-
-def _refuse(actions: Sequence[SilverAction], new: TableVersion) -> None:
-    for action in actions:
-        if isinstance(action, ValuesRewritten):
-            raise SchemaMismatch(
-                f"{new.ddl[:120]}: the server rewrote rows and the binlog doesn't show it: {action.reason}",
-                where=f"{new.source} {new.name} at {new.file}:{new.pos}",
-                remedy="take a snapshot of the table",
-            )

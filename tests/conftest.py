@@ -33,7 +33,7 @@ def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
 # (pytest-xdist's own --dist loadgroup does not take effect with pytest 9.2: node ids can't be changed any more.)
 # In this order, before all else: the longest first.
 _SHARED = {
-    "spark": ("tests/integration/test_road.py", "tests/resume/test_apply", "tests/steps/"),
+    "spark": ("tests/integration/test_road", "tests/resume/test_apply", "tests/steps/"),
     "airflow": ("tests/dags/", "tests/demo/test_demo.py", "tests/integration/test_airflow"),
 }
 

@@ -9,7 +9,6 @@ Secrets never stand here: a source names an Airflow connection, and so does a la
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,6 +20,7 @@ from tidegate import limits
 from tidegate.config_capture import Capture, Section
 from tidegate.config_ddl import Ddl
 from tidegate.errors import ConfigError
+from tidegate.table_patterns import compile_pattern, matches, shadowed
 
 
 class Flavour(StrEnum):
@@ -104,18 +104,24 @@ class Tables(Section):
         if not table:
             return False
         name = (database, table)
-        if any(_matches(pattern, name) for pattern in self.exclude):
+        if any(matches(pattern, name) for pattern in self.exclude):
             return False
-        return any(_matches(pattern, name) for pattern in self.include)
+        return any(matches(pattern, name) for pattern in self.include)
 
     def keeps_deleted(self, database: str, table: str) -> bool:
         """Whether silver keeps the deleted rows of a logical table."""
-        return any(_matches(pattern, (database, table)) for pattern in self.soft_delete)
+        return any(matches(pattern, (database, table)) for pattern in self.soft_delete)
+
+    def shadows(self, database: str, table: str) -> bool:
+        """Whether it has the name of a table that an online schema change fills to replace a kept one."""
+        if any(matches(pattern, (database, table)) for pattern in self.exclude):
+            return False
+        return any(self.keeps(database, name) for name in shadowed(table))
 
     def logical(self, database: str, table: str) -> tuple[str, str, bool]:
         """(database, table, routed) of the logical table that a physical one flows into."""
         for route in self.routes:
-            if _matches(route.match, (database, table)):
+            if matches(route.match, (database, table)):
                 to_database, to_table = route.to.split(".", 1)
                 return to_database, to_table, True
         return database, table, False
@@ -277,22 +283,6 @@ def parse(text: str, *, where: str) -> Pipeline:
         raise ConfigError(
             f"{'.'.join(keys) or 'file'}: {what}{more}", where=f"{where}:{line}", remedy=_hint(first["type"], keys)
         ) from error
-
-
-def compile_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """`database.table` -> one regular expression per half. Raises ValueError (pydantic shows it)."""
-    database, dot, table = pattern.partition(".")
-    if not dot or not database or not table:
-        raise ValueError(f"pattern {pattern!r} must be database.table")
-    try:
-        return re.compile(".*" if database == "*" else database), re.compile(".*" if table == "*" else table)
-    except re.error as error:
-        raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
-
-
-def _matches(pattern: str, name: tuple[str, str]) -> bool:
-    database, table = compile_pattern(pattern)  # re caches compiled patterns
-    return bool(database.fullmatch(name[0]) and table.fullmatch(name[1]))
 
 
 def _line_of(node: Any, keys: list[str]) -> int:

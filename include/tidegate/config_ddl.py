@@ -43,7 +43,9 @@ class Ddl(Section):
         Policy.APPLY, description="Another type or character set; what the server may have rewritten holds the table"
     )
     change_key: _Followed = Field(Policy.APPLY, description="Another primary key, or the first or last one")
-    rename_table: _Followed = Field(Policy.APPLY, description="RENAME TABLE, of the old name and of the new one")
+    rename_table: _Followed = Field(
+        Policy.APPLY, description="RENAME TABLE, of the old name and of the new one; one approval is for all its tables"
+    )
     truncate: Policy = Field(
         Policy.APPLY, description="TRUNCATE; ignore: silver keeps the rows, and new ones join them"
     )

@@ -61,7 +61,7 @@ def _choose(app: Application, window: Window, entry: TableWindow, share: int) ->
     phases = window_phases(app, entry, window.cut_ts)
     shapes = [shape_at(app, entry, phase.upto_ts) for phase in phases]
     known = [shape for shape in shapes if shape is not None]
-    entry.why = app.merge_only.get(entry.name) or _unfit(known)
+    entry.why = app.merge_only.get(entry.name) or _unfit(known) or _renamed(window, entry)
     if entry.why:
         return
     snapshot = _snapshot(app, window, entry, known[0])
@@ -88,6 +88,11 @@ def _unfit(shapes: list[SilverShape]) -> str:
     if shapes[-1].keeps_deleted and not all(keyed):
         return "no key, and deleted rows stay"
     return "" if all(keyed) or not any(keyed) else "its key comes or goes"
+
+
+def _renamed(window: Window, entry: TableWindow) -> str:
+    linked = any(entry.name in (move.giver, move.taker) for move in window.moves)
+    return "renamed in this window" if linked else ""
 
 
 def _misfit(snapshot: SilverSnapshot, phases: list[Phase], target: UpsertTarget) -> str:

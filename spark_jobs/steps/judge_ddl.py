@@ -11,35 +11,53 @@ table's silver waits, and catches up from bronze. Nothing is remembered here but
 from __future__ import annotations
 
 from spark_jobs.application import RELEASED, Application, Place, TableWindow, Window
+from spark_jobs.table_moves import hold_partners, partners
 from spark_jobs.table_shapes import version_changes
 from tidegate.config_ddl import Policy
 from tidegate.schema.columns import TableVersion
-from tidegate.schema.ddl_kinds import ddl_kinds
+from tidegate.schema.ddl_kinds import column_kinds, ddl_kinds
+from tidegate.schema.renames import RENAME
 from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
 
 
 def judge_ddl(app: Application, window: Window) -> None:
     """Hold what `ask` and `stop` hold."""
     for entry in list(window.tables.values()):
-        approved_ts = _approved_ts(app, entry)
-        for before, version in version_changes(app, entry, window.cut_ts):
-            kinds = ddl_kinds(before, version)
-            policies = {kind: getattr(app.pipeline.ddl, kind) for kind in kinds}
-            stops = [kind for kind, policy in policies.items() if policy is Policy.STOP]
-            asks = [
-                kind for kind, policy in policies.items() if policy is Policy.ASK and version.commit_ts > approved_ts
-            ]
-            if stops or asks:
-                error, reason = (
-                    (DDL_STOPS, _stop(version, stops[0])) if stops else (DDL_ASKS, _ask(app, entry, version, asks))
-                )
-                window.hold(entry.name, error, reason, app.applied(entry.name), Place.of(version))
-                break
+        if entry.name in window.tables:  # else a partner took it along
+            _judge(app, window, entry)
 
 
-def _approved_ts(app: Application, entry: TableWindow) -> int:
+def _judge(app: Application, window: Window, entry: TableWindow) -> None:
+    origins = {_id(move.new): move.old for move in window.moves}
+    linked = partners(window.moves, entry.name)
+    own_ts = _approved_ts(app, entry.name)
+    # A rename is one statement of several tables: a person approves it once.
+    renames_ts = max([own_ts, *(_approved_ts(app, name) for name in linked)])
+    for before, version in version_changes(app, entry, window.cut_ts):
+        kinds = ddl_kinds(before, version)
+        if origin := origins.get(_id(version)):
+            kinds += column_kinds(origin, version)
+        policies = {kind: getattr(app.pipeline.ddl, kind) for kind in kinds}
+        stops = [kind for kind, policy in policies.items() if policy is Policy.STOP]
+        approved_ts = renames_ts if version.kind == RENAME else own_ts
+        asks = [kind for kind, policy in policies.items() if policy is Policy.ASK and version.commit_ts > approved_ts]
+        if stops or asks:
+            error, reason = (
+                (DDL_STOPS, _stop(version, stops[0])) if stops else (DDL_ASKS, _ask(app, entry, version, asks))
+            )
+            window.hold(entry.name, error, reason, app.applied(entry.name), Place.of(version))
+            break
+    if entry.name in window.held:
+        hold_partners(app, window, window.moves)
+
+
+def _id(version: TableVersion) -> tuple[str, str, str, int]:
+    return version.source, version.database, version.table, version.version
+
+
+def _approved_ts(app: Application, name: str) -> int:
     """A person has approved the table's DDL up to here."""
-    state = app.states.get(entry.name)
+    state = app.states.get(name)
     if state is None or state.state != RELEASED or state.error != DDL_APPROVED or state.place is None:
         return 0
     return state.place.at_ts

@@ -7,6 +7,7 @@ Tables are independent, so they are written side by side, and one that fails wai
 the phases run in order: rows before a DDL, the DDL, rows after it. A transaction whose txnVersion is already
 recorded is skipped, so a window can be tried again after a kill at any point.
 
+Tables that a rename links are written as one (spark_jobs/linked_tables.py).
 Tables of the positional writer without DDL, which are nearly all, are written together: they share their probing.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from spark_jobs.application import Application, TableWindow, Window, raise_named
+from spark_jobs.linked_tables import LinkedWriter, linked
 from spark_jobs.positional_writer import (
     GivenBack,
     Outcome,
@@ -26,6 +28,7 @@ from spark_jobs.positional_writer import (
 )
 from spark_jobs.positional_writer_rows import write_hashed
 from spark_jobs.silver_writer import SilverWriter
+from spark_jobs.table_moves import hold_partners
 from spark_jobs.table_shapes import version_changes, window_phases
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
@@ -36,6 +39,7 @@ from tidegate.tables import silver_path
 
 def merge_into_silver(app: Application, window: Window) -> None:
     """Write every table of the window. A Terminal error holds its table; any other fails the window."""
+    hold_partners(app, window, window.moves)
     entries = []
     for entry in window.tables.values():
         if entry.staged or entry.upserts or version_changes(app, entry, window.cut_ts):
@@ -67,12 +71,18 @@ def merge_into_silver(app: Application, window: Window) -> None:
 def _write_all(app: Application, window: Window, entries: Sequence[TableWindow]) -> dict[str, Outcome]:
     """The Delta version that each table came to, or why it didn't."""
     upserts = {entry.name: upsert for entry in entries if (upsert := _sole_upsert(app, entry, window))}
-    apart = [entry for entry in entries if entry.name not in upserts]
+    groups = linked(entries, window.moves)
+    together = {entry.name for group in groups for entry in group}
+    apart = [entry for entry in entries if entry.name not in upserts and entry.name not in together]
     found = write_upserts(app, window, list(upserts.values()))
-    if apart:
+    if apart or groups:
         with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:
             done = {entry.name: pool.submit(_write, app, entry, window) for entry in apart}
+            runs = [(group, pool.submit(LinkedWriter(app, window, group).run)) for group in groups]
         found |= {name: future.exception() or future.result() for name, future in done.items()}
+        for group, run in runs:
+            error = run.exception()
+            found |= dict.fromkeys((entry.name for entry in group), error) if error else run.result()
     return found
 
 

@@ -17,6 +17,7 @@ from spark_jobs.application import (
     Window,
     needs_snapshot_reason,
 )
+from spark_jobs.table_moves import release_with_partners
 from tidegate.merge.window import choose_cut, in_window
 from tidegate.schema.columns import VersionStatus
 from tidegate.tables import NEEDS_SNAPSHOT
@@ -24,6 +25,7 @@ from tidegate.tables import NEEDS_SNAPSHOT
 
 def next_window(app: Application) -> Window | None:
     """The window above what is applied everywhere, or None when nothing new is resolved."""
+    release_with_partners(app)
     low_ts = app.low_ts
     cut_ts = choose_cut(app.index.refs, app.pipeline.sources, low_ts, app.pipeline.apply.window_bytes)
     if cut_ts is None:
@@ -61,7 +63,7 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     else:
         physical = {name for entry in window.tables.values() for name in entry.physical}
     for source, database, table in sorted(physical):
-        if source not in app.histories or not app.pipeline.tables.keeps(database, table):
+        if source not in app.histories or not app.keeps(source, database, table):
             continue
         name = app.logical_name(database, table)
         state = app.states.get(name)

@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from spark_jobs.application import ACTIVE, DROPPED, HELD, RELEASED, Application, TableState, TableWindow, Window
+from spark_jobs.table_shapes import versions_at
 from tidegate import tables
 from tidegate.failpoint import failpoint
 from tidegate.lake.silver import delta_version
-from tidegate.schema.columns import VersionStatus
 
 
 def publish_cut(app: Application, window: Window) -> None:
@@ -58,9 +58,9 @@ def _caught_up(app: Application, window: Window, found: dict[str, TableState]) -
 
 
 def _is_dropped(app: Application, entry: TableWindow, cut_ts: int) -> bool:
-    versions = [app.histories[s].version_at(d, t, cut_ts) for s, d, t in entry.physical]
-    known = [version for version in versions if version is not None]
-    return bool(known) and all(version.status == VersionStatus.DROPPED for version in known)
+    """Whether no physical table is left, of a routed table also none without changes in this window."""
+    known = any(app.histories[s].version_at(d, t, cut_ts) is not None for s, d, t in entry.physical)
+    return known and not versions_at(app, entry, cut_ts)
 
 
 def _row(app: Application, window: Window, name: str, found: dict[str, TableState]) -> dict[str, object]:

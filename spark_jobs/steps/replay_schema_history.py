@@ -5,7 +5,9 @@ Out: new rows of control/schema_history, in one commit; tables whose DDL can't b
 
 It runs before decode, because rows after a DDL need the columns as of their commit_ts. Replaying a
 statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
-can be tried again at any point.
+can be tried again at any point: what it does to tables follows from the versions, whoever appended them.
+
+A rename links two tables: they go through the window together, or wait together (spark_jobs/table_moves.py).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from spark_jobs.application import (
     Window,
     needs_snapshot_reason,
 )
+from spark_jobs.table_moves import find_moves, hold_partners
 from tidegate import tables
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.failpoint import failpoint
@@ -33,9 +36,8 @@ from tidegate.tables import NEEDS_SNAPSHOT, SegmentFlag, splits
 def replay_schema_history(app: Application, window: Window) -> None:
     """Append the window's new table versions and hold what can't be followed."""
     new: list[TableVersion] = []
-    for ref in window.refs:
-        if not ref.flags & SegmentFlag.HAS_DDL:
-            continue
+    refs = [ref for ref in window.refs if ref.flags & SegmentFlag.HAS_DDL]
+    for ref in refs:
         for statement in ddl_statements(app.index.read(ref)):
             if window.low_ts < statement.commit_ts <= window.cut_ts:
                 window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
@@ -44,8 +46,12 @@ def replay_schema_history(app: Application, window: Window) -> None:
         failpoint("apply_before_schema_history")
         app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
         failpoint("apply_after_schema_history")
-    for version in new:
-        _take_in(app, window, version)
+    if refs:
+        for history in app.histories.values():
+            for version in history.made_in(window.low_ts, window.cut_ts):
+                _take_in(app, window, version)
+        window.moves = find_moves(app, window.low_ts, window.cut_ts)
+        hold_partners(app, window, window.moves)
 
 
 def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
@@ -56,7 +62,7 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
             # Nobody can say which tables it touches: going on would be a guess about all of them.
             raise
         for database, table in (pair for text in error.tables for pair in splits(text)):
-            if app.pipeline.tables.keeps(database, table):
+            if app.keeps(source, database, table):
                 name = app.logical_name(database, table)
                 state = app.states.get(name)
                 if state is None or state.state != HELD:
@@ -68,18 +74,19 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
 
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
-    if not app.pipeline.tables.keeps(version.database, version.table):
+    if not app.keeps(version.source, version.database, version.table):
         return
     database, table, routed = app.logical(version.database, version.table)
     name = f"{database}.{table}"
+    if version.commit_ts <= app.applied(name):
+        return
     state = app.states.get(name)
     held = state is not None and state.state == HELD
-    moved_here = version.kind == "rename" and version.status != VersionStatus.DROPPED
-    if version.status == VersionStatus.NEEDS_SNAPSHOT or moved_here:
+    if version.status == VersionStatus.NEEDS_SNAPSHOT:
         if not held:
             window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
         return
-    whole = version.kind in ("create", "truncate") and not routed
+    whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
     if whole and (name in window.held or held) and _waits_for_a_snapshot(app, window, name):
         window.held.pop(name, None)
         app.record_states({name: TableState(RELEASED, applied_ts=version.commit_ts - 1)})

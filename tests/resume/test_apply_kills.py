@@ -30,6 +30,8 @@ POINTS = (
     "apply_before_commit",
     "apply_after_commit:2",
     "apply_in_merge:2",
+    "apply_in_move",  # one table of a swap is written
+    "apply_in_move:2",
     "apply_after_merge",
     "apply_before_publish",
     "apply_after_publish",
@@ -52,6 +54,19 @@ def busy(server: Server, database: str, number: int) -> None:
         cursor.execute(f"CREATE TABLE new_{number} (id BIGINT UNSIGNED PRIMARY KEY, at DATETIME(6))")
         cursor.execute(f"INSERT INTO new_{number} VALUES (18446744073709551615, '2026-01-02 03:04:05.678901')")
         cursor.execute("DELETE FROM bag LIMIT 2")
+
+
+def swapped(server: Server, database: str, number: int) -> None:
+    """Two tables without a column in common change names, with changes before and after."""
+    with server.connect(database) as connection, connection.cursor() as cursor:
+        base = number * 100
+        numbers, words = ("one", "two") if number % 2 == 0 else ("two", "one")
+        cursor.execute("SET autocommit = 1")
+        cursor.execute(f"INSERT INTO {numbers} VALUES ({base})")
+        cursor.execute(f"INSERT INTO {words} VALUES ('w{base}')")
+        cursor.execute("RENAME TABLE one TO x, two TO one, x TO two")
+        cursor.execute(f"INSERT INTO {words} VALUES ({base + 1})")
+        cursor.execute(f"UPDATE {numbers} SET word = 'new{base}' WHERE word = 'w{base}'")
 
 
 def killed_apply(road: Road, point: str) -> None:
@@ -77,13 +92,19 @@ def test_killed_at_every_point_and_equal_in_the_end(
     road.capture(idle=0.5)
     mariadb.query(f"CREATE TABLE {database}.k (id INT PRIMARY KEY, a VARCHAR(20))")
     mariadb.query(f"CREATE TABLE {database}.bag (a VARCHAR(20))")
+    mariadb.query(f"CREATE TABLE {database}.one (id INT PRIMARY KEY)")
+    mariadb.query(f"CREATE TABLE {database}.two (word VARCHAR(20) PRIMARY KEY)")
+    swaps = 0
     for number, point in enumerate(POINTS):
         busy(mariadb, database, number)
+        if "move" in point:
+            swapped(mariadb, database, swaps)
+            swaps += 1
         road.capture(idle=0.5)
         killed_apply(road, point)
     app = road.apply(spark)
     assert not [name for name, state in app.states.items() if state.state == "held"]
-    assert len(road.assert_equal()) == 2 + len(POINTS)
+    assert len(road.assert_equal()) == 4 + len(POINTS)
     cuts = control.read(road.lake, tables.CUTS)
     published = cuts.filter(pc.equal(cuts["table"], ""))["cut_ts"].to_pylist()
     assert len(published) == len(set(published)), "a cut is published once"

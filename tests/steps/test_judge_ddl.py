@@ -10,6 +10,7 @@ import pytest
 
 from spark_jobs.application import RELEASED, Application, Place, TableState, TableWindow, Window
 from spark_jobs.steps.judge_ddl import judge_ddl
+from spark_jobs.table_moves import find_moves
 from spark_jobs.table_shapes import version_changes
 from tidegate import config
 from tidegate.errors import ConfigError
@@ -69,6 +70,7 @@ def _judged(app: Application, after_ts: int = 10) -> Window:
     for table in ("t", "other"):
         entry = TableWindow(f"d.{table}", "d", table, routed=False, after_ts=after_ts, physical={("s", "d", table)})
         window.tables[entry.name] = entry
+    window.moves = find_moves(app, after_ts, 99)
     judge_ddl(app, window)
     return window
 
@@ -101,6 +103,20 @@ def test_stop_holds_whatever_was_approved_and_the_strictest_of_several_kinds_cou
     assert "ddl.change_type is stop" in state.reason
     app.states["d.t"] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
     assert _judged(app).held["d.t"].error == DDL_STOPS
+
+
+@pytest.mark.parametrize("kind", ["rename_table", "drop_column"])
+def test_a_rename_is_asked_for_once_and_for_the_columns_that_it_changes_too(kind: str, tmp_path: Path) -> None:
+    app = _app(tmp_path, f"{{{kind}: ask}}", "ALTER TABLE t DROP a, RENAME TO other")
+    held = _judged(app).held
+    assert held.keys() == {"d.t", "d.other"}
+    (asks,) = [name for name, state in held.items() if state.error == DDL_ASKS]
+    assert kind in held[asks].reason
+    (waits,) = held.keys() - {asks}
+    assert f"{asks}, which is held" in held[waits].reason
+    app.states[asks] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=held[asks].place)
+    app.states[waits] = TableState(RELEASED, applied_ts=10)
+    assert _judged(app).held == {}
 
 
 def test_what_is_ignored_is_no_change_of_the_table_and_what_follows_it_is(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.silver_writer import with_row_hash
+from spark_jobs.silver_values import with_row_hash
 from tidegate import tables
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverColumn, SilverShape

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.application import Application, StagedFile, TableWindow, Window
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.merge_into_silver import merge_into_silver
+from spark_jobs.table_moves import find_moves
 from spark_jobs.table_shapes import keeps_deleted
 from spark_jobs.upsert_staging import UpsertStage
 from tidegate import config, tables
@@ -73,6 +74,7 @@ class Shop:
                 name, TableWindow(name, database, table, routed, max(low, self.app.applied(name)))
             )
             entry.physical.add(("s", "d", physical))
+        window.moves = find_moves(self.app, low, cut)
         choose_writers(self.app, window)
         stage = UpsertStage(self.app.lake, "staging", kept=window.key_files)
         for entry in window.tables.values():

@@ -21,3 +21,27 @@ def test_zero_dates_are_null_unless_the_file_says_error(text: str, found: str) -
 def test_another_word_for_zero_dates_is_refused_with_its_line() -> None:
     with pytest.raises(ConfigError, match=r"p\.yaml:5: apply\.zero_dates: input should be 'null' or 'error'"):
         parse(BASE + "apply: {zero_dates: keep}", where="p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("table", "follows"),
+    [
+        ("_orders_gho", True),
+        ("_orders_new", True),
+        ("__orders_new", True),  # pt-online-schema-change: the first name was taken
+        ("__orders_gho", False),
+        ("_orders_ghc", False),
+        ("_orders_del", False),
+        ("_orders_old", False),
+        ("_other_gho", False),
+        ("orders_new", False),
+        ("_secret_new", False),
+        ("_out_new", False),
+    ],
+)
+def test_the_shadow_of_a_kept_table_is_known_by_its_name(table: str, follows: bool) -> None:
+    names = "include: ['shop.orders', 'shop.secret', 'shop.out'], exclude: ['shop.secret', 'shop._out_new']"
+    text = f"pipeline: p\nlake: {{path: /x}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\ntables: {{{names}}}\n"
+    found = parse(text, where="p.yaml").tables
+    assert found.shadows("shop", table) is follows
+    assert not found.shadows("other", table)

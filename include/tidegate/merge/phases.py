@@ -6,7 +6,8 @@ Out: phases in order: rows up to a DDL, the DDL, rows after it ... Each is one D
 
 Rows are applied with the columns in force at their commit_ts, which is why a window never mixes rows
 from both sides of a DDL. What comes before a TRUNCATE or DROP that leaves no row need not be done at all, schema
-changes included: the phase that empties the table gives it its columns.
+changes included: the phase that empties the table gives it its columns. Only up to a rename it must be: there
+another name takes the rows over.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.renames import leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,8 @@ def phases(
         together = tuple(group)
         if commit_ts - 1 > at:
             found.append(RowsPhase(at, commit_ts - 1))
-        if not rows_stay and any(empties(new) for _, new in together):
-            found = []
+        if not rows_stay and any(empties(new) and not leaves(old, new) for old, new in together):
+            found = _given_away(found)
         found.append(DdlPhase(commit_ts, together))
         at = commit_ts
         # A CREATE ... SELECT commits its rows at the DDL's own commit_ts: they belong after it.
@@ -68,6 +70,12 @@ def phases(
 def empties(version: TableVersion) -> bool:
     """Whether a version starts with no rows: all rows before it are gone."""
     return version.kind == "truncate" or version.status == VersionStatus.DROPPED
+
+
+def _given_away(found: list[Phase]) -> list[Phase]:
+    """The phases up to the last one in which the table's rows go on under another name."""
+    given = [isinstance(phase, DdlPhase) and any(leaves(*change) for change in phase.changes) for phase in found]
+    return found[: len(given) - given[::-1].index(True)] if any(given) else []
 
 
 def _joined(found: list[Phase]) -> list[Phase]:

@@ -19,6 +19,11 @@ def ddl_kinds(old: TableVersion | None, new: TableVersion) -> list[str]:
         return ["truncate"]
     if old is None or new.kind == "create" or old.status is VersionStatus.DROPPED:
         return []
+    return column_kinds(old, new)
+
+
+def column_kinds(old: TableVersion, new: TableVersion) -> list[str]:
+    """Kinds of the change of columns and key alone: an ALTER ... RENAME has some beside its rename."""
     before = {column.id: column for column in old.columns}
     after = {column.id for column in new.columns}
     shared = [(before[column.id], column) for column in new.columns if column.id in before]

@@ -141,6 +141,17 @@ class SchemaHistory:
         at = bisect_right(versions, commit_ts, key=lambda version: version.commit_ts)
         return versions[at - 1] if at else None
 
+    def made_in(self, after_ts: int, upto_ts: int) -> list[TableVersion]:
+        """Versions of tables that begin in (after_ts, upto_ts], oldest first."""
+        late = [name for name in self._versions if name[1] and self._newest(name) > after_ts]
+        made = [version for name in late for version in self._of(name) if after_ts < version.commit_ts <= upto_ts]
+        return sorted(made, key=lambda version: version.commit_ts)
+
+    def _newest(self, name: TableName) -> int:
+        """commit_ts of a known table's last version, without parsing it."""
+        unread = self._unread.get(name)
+        return int(unread[-1]["commit_ts"]) if unread else self._versions[name][-1].commit_ts
+
     def tables(self) -> tuple[TableName, ...]:
         """(database, table) of every table that ever was."""
         return tuple(name for name in self._versions if name[1])
@@ -319,6 +330,8 @@ class SchemaHistory:
                     raise DDLError(f"`{old[0]}.{old[1]}` is renamed but not known", remedy="snapshot the table")
             return
         shape, status = work.shape(old), work.status(old)
+        if self._keeps(*new) and not self._keeps(*old):
+            status = VersionStatus.NEEDS_SNAPSHOT  # nobody followed its rows
         work.drop(old, "rename")
         work.put(new, shape, "rename", status)
 

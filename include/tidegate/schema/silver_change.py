@@ -5,7 +5,7 @@ Out: actions by column id, in an order in which they can be done. Pure.
 
 The server rewrites rows for some changes (a narrower type, another scale ...) and the binlog doesn't show it. Such a
 change is ValuesRewritten unless it is certain that every value reads the same afterwards: silver never keeps a value
-that the source no longer has.
+that the source no longer has. Where the new values follow from the old ones it says how (recast.py).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tidegate.schema.added_columns import existing_row_value
 from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.recast import Recast, recast
 from tidegate.schema.types import CanonicalType, Kind, canonical
 
 
@@ -50,10 +51,15 @@ class ChangeType:
 
 @dataclass(frozen=True, slots=True)
 class ValuesRewritten:
-    """The server converted existing values, which the log doesn't show."""
+    """The server converted existing values, which the log doesn't show.
+
+    recast: what it made of those of old_name, where that is certain; None when nobody can say.
+    """
 
     column: Column
     reason: str
+    old_name: str = ""
+    recast: Recast | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) 
     shared = [(before[c.id], c) for c in new.columns if c.id in before]
     actions += [RenameColumn(was.name, now.name) for was, now in shared if was.name != now.name]
     for was, now in shared:
-        actions += _change(was, now)
+        actions += _change(was, now) or _computed_anew(now, shared)
     actions += [AddColumn(c, existing_row_value(c, timestamp_us)) for c in new.columns if c.id not in before]
     if old.key != new.key:
         actions.append(KeyChange(old.key_names, new.key_names))
@@ -89,9 +95,28 @@ def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) 
 def _change(was: Column, now: Column) -> list[SilverAction]:
     reason = _rewritten(was, now)
     if reason:
-        return [ValuesRewritten(now, reason)]
+        return [ValuesRewritten(now, reason, was.name, recast(was, now))]
     old_type, new_type = canonical(was).delta, canonical(now).delta
     return [] if old_type == new_type else [ChangeType(now.name, old_type, new_type)]
+
+
+def _computed_anew(column: Column, shared: list[tuple[Column, Column]]) -> list[SilverAction]:
+    """A generated column is computed again when a column of its expression changes: 1.5 may be '1.50' in a text."""
+    if not column.generation_expression:
+        return []
+    expression = column.generation_expression.lower()
+    changed = [now for was, now in shared if now.name.lower() in expression and not _reads_the_same(was, now)]
+    return [ValuesRewritten(column, f"it is computed from {changed[0].name}, which changed")] if changed else []
+
+
+def _reads_the_same(was: Column, now: Column) -> bool:
+    """Whether an expression over a column has the value it had, when silver's value of the column is the same."""
+    if (was.type, was.charset, was.collation) == (now.type, now.charset, now.collation):
+        return True
+    old, new = canonical(was), canonical(now)
+    if "zerofill" in was.type + now.type or (was.charset, was.collation) != (now.charset, now.collation):
+        return False
+    return old.kind is new.kind and old.kind in (Kind.INT, Kind.TEXT) and "char" not in (old.text.base, new.text.base)
 
 
 def _rewritten(was: Column, now: Column) -> str:

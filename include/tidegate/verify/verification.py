@@ -107,7 +107,7 @@ class _Check:
         """Tables of the sources, then silver tables that no source has."""
         seen: set[str] = set()
         for source, side in self.sources.items():
-            for database, table in side.tables(self.pipeline.tables.keeps):
+            for database, table in side.tables(self._followed):
                 to_database, to_table, routed = self.pipeline.tables.logical(database, table)
                 logical = f"{to_database}.{to_table}"
                 seen.add(logical)
@@ -121,6 +121,12 @@ class _Check:
         for logical in sorted(self.cut.versions.keys() - seen):
             if self._wanted(logical, logical):
                 yield self._without_source(logical)
+
+    def _followed(self, database: str, table: str) -> bool:
+        """Kept, or a shadow of a kept table that silver has."""
+        kept = self.pipeline.tables
+        shadow = kept.shadows(database, table) and f"{database}.{table}" in self.cut.versions
+        return shadow or kept.keeps(database, table)
 
     def _wanted(self, *names: str) -> bool:
         return self.options.table is None or self.options.table in names

@@ -50,3 +50,17 @@ def test_phases_cover_the_window_without_gap_and_in_order(stamps: set[int], afte
     ends = [phase.upto_ts for phase in found]
     assert ends == sorted(ends)
     assert [p.upto_ts for p in found if isinstance(p, DdlPhase)] == sorted(s for s in stamps if after < s <= upto)
+
+
+def test_rows_that_another_name_takes_over_are_written_first() -> None:
+    away = (version(1), version(15, "rename", VersionStatus.DROPPED))
+    again = (away[1], version(17, "create"))
+    dropped = (again[1], version(18, "drop", VersionStatus.DROPPED))
+    assert phases(10, 20, [away, again, dropped], rows_stay=False) == [
+        RowsPhase(10, 14), DdlPhase(15, (away,)), DdlPhase(18, (dropped,)), RowsPhase(17, 20),
+    ]  # fmt: skip
+
+
+def test_rows_that_came_by_a_rename_and_were_truncated_need_not_come() -> None:
+    came, emptied = (None, version(12, "rename")), (version(12, "rename"), version(15, "truncate"))
+    assert phases(10, 20, [came, emptied], rows_stay=False) == [DdlPhase(15, (emptied,)), RowsPhase(14, 20)]

@@ -111,3 +111,11 @@ def test_an_added_column_whose_value_nobody_can_know_is_refused() -> None:
     for definition in ("b INT AS (a + 1) STORED", "b VARCHAR(36) DEFAULT (uuid())", "b INT AUTO_INCREMENT UNIQUE"):
         with pytest.raises(UnsupportedValue, match="added column b"):
             _actions("a INT", f"ADD {definition}")
+
+
+def test_what_is_computed_from_a_changed_column_is_computed_anew() -> None:
+    text = "a DECIMAL(9,2), g VARCHAR(20) AS (CONCAT(a)) STORED"
+    (_, computed) = _actions(text, "MODIFY a DECIMAL(12,3)")
+    assert isinstance(computed, ValuesRewritten)
+    assert (computed.column.name, computed.recast) == ("g", None)
+    assert _actions("a INT, g INT AS (a + 1) STORED", "MODIFY a BIGINT") == [ChangeType("a", "int", "bigint")]

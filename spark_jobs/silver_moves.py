@@ -1,0 +1,179 @@
+"""Rows of one silver table become another's, as a rename at the source says.
+
+In:  Moves at one commit_ts, the silver tables that give rows.
+Out: one Delta transaction per taker, with the rename's commit_ts as its txnVersion.
+
+Why it is exact after a kill: a taker reads the giver's silver at the version before anything of the rename's commit_ts,
+or later, was recorded in it. That version is found in the giver's own log, so both tables of a swap read what was
+there before either was written, however often the window is tried. Rows are copied, not shared: neither table's VACUUM
+or history knows of the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from spark_jobs.application import Application
+from spark_jobs.recast_values import recast_values
+from spark_jobs.silver_values import literals, numbered
+from spark_jobs.silver_writer import SilverWriter
+from spark_jobs.table_moves import Move
+from tidegate import tables
+from tidegate.errors import LakeRefused, SchemaMismatch
+from tidegate.lake.delta_log import delta_log
+from tidegate.lake.silver import applied_ts
+from tidegate.merge import silver_sql
+from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.history import BASELINE
+from tidegate.schema.silver_change import AddColumn, diff
+
+_NO_TABLE = -1
+
+
+def version_before(app: Application, name: str, commit_ts: int) -> int:
+    """The Delta version of a silver table that has everything below commit_ts and nothing from it on; -1: no table.
+
+    Everything below must have been written. Raises LakeRefused when the log no longer says.
+    """
+    uri = app.lake.uri(tables.silver_path(*app.pair(name)))
+    app_id = tables.app_id(app.pipeline.pipeline, name)
+    log = delta_log(uri, app.lake.storage_options)
+    version = log.latest()
+    if version == _NO_TABLE or applied_ts(uri, app.lake.storage_options, app_id) < commit_ts:
+        return version
+    before = version
+    while version >= 0:
+        text = log.commit(version)
+        if text is None:
+            raise LakeRefused(
+                f"version {version} of the table's log is gone, and with it how the table was before a rename",
+                where=uri,
+                remedy="take a snapshot of the renamed tables",
+            )
+        recorded = _recorded(text, app_id)
+        if recorded is not None and recorded < commit_ts:
+            break
+        version -= 1
+        if recorded is not None:
+            before = version
+    return before
+
+
+def _recorded(commit: str, app_id: str) -> int | None:
+    """The transaction version that a commit records for this application."""
+    for line in commit.splitlines():
+        if '"txn"' in line:
+            found = json.loads(line).get("txn")
+            if found and found["appId"] == app_id:
+                return int(found["version"])
+    return None
+
+
+def taken_rows(
+    writer: SilverWriter, shape: SilverShape, moves: Sequence[Move], versions: Mapping[str, int]
+) -> DataFrame:
+    """What a taker gets: the givers' rows with its own columns. versions: as version_before gives them, by giver.
+
+    Raises SchemaMismatch for an ALTER ... RENAME that rewrites values.
+    """
+    parts = [_rows_of(writer, shape, move, versions[move.giver]) for move in moves]
+    return numbered(reduce(DataFrame.unionByName, parts), shape)
+
+
+def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:
+    app, old, new = writer.app, move.old, move.new
+    actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
+    shards = zip(tables.SHARDS, (new.source, new.database, new.table), strict=True) if shape.routed else ()
+    fixed = {name: silver_sql.literal(value) for name, value in shards}
+    if version == _NO_TABLE:
+        _never_had_rows(app, old)
+        nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
+        return writer.session.sql(f"SELECT {nothing} WHERE false")
+    source = app.lake.spark_uri(tables.silver_path(*app.pair(move.giver)))
+    rows = writer.session.read.format("delta").option("versionAsOf", str(version)).load(source)
+    if app.logical(old.database, old.table)[2]:
+        rows = rows.where(only_shard(old))
+    if tables.DELETED in rows.columns and not shape.keeps_deleted:
+        rows = rows.where(f"NOT {tables.DELETED}")
+    _refuse_more_columns(app, rows, move)
+    recasts = recast_values(rows, actions, new)
+    names, given = {column.id: column.name for column in old.columns}, set(rows.columns)
+    ids = {column.name: column.id for column in new.columns}
+    added = literals([action for action in actions if isinstance(action, AddColumn)])
+    select = []
+    for column in _plain(shape):
+        before = names.get(ids.get(column.name, 0), "")
+        known = quote(before) if before in given else "NULL"
+        value = fixed.get(column.name) or added.get(column.name) or recasts.get(column.name) or known
+        if column.name == tables.COMMIT_TS or (column.name == tables.DELETED and column.name in given):
+            value = quote(column.name)
+        elif column.name == tables.DELETED:
+            value = "false"
+        select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
+    return rows.selectExpr(*select)
+
+
+def _refuse_more_columns(app: Application, rows: DataFrame, move: Move) -> None:
+    """Columns of silver's owner, or that an ignored DDL left: nobody said what a rename should make of them."""
+    if app.logical(move.old.database, move.old.table)[2]:
+        return  # those of other shards
+    known = {column.name for column in move.old.columns}
+    more = [name for name in rows.columns if name not in known and not name.startswith(tables.SYSTEM_PREFIX)]
+    if more:
+        raise SchemaMismatch(
+            f"{move.new.ddl[:120]}: silver of {move.giver} has columns that the source hasn't: {', '.join(more)}",
+            where=f"{move.new.source} {move.new.name} at {move.new.file}:{move.new.pos}",
+            remedy="drop them from silver, or take a snapshot of the renamed table",
+        )
+
+
+def _never_had_rows(app: Application, version: TableVersion) -> None:
+    """Raise SchemaMismatch unless a table without silver was empty when capture began: a created one has silver."""
+    first = app.histories[version.source].versions(version.database, version.table)[0]
+    if first.kind != BASELINE or first.status != VersionStatus.ACTIVE:
+        raise SchemaMismatch(
+            f"{version.name} was renamed, but isn't in silver",
+            where=f"{version.source} at {version.file}:{version.pos}",
+            remedy="take a snapshot of the renamed table",
+        )
+
+
+def _plain(shape: SilverShape) -> list[silver_sql.SilverColumn]:
+    """The columns that aren't computed from others."""
+    return [column for column in shape.all_columns if column.name not in (tables.ROW_HASH, tables.OCCURRENCE)]
+
+
+def only_shard(version: TableVersion) -> str:
+    """SQL condition: the rows of one physical table in a routed one."""
+    values = (version.source, version.database, version.table)
+    return " AND ".join(f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(tables.SHARDS, values, strict=True))
+
+
+def only_shards(versions: Sequence[TableVersion]) -> str:
+    """The same for several."""
+    return " OR ".join(f"({only_shard(version)})" for version in versions)
+
+
+def take_rows(
+    writer: SilverWriter, shape: SilverShape, rows: DataFrame, replaced: Sequence[TableVersion], commit_ts: int
+) -> None:
+    """Commit them: instead of all that an unrouted table has, or instead of the rows of the `replaced` shards."""
+    writer.ensure(shape)
+    if not shape.routed:
+        writer.overwrite(rows, shape, commit_ts)
+        return
+    writer.add_missing(shape)
+    (
+        rows.select(*(quote(column.name) for column in shape.all_columns))
+        .write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", only_shards(replaced))
+        .option("txnAppId", writer.app_id)
+        .option("txnVersion", str(commit_ts))
+        .save(writer.spark_uri)
+    )

@@ -1,0 +1,63 @@
+"""Values that silver's rows are given by expression: literals, and the system columns of rows without a key.
+
+In:  DataFrames with a silver table's plain columns, values of added columns.
+Out: the same with their hashes and occurrence numbers; Spark SQL text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql_functions
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tidegate import tables
+from tidegate.merge import silver_sql
+from tidegate.merge.silver_sql import SilverShape
+from tidegate.schema.silver_change import AddColumn
+from tidegate.schema.types import canonical
+from tidegate.upsert.row_hash import row_hashes
+
+
+def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The rows with their hashes, by the one definition there is: in Python, not in SQL."""
+    given = rows.columns
+    places = {name: given.index(name) for name in names}
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            hashes = row_hashes({name: batch.column(at) for name, at in places.items()})
+            yield batch.append_column(tables.ROW_HASH, hashes)
+
+    # mapInArrow looks columns up by name, and takes a dot or a backtick in it for syntax.
+    plain = rows.toDF(*(f"column_{at}" for at in range(len(given))))
+    schema = StructType([*plain.schema.fields, StructField(tables.ROW_HASH, StringType())])
+    return plain.mapInArrow(run, schema).toDF(*given, tables.ROW_HASH)
+
+
+def numbered(rows: DataFrame, shape: SilverShape) -> DataFrame:
+    """Rows of a table without a key with their hash and occurrence, live ones first; others as they are."""
+    if shape.key:
+        return rows
+    order = f"{tables.DELETED}, {tables.COMMIT_TS}" if shape.keeps_deleted else tables.COMMIT_TS
+    number = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {order})"
+    hashed = with_row_hash(rows, shape.hashed_names)
+    return hashed.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({number} AS BIGINT)"))
+
+
+def literals(added: Sequence[AddColumn]) -> dict[str, str]:
+    """Spark SQL text of each added column's value for existing rows ("NULL" when there is none)."""
+    return {a.column.name: sql_value(a.value, canonical(a.column).delta) for a in added}
+
+
+def sql_value(value: object, delta: str) -> str:
+    """A typed literal. Text goes through a string literal and a CAST, binary through X'...'."""
+    if value is None:
+        return f"CAST(NULL AS {delta})"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"CAST({silver_sql.literal(str(value))} AS {delta})"

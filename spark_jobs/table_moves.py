@@ -1,0 +1,111 @@
+"""Renames that a window's tables have still to follow, and which tables must therefore go together.
+
+In:  schema histories, the window's tables, what is held.
+Out: Moves in commit_ts order; tables held because their partner is, and released with it.
+
+A rename moves rows from one logical table (the giver) to another (the taker). The taker reads the giver's silver as it
+was at the rename, so the giver must not go past that commit_ts without the taker. When either is held, the other
+waits too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from spark_jobs.application import HELD, RELEASED, Application, TableState, Window
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.renames import renames
+
+# table_states.error of a table that waits for its partner: this word, a space, the partner's name.
+RENAMED_WITH_HELD = "RenamedWithHeld"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """old, new: the physical table's versions around its rename. giver, taker: logical names; they may be one."""
+
+    old: TableVersion
+    new: TableVersion
+    giver: str
+    taker: str
+
+    @property
+    def commit_ts(self) -> int:
+        return self.new.commit_ts
+
+
+def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
+    """The renames in (low_ts, cut_ts] whose takers don't have their rows yet.
+
+    A table that comes from a name that the pipeline doesn't keep has status NEEDS_SNAPSHOT and is none of them.
+    """
+    found: list[Move] = []
+    for history in app.histories.values():
+        for rename in renames(history, low_ts, cut_ts):
+            old, new = rename.old, rename.new
+            if old is None or new.status != VersionStatus.ACTIVE:
+                continue
+            if not (app.keeps(old.source, old.database, old.table) and app.keeps(new.source, new.database, new.table)):
+                continue
+            taker = app.logical_name(new.database, new.table)
+            if app.applied(taker) < new.commit_ts:
+                found.append(Move(old, new, app.logical_name(old.database, old.table), taker))
+    return sorted(found, key=lambda move: move.commit_ts)
+
+
+def partners(moves: Iterable[Move], name: str) -> set[str]:
+    """Every table that these moves link to a table, directly or through others; not the table itself."""
+    links: dict[str, set[str]] = {}
+    for move in moves:
+        links.setdefault(move.giver, set()).add(move.taker)
+        links.setdefault(move.taker, set()).add(move.giver)
+    found, waiting = {name}, [name]
+    while waiting:
+        for other in links.get(waiting.pop(), set()) - found:
+            found.add(other)
+            waiting.append(other)
+    return found - {name}
+
+
+def hold_partners(app: Application, window: Window, moves: Sequence[Move]) -> None:
+    """Whoever gives rows to a held table, or takes rows from one, waits with it."""
+    names = {name for move in moves for name in (move.giver, move.taker)}
+    for name in sorted(names):
+        state = window.held.get(name) or app.states.get(name)
+        if state is None or state.state != HELD:
+            continue
+        for partner in sorted(partners(moves, name)):
+            known = app.states.get(partner)
+            if partner not in window.held and (known is None or known.state != HELD):
+                hold_with(app, window, partner, name, state.reason)
+
+
+def hold_with(app: Application, window: Window, name: str, partner: str, why: str) -> None:
+    """Hold a table because of its partner."""
+    reason = f"{name}: a rename moves rows between it and {partner}, which is held; it goes on with that one ({why})"
+    held = window.held.get(partner) or app.states.get(partner)
+    window.hold(name, f"{RENAMED_WITH_HELD} {partner}", reason, app.applied(name), held.place if held else None)
+
+
+def release_with_partners(app: Application) -> None:
+    """Let tables go on whose partner is no longer held."""
+    while True:
+        free = {
+            name: TableState(RELEASED, applied_ts=state.applied_ts)
+            for name, state in app.states.items()
+            if state.state == HELD and (partner := _waits_for(state)) and not _is_held(app, partner)
+        }
+        if not free:
+            return
+        app.record_states(free)
+
+
+def _waits_for(state: TableState) -> str:
+    word, _, partner = state.error.partition(" ")
+    return partner if word == RENAMED_WITH_HELD else ""
+
+
+def _is_held(app: Application, name: str) -> bool:
+    state = app.states.get(name)
+    return state is not None and state.state == HELD
