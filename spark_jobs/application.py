@@ -200,7 +200,7 @@ class Application:
     cut_ts: int = 0
     large_tables: set[str] = field(default_factory=set)  # once large, not measured again
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
-    upkeep_windows: dict[str, int] = field(default_factory=dict)  # since a table's files were last looked at
+    upkeep_windows: dict[str, int] = field(default_factory=dict)  # that wrote a table since its files were looked at
     upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
     _committer: DeltaCommitter | None = None
     control: ControlTables = field(init=False)

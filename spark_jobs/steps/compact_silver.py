@@ -27,7 +27,8 @@ from tidegate.upsert.rewrite import rewrite
 from tidegate.upsert.snapshot import why_not
 from tidegate.upsert.upkeep import TIER_FILES, choose
 
-# A window leaves one or two files, and it takes eight for a rewrite: looking at every fourth window is enough.
+# A window leaves one or two files, and it takes eight for a rewrite: after the first window of an application, looking
+# at every fourth is enough.
 _LOOK_EVERY: Final = TIER_FILES // 2
 
 
@@ -45,24 +46,27 @@ class Compaction:
 def compact_silver(app: Application, window: Window) -> None:
     """Pack each table that the positional writer has just written."""
     share = app.pipeline.apply.upkeep_bytes
-    due = [entry for entry in window.tables.values() if _is_due(app, window, entry)]
+    due = [(entry, earned * share) for entry in window.tables.values() if (earned := _earned(app, window, entry))]
     if not share or not due:
         return
     with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upkeep") as pool:
-        list(pool.map(lambda entry: _compact(app, entry, share), due))
+        list(pool.map(lambda item: _compact(app, *item), due))
 
 
-def _is_due(app: Application, window: Window, entry: TableWindow) -> bool:
+def _earned(app: Application, window: Window, entry: TableWindow) -> int:
+    """Windows that wrote the table since its files were last looked at, when they are to be looked at now; else 0."""
     if entry.target is None or entry.name not in window.delta_versions:
-        return False
-    seen = app.upkeep_windows.get(entry.name, _LOOK_EVERY) + 1
-    app.upkeep_windows[entry.name] = seen % (_LOOK_EVERY + 1)
-    return seen > _LOOK_EVERY
+        return 0
+    first = entry.name not in app.upkeep_windows
+    wrote = app.upkeep_windows.get(entry.name, 0) + 1
+    due = first or wrote >= _LOOK_EVERY
+    app.upkeep_windows[entry.name] = 0 if due else wrote
+    return wrote if due else 0
 
 
-def _compact(app: Application, entry: TableWindow, share: int) -> None:
+def _compact(app: Application, entry: TableWindow, earned_bytes: int) -> None:
     assert entry.target is not None
-    budget = min(app.upkeep_saved.get(entry.name, 0) + _LOOK_EVERY * share, UPKEEP_SAVED_BYTES_MAX)
+    budget = min(app.upkeep_saved.get(entry.name, 0) + earned_bytes, UPKEEP_SAVED_BYTES_MAX)
     app.upkeep_saved[entry.name] = budget
     try:
         done = compact(app, entry.name, entry.target.path, entry.target.phases[-1].layout, budget)

@@ -13,7 +13,7 @@ from spark_jobs.steps import compact_silver as step
 from tests.support.upsert_table import NAME, PATH, UP, Table, changes_of
 from tidegate import config
 from tidegate.errors import CommitConflict
-from tidegate.limits import CHECKPOINT_COMMITS
+from tidegate.limits import CHECKPOINT_COMMITS, UPKEEP_SAVED_BYTES_MAX
 
 pytestmark = pytest.mark.spark
 
@@ -98,6 +98,19 @@ def test_a_compaction_that_comes_too_late_is_dropped_and_leaves_no_file(
     step.compact_silver(table.app, window)
     assert len(table.snapshot().files) == 1
     table.assert_equal()
+
+
+def test_a_window_earns_its_own_share_and_what_was_saved_is_bounded(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table.create(spark, tmp_path / "lake")
+    budgets: list[object] = []
+    monkeypatch.setattr(step, "compact", lambda *arguments: budgets.append(arguments[-1]))
+    for number in range(9):
+        window, _ = table.write([(UP, number, "a")])
+        step.compact_silver(table.app, window)
+    share = table.app.pipeline.apply.upkeep_bytes
+    assert budgets == [share, 5 * share, UPKEEP_SAVED_BYTES_MAX], "after the windows 1, 5 and 9"
 
 
 def test_a_fault_of_packing_stops_no_window(
