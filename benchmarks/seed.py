@@ -25,6 +25,7 @@ from tidegate.merge import silver_sql
 
 _FILES = 20
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_PAIRS = np.stack([np.repeat(_HEX, 16), np.tile(_HEX, 16)], 1).copy().view(np.uint16).ravel()  # two digits per byte
 _ONE_FILE_A_TASK = 1 << 40
 
 
@@ -36,7 +37,7 @@ def make(spark: SparkSession, server: Server, table: str, rows: int, folder: Pat
     step = -(-rows // _FILES)
     for first in range(1, rows + 1, step):
         part = _rows(first, min(step, rows + 1 - first), numbers)
-        pq.write_table(part, parts / f"{first:012d}.parquet", compression="snappy", use_dictionary=False)
+        pq.write_table(part, parts / f"{first:012d}.parquet", compression="none", use_dictionary=False)
     target = folder / "table"
     shape = shape_of([version_on(server, DATABASE, table)], routed=False)
     session = spark.newSession()
@@ -67,7 +68,8 @@ def _rows(first: int, count: int, numbers: np.random.Generator) -> pa.Table:
 
 def _texts(numbers: np.random.Generator, count: int, width: int) -> pa.Array:
     """Strings of random hexadecimal digits, all of one width."""
-    digits = _HEX[numbers.integers(0, 16, count * width, dtype=np.uint8)]
+    random = np.frombuffer(numbers.bytes(-(-count * width // 2)), np.uint8)
+    digits = _PAIRS[random].view(np.uint8)[: count * width]
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(digits)])
 
