@@ -59,3 +59,18 @@ class Capture(Section):
         ge=0,
         description="So much of the value log's disk stays free: capture stops before it is full",
     )
+    slow_seconds: float = Field(
+        limits.SLOW_LAKE_SECONDS_DEFAULT,
+        ge=0.05,
+        le=60,
+        description="The reader has waited so long for the lander: from then on the lander follows from the value log",
+    )
+    hold_seconds: float = Field(
+        limits.HOLD_SECONDS_DEFAULT,
+        ge=0.05,
+        le=60,
+        description="The reader is held at most this long while the lander returns from the value log to memory",
+    )
+    return_seconds: float = Field(
+        limits.RETURN_SECONDS_DEFAULT, ge=0.1, description="That return is tried at most this often"
+    )

@@ -42,6 +42,13 @@ LAND_SECONDS_MIN: Final = 0.02
 LAND_BYTES_DEFAULT: Final = 64 * MIB
 # Segments between the reader and the lander; beyond this the reader waits.
 QUEUE_BYTES_DEFAULT: Final = 128 * MIB
+# A lake that makes the reader wait so long is slow or down: the lander then follows from the value log.
+SLOW_LAKE_SECONDS_DEFAULT: Final = 1.0
+# To return from there to memory the reader is held this long at most, and it is tried this often (Pump's slow chaser).
+HOLD_SECONDS_DEFAULT: Final = 1.0
+RETURN_SECONDS_DEFAULT: Final = 60.0
+# A lake that can't be reached is asked again after 1, 2, 4 ... seconds, up to these.
+LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
 

@@ -1,39 +1,87 @@
 """The lander: a thread that appends segments to bronze while the reader reads on.
 
-In:  segments that the value log holds already, in order of seq.
-Out: commits of bronze, by size or when the reader says that it is time; `committed_seq`.
+In:  segments that the value log holds already, in order of seq, and where they lie in it.
+Out: commits of bronze, by size or when the reader says that it is time; `committed_seq`, `committed_ts`.
 
-The queue is bounded by bytes: a slow lake makes the reader wait in `put`. Whatever fails in here is raised in
-the reader at its next call; nothing is lost, since the value log has all that isn't committed.
+The queue is bounded by bytes. A lake that makes the reader wait for room in it longer than slow_seconds, or that can't
+be reached, turns the slow chaser on: the queue is dropped, and the thread follows from the value log at the lake's own
+pace, a batch in memory at a time. What the lake refuses for good, and every other error, is raised in the reader at its
+next call; nothing is lost, since the value log has all that isn't committed.
+
+Order and exactly-once don't hang on which way a segment takes: there is one thread that appends, each batch begins
+where the one before ended, in memory as on disk, and bronze refuses gaps and repetitions.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Iterable
-from typing import Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from tidegate.binlog.segment import Segment
+from tidegate.capture.chaser import ChaserStatus, SlowChaser
+from tidegate.capture.value_log import ValueLog
+from tidegate.capture.value_log_file import Pointer
 from tidegate.capture.value_log_record import commit_ts_of
-from tidegate.errors import LakeUnavailable
+from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze
+from tidegate.limits import LAKE_AGAIN_SECONDS_MAX
+
+log = logging.getLogger(__name__)
+
+
+class Placed(NamedTuple):
+    """A segment and where the value log has it."""
+
+    pointer: Pointer
+    segment: Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the value log held beyond bronze when the run began. first None: bronze couldn't be asked."""
+
+    first: Pointer | None
+    last: Pointer
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LanderSettings:
+    """As in the pipeline file's section `capture`."""
+
+    land_bytes: int
+    queue_bytes: int
+    slow_seconds: float
+    hold_seconds: float
+    return_seconds: float
 
 
 class Lander:
     """A context manager: the thread runs inside the block; leaving it lands what is waiting (not after an error)."""
 
-    def __init__(self, bronze: Bronze, *, land_bytes: int, queue_bytes: int) -> None:
+    def __init__(self, bronze: Bronze, value_log: ValueLog, settings: LanderSettings) -> None:
         self.committed_seq = 0
         self.committed_ts = 0
-        self.waited_seconds = 0.0
+        self.lake_error = ""
         self._bronze = bronze
-        self._land_bytes = min(land_bytes, queue_bytes)
-        self._queue_bytes = queue_bytes
+        self._value_log = value_log
+        self._settings = settings
+        self._land_bytes = min(settings.land_bytes, settings.queue_bytes)
+        self._chaser = SlowChaser(settings.return_seconds)
         self._changed = threading.Condition()
-        self._waiting: list[Segment] = []
-        self._bytes = 0
-        self._landing = False
+        self._queue: list[Placed] = []
+        self._bytes = 0  # of payloads in the queue, and of the batch that is being landed
+        self._next: Pointer | None = None  # chasing: where the first record lies that isn't taken yet
+        self._last: Pointer | None = None  # the newest record that may be landed
+        self._behind_bytes = 0  # chasing: of records from _next to _last
+        self._unattached = False
+        self._held_until: float | None = None
+        self._landing_since: float | None = None
         self._due = False
         self._closing = False
         self._error: BaseException | None = None
@@ -53,20 +101,71 @@ class Lander:
                 self._changed.notify_all()
             self._thread.join()
 
+    # --- for the reader -----------------------------------------------------------------------------------
+
     @property
     def queued_bytes(self) -> int:
-        """Taken and not yet committed."""
+        """Taken and not yet committed, in memory."""
         return self._bytes
 
-    def put(self, segments: Iterable[Segment]) -> None:
-        """Queue segments; waits while the queue is full. Raises what the thread failed with."""
-        for segment in segments:
+    @property
+    def behind_bytes(self) -> int:
+        """In the value log and neither committed nor in memory; 0 unless chasing."""
+        return self._behind_bytes
+
+    @property
+    def chasing(self) -> bool:
+        return self._chaser.on
+
+    @property
+    def troubled(self) -> bool:
+        """Whether the lake fails, or takes long over what it was given last."""
+        since = self._landing_since
+        return bool(self.lake_error) or (
+            since is not None and self._chaser.on and time.monotonic() - since > self._settings.slow_seconds
+        )
+
+    def status(self) -> ChaserStatus:
+        with self._changed:
+            return self._chaser.status()
+
+    def begin(self, backlog: Backlog) -> None:
+        """Before the thread starts: what was left in the value log lands first."""
+        self._next, self._last, self._behind_bytes = backlog.first, backlog.last, backlog.bytes
+        self._unattached = backlog.first is None
+        self._due = True
+        self._chaser.turn_on("an earlier run left segments in the value log")
+
+    def hold(self) -> None:
+        """Called before the value log is written: waits while the chaser returns, for hold_seconds at most."""
+        with self._changed:
+            if self._held_until is None:
+                return
+            self._changed.wait_for(lambda: self._held_until is None, max(0.0, self._held_until - time.monotonic()))
+            self._held_until = None
+
+    def put(self, placed: Iterable[Placed]) -> None:
+        """Take synced segments: into the queue, or note that the value log has them.
+
+        Waits while the queue is full, up to slow_seconds. Raises what the thread failed with.
+        """
+        for one in placed:
             with self._changed:
-                self._changed.wait_for(lambda: self._error or self._bytes < self._queue_bytes)
+                if not self._chaser.on:
+                    room = self._changed.wait_for(self._has_room, self._settings.slow_seconds)
+                    if not room:
+                        self._turn_on(f"the lake took nothing more for {self._settings.slow_seconds:g} s")
                 self._raise()
-                self._waiting.append(segment)
-                self._bytes += len(segment.payload)
-                if self._bytes >= self._land_bytes:
+                self._last = one.pointer
+                if self._chaser.on:
+                    self._next = self._next or one.pointer
+                    self._behind_bytes += one.pointer.bytes
+                    waiting = self._behind_bytes
+                else:
+                    self._queue.append(one)
+                    self._bytes += len(one.segment.payload)
+                    waiting = self._bytes
+                if waiting >= self._land_bytes:
                     self._changed.notify_all()
 
     def flush(self) -> None:
@@ -76,42 +175,171 @@ class Lander:
             self._due = True
             self._changed.notify_all()
 
-    def drain(self, timeout: float | None = None) -> None:
-        """Land all and wait for it. Raises what the thread failed with, LakeUnavailable after timeout seconds."""
+    def drain(self) -> bool:
+        """Land the queue and wait for it; False when the chaser is on: the value log has what isn't landed."""
         self.flush()
         with self._changed:
-            done = self._changed.wait_for(lambda: self._error or not (self._waiting or self._landing), timeout)
-            self._raise()
-        if not done:
-            raise LakeUnavailable(
-                "bronze wasn't committed in time", where=self._bronze.url, remedy="check the lake's store"
+            self._changed.wait_for(
+                lambda: self._error or self._chaser.on or not (self._queue or self._landing_since is not None)
             )
+            self._raise()
+            return not self._chaser.on
+
+    def _has_room(self) -> bool:
+        return bool(self._error) or self._chaser.on or self._bytes < self._settings.queue_bytes
 
     def _raise(self) -> None:
         if self._error is not None:
             raise self._error
 
+    def _turn_on(self, reason: str) -> None:
+        """Drop the queue: the value log has it. Under the lock."""
+        log.warning("the slow chaser is on: %s; the value log keeps what comes", reason)
+        self._chaser.turn_on(reason)
+        self._next = self._queue[0].pointer if self._queue else None
+        self._behind_bytes = sum(one.pointer.bytes for one in self._queue)
+        self._bytes -= sum(len(one.segment.payload) for one in self._queue)
+        self._queue = []
+        self._due = True
+        self._changed.notify_all()
+
+    # --- the thread ---------------------------------------------------------------------------------------
+
     def _run(self) -> None:
-        while True:
+        try:
+            if self._unattached:
+                self._attach()
+            while self._wait():
+                if self._chaser.on:
+                    self._try_return()
+                batch = self._take()
+                if batch:
+                    self._land([one.segment for one in batch])
+                    self._landed(batch)
+        except BaseException as error:  # noqa: BLE001  handed to the reader, which raises it
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._closing or (self._waiting and (self._due or self._bytes >= self._land_bytes))
-                )
-                if self._closing:
-                    return
-                batch, self._waiting = self._waiting, []
-                self._due, self._landing = False, True
+                self._error = error
+                self._landing_since = None
+                self._changed.notify_all()
+
+    def _wait(self) -> bool:
+        """Until there is something to land, or to return from; False when it is time to end."""
+        with self._changed:
+            while not self._closing:
+                waiting = self._behind_bytes if self._chaser.on else self._bytes
+                any_waits = waiting > 0 if self._chaser.on else bool(self._queue)  # a heartbeat has no payload
+                if any_waits and (self._due or waiting >= self._land_bytes):
+                    return True
+                returns_in = self._chaser.may_return_in() if self._chaser.on else None
+                if returns_in == 0 and self._behind_bytes <= self._settings.queue_bytes // 2:
+                    return True
+                self._changed.wait(returns_in or None)
+            return False
+
+    def _take(self) -> list[Placed]:
+        """The next batch: the whole queue, or about land_bytes from the value log."""
+        with self._changed:
+            self._landing_since = time.monotonic()
+            if not self._chaser.on:
+                batch, self._queue, self._due = self._queue, [], False
+                self._landing_since = self._landing_since if batch else None
+                return batch
+            start, last = self._next, self._last
+            if start is None or last is None or not self._behind_bytes:
+                self._landing_since, self._due = None, False
+                return []
+        batch, size = [], 0
+        for pointer, segment in self._value_log.segments_from(start, last):
+            batch.append(Placed(pointer, segment))
+            size += len(segment.payload)
+            if size >= self._land_bytes:
+                break
+        with self._changed:
+            newest = batch[-1].pointer
+            self._next = Pointer(newest.file, newest.end, 0)
+            self._behind_bytes -= sum(one.pointer.bytes for one in batch)
+            self._bytes += size
+            self._due = self._behind_bytes > 0  # what follows is due already: it has waited
+        return batch
+
+    def _land(self, batch: list[Segment]) -> None:
+        """Append a batch, however long the lake can't be reached. Raises what no waiting mends, or when closing."""
+        wait = 1.0
+        while True:
             try:
                 failpoint("capture_before_bronze_commit")
                 self._bronze.append(batch)
                 failpoint("capture_after_bronze_commit")
-            except BaseException as error:  # noqa: BLE001  handed to the reader, which raises it
-                self._error = error
-            with self._changed:
-                self._landing = False
-                if self._error is None:
-                    self.committed_seq, self.committed_ts = batch[-1].seq, commit_ts_of(batch[-1])
-                self._bytes -= sum(len(segment.payload) for segment in batch)
-                self._changed.notify_all()
-                if self._error is not None:
-                    return
+            except LakeUnavailable as error:
+                wait = self._after_failure(error, wait)
+            else:
+                self.lake_error = ""
+                return
+
+    def _after_failure(self, error: LakeUnavailable, wait: float) -> float:
+        """Wait before the lake is tried again; the next wait. Raises the error when the run is ending."""
+        self.lake_error = str(error)
+        log.warning("the lake fails, trying again in %.0f s; the value log keeps what comes: %s", wait, error)
+        with self._changed:
+            if not self._chaser.on:
+                self._turn_on("the lake can't be reached")
+            if self._changed.wait_for(lambda: self._closing, wait):
+                raise error
+        return min(2 * wait, LAKE_AGAIN_SECONDS_MAX)
+
+    def _landed(self, batch: list[Placed]) -> None:
+        newest = batch[-1].segment
+        with self._changed:
+            self._landing_since = None
+            self.committed_seq, self.committed_ts = newest.seq, commit_ts_of(newest)
+            self._bytes -= sum(len(one.segment.payload) for one in batch)
+            self._changed.notify_all()
+
+    def _try_return(self) -> None:
+        """The second catch-up: what is left goes into the queue while the reader is held."""
+        with self._changed:
+            few = self._behind_bytes <= self._settings.queue_bytes // 2
+            if not few or self._chaser.may_return_in() > 0:
+                return
+            self._chaser.begin_return()
+            self._held_until = time.monotonic() + self._settings.hold_seconds
+            start, last = self._next, self._last
+        rest: list[Placed] = []
+        if start is not None and last is not None:
+            rest = [Placed(*found) for found in self._value_log.segments_from(start, last)]
+        with self._changed:
+            # Whoever wrote meanwhile was held too long, or had begun before; either way there is more on disk now.
+            done = self._last == last
+            self._chaser.end_return(done=done)
+            self._held_until = None
+            if done:
+                self._queue, self._next, self._behind_bytes = rest, None, 0
+                self._bytes += sum(len(one.segment.payload) for one in rest)
+                self._due = True
+                log.info("the slow chaser is off: bronze has all but %d segments", len(rest))
+            self._changed.notify_all()
+
+    def _attach(self) -> None:
+        """Find where bronze ends, once it answers, and that the value log goes on there. Raises Fenced."""
+        wait = 1.0
+        while True:
+            try:
+                newest = self._bronze.last_segments()
+                break
+            except LakeUnavailable as error:
+                wait = self._after_failure(error, wait)
+        seq = newest[-1].seq if newest else 0
+        first = next((record for record in self._value_log.heads(seq)), None)
+        if (first is None and self._value_log.last_seq != seq) or (first is not None and first.segment.seq != seq + 1):
+            raise Fenced(
+                f"bronze ends at seq {seq}, the value log has none that follows it",
+                where=str(self._value_log.folder),
+                remedy="it belongs to another lake, or another capture went on: move it away",
+            )
+        with self._changed:
+            self.lake_error = ""
+            self.committed_seq = seq
+            self._next = first.pointer if first else None
+            assert self._last is not None
+            ours = [record.pointer for record in self._value_log.heads(seq) if record.pointer <= self._last]
+            self._behind_bytes = sum(pointer.bytes for pointer in ours)

@@ -17,21 +17,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
-
-import pymysql
+from typing import Literal
 
 from tidegate import spark_settings
 from tidegate.binlog.segment import Segment
 from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.beginning import check_server, dump_request, first_checkpoint, first_position
 from tidegate.capture.checkpoint import Checkpoint
-from tidegate.capture.lander import Lander
+from tidegate.capture.lander import Lander, LanderSettings, Placed
+from tidegate.capture.lifeboat import Lifeboat, Logbook
+from tidegate.capture.recovery import Recovered, recover
 from tidegate.capture.segment import Cutter, CutterSettings
+from tidegate.capture.side import Side
 from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
+from tidegate.capture.value_log_record import commit_ts_of
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
-from tidegate.errors import ConfigError, Fenced, SourceUnavailable
+from tidegate.errors import ConfigError, LakeUnavailable, SourceUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
@@ -39,9 +41,9 @@ from tidegate.limits import LAND_SECONDS_MIN
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.tables import SegmentKind
-from tidegate.wire.connection import ConnectionInfo, connect, named
+from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.dump_stream import DumpStream
-from tidegate.wire.source import SourceFacts, cautions, preflight, read_clock_ms, read_facts
+from tidegate.wire.source import SourceFacts
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ Reason = Literal["time", "idle", "stopped"]
 _POLL_SECONDS = 0.25
 _PROGRESS_SECONDS = 1.0
 _START_ATTEMPTS = 5
+_ROOM_BYTES = 1 << 20  # of frames and contexts
+_ROOM_SECONDS = 10.0
 _BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -74,6 +78,7 @@ class CaptureProgress:
     last_seq: int
     landed_seq: int
     queued_bytes: int
+    lifeboat: Lifeboat
     lag_seconds: float
     position: Position
 
@@ -113,57 +118,16 @@ class CaptureRun:
                 where=f"sources: {', '.join(self.pipeline.sources)}",
                 remedy="name one of these",
             )
-        check_writable(self.lake)
+        try:
+            check_writable(self.lake)
+        except LakeUnavailable as error:
+            log.warning("%s", error)  # capture may go on without it; see recovery
         loop = _Loop(self, time.monotonic() + run_for_seconds, idle_seconds, stop or threading.Event(), on_progress)
         side = loop.start()
         try:
             return loop.land_and_read(side)
         finally:
             loop.value_log.close()
-
-
-def _check_belongs(segment: Segment, source: str, bronze_seq: int, folder: str | Path) -> None:
-    """A value log that doesn't go on where bronze ends is another lake's."""
-    if segment.seq != bronze_seq + 1 or segment.source != source:
-        raise Fenced(
-            f"the value log goes on at seq {segment.seq}, bronze ends at {bronze_seq}",
-            where=str(folder),
-            remedy="it belongs to another lake: move it away",
-        )
-
-
-class _Side:
-    """The second connection: facts and the source's clock."""
-
-    def __init__(self, run: CaptureRun, connection: pymysql.connections.Connection[Any]) -> None:
-        self._run = run
-        self._connection = connection
-        source = run.pipeline.sources[run.source_name]
-        self.facts = read_facts(connection, run.connection)
-        preflight(self.facts, source.flavour, source.dump)
-        for caution in cautions(self.facts):
-            log.warning("%s", caution)
-        self.clock_ahead_ms = self.clock_ms() - int(time.time() * 1000)
-
-    @classmethod
-    def open(cls, run: CaptureRun) -> Self:
-        connection = connect(run.connection, read_timeout=30, write_timeout=30)
-        try:
-            return cls(run, connection)
-        except BaseException:
-            connection.close()
-            raise
-
-    def close(self) -> None:
-        self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  no farewell to a dead server
-
-    def clock_ms(self) -> int:
-        """The source's own clock. Raises SourceUnavailable."""
-        try:
-            with self._connection.cursor() as cursor:
-                return read_clock_ms(cursor)
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise named(error, self._run.connection) from error
 
 
 class _Loop:
@@ -187,7 +151,7 @@ class _Loop:
         self.stop = stop
         self.on_progress = on_progress
         self.checkpoint = Checkpoint.start()
-        self.pending: list[Segment] = []
+        self.recovered: Recovered
         self.segments = 0
         self.bytes = 0
         self.news_at = time.monotonic()
@@ -197,10 +161,10 @@ class _Loop:
         self.told_at = self.started_at = time.monotonic()
         self.told_bytes = 0
 
-    def start(self) -> _Side:
+    def start(self) -> Side:
         """Connect and find where to go on. Nothing is written before the source is found good."""
         for attempt in range(1, _START_ATTEMPTS + 1):
-            side = _Side.open(self.run)
+            side = Side.open(self.run.connection, self.source)
             try:
                 self._recover(side.facts)
             except SourceUnavailable:
@@ -216,49 +180,56 @@ class _Loop:
 
     def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
-        name, run = self.run.source_name, self.run
+        name, run, settings = self.run.source_name, self.run, self.settings
         self.bronze = Bronze(run.lake, name)
-        newest = self.bronze.last_segments()
-        checkpoint = first_checkpoint(facts, self.source) if not newest else Checkpoint.start()
-        for segment in newest:
-            checkpoint = checkpoint.after(segment)
-        folder = value_log_folder(run.pipeline, name, run.state_dir)
-        budget = Budget(self.settings.value_log_bytes_max, self.settings.value_log_reserve_bytes)
-        self.value_log = ValueLog(folder, budget=budget)
+        budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
+        self.value_log = ValueLog(value_log_folder(run.pipeline, name, run.state_dir), budget=budget)
         try:
-            for segment in self.value_log.read(checkpoint.seq):
-                _check_belongs(segment, name, checkpoint.seq, folder)
-                checkpoint = checkpoint.after(segment)
-                self.pending.append(segment)
-            check_server(facts, self.source, checkpoint)
-            if checkpoint.seq == 0:
+            self.recovered = recover(self.bronze, self.value_log, lambda: first_checkpoint(facts, self.source))
+            self.checkpoint = self.recovered.checkpoint
+            check_server(facts, self.source, self.checkpoint)
+            if self.checkpoint.seq == 0:
                 self._first_start(facts)
         except BaseException:
             self.value_log.close()
             raise
-        self.checkpoint = checkpoint
+        self.logbook = Logbook(self.value_log)
 
     def _first_start(self, facts: SourceFacts) -> None:
         run = self.run
         hook = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, run.lake)
         hook(facts, first_position(facts, self.source))
 
-    def land_and_read(self, side: _Side) -> CaptureResult:
+    def land_and_read(self, side: Side) -> CaptureResult:
         """Land what the value log had, then read until something ends the run."""
-        with Lander(self.bronze, land_bytes=self.settings.land_bytes, queue_bytes=self.settings.queue_bytes) as lander:
-            self.lander = lander
-            lander.committed_seq = self.bronze.last_seq
-            if self.pending:
-                lander.put(self.pending)
-                self.pending = []
-                lander.flush()
-            reason = self._read_over_connections(side)
-            lander.drain()
-        self.value_log.gc(lander.committed_ts)
+        settings, newest = self.settings, self.recovered.newest
+        self.lander = Lander(
+            self.bronze,
+            self.value_log,
+            LanderSettings(
+                settings.land_bytes,
+                settings.queue_bytes,
+                settings.slow_seconds,
+                settings.hold_seconds,
+                settings.return_seconds,
+            ),
+        )
+        if newest is not None:
+            self.lander.committed_seq, self.lander.committed_ts = newest.seq, commit_ts_of(newest)
+        if self.recovered.backlog is not None:
+            self.lander.begin(self.recovered.backlog)
+        try:
+            with self.lander:
+                reason = self._read_over_connections(side)
+                if not self.lander.drain():
+                    log.warning("bronze lacks %d bytes that the value log has", self.lander.behind_bytes)
+        finally:
+            self.logbook.write(self.lander, self.checkpoint.seq, self.bytes)
+        self.value_log.gc(self.lander.committed_ts)
         point = self.checkpoint
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.position)
 
-    def _read_over_connections(self, side: _Side) -> Reason:
+    def _read_over_connections(self, side: Side) -> Reason:
         failures = 0
         while True:
             heard = self.bytes
@@ -274,17 +245,17 @@ class _Loop:
                     return "stopped"
             side = self._renew(side)
 
-    def _renew(self, side: _Side) -> _Side:
+    def _renew(self, side: Side) -> Side:
         """A new side connection, when the server answers; the old one stays otherwise, and fails again."""
         try:
-            fresh = _Side.open(self.run)
+            fresh = Side.open(self.run.connection, self.source)
         except SourceUnavailable:
             return side
         side.close()
         check_server(fresh.facts, self.source, self.checkpoint)
         return fresh
 
-    def _read(self, side: _Side) -> Reason:
+    def _read(self, side: Side) -> Reason:
         facts, run = side.facts, self.run
         side.clock_ms()  # before the stream: a dead side connection must not look like a new stream
         version = facts.version
@@ -303,7 +274,7 @@ class _Loop:
         finally:
             stream.close()
 
-    def _until_done(self, stream: DumpStream, cutter: Cutter, side: _Side) -> Reason:
+    def _until_done(self, stream: DumpStream, cutter: Cutter, side: Side) -> Reason:
         clock_ms: int | None = None
         while True:
             now = time.monotonic()
@@ -329,11 +300,12 @@ class _Loop:
             self._tell(cutter, side)
 
     def _over(self, now: float) -> Reason | None:
+        """Whether and why to end. A lake that fails keeps a run going beyond its time: the next couldn't ask it."""
         if self.stop.is_set():
             return "stopped"
-        if now >= self.deadline:
+        if now >= self.deadline and not self.lander.troubled:
             return "time"
-        if self.idle_seconds is not None and now - self.news_at >= self.idle_seconds:
+        if self.idle_seconds is not None and now - self.news_at >= self.idle_seconds and not self.lander.chasing:
             return "idle"
         return None
 
@@ -359,20 +331,38 @@ class _Loop:
                 self.land_at = max(now + LAND_SECONDS_MIN, self.landed_at + self.land_seconds)
         if not segments:
             return
+        self._wait_for_room(sum(len(segment.payload) for segment in segments))
+        self.lander.hold()
         failpoint("capture_before_value_log")
-        for segment in segments:
-            self.value_log.append(segment)
+        placed = [Placed(self.value_log.append(segment), segment) for segment in segments]
         self.value_log.sync()
         failpoint("capture_after_value_log_sync")
         self.checkpoint = cutter.checkpoint
         self.segments += len(segments)
         self.bytes += sum(len(segment.payload) for segment in segments)
-        self.lander.put(segments)
+        self.lander.put(placed)
         self.value_log.gc(self.lander.committed_ts)
 
-    def _tell(self, cutter: Cutter, side: _Side) -> None:
+    def _wait_for_room(self, size: int) -> None:
+        """A lake that is slower than the source, but takes what it is given, slows the reader down at the budget's end.
+
+        One that takes nothing doesn't: append then says that the log is full.
+        """
+        took_at, seq = time.monotonic(), self.lander.committed_seq
+        while self.lander.chasing and self.value_log.room_bytes() < 2 * size + _ROOM_BYTES:
+            self.value_log.gc(self.lander.committed_ts)
+            if self.lander.committed_seq != seq:
+                took_at, seq = time.monotonic(), self.lander.committed_seq
+            if time.monotonic() - took_at > _ROOM_SECONDS or self.stop.wait(_POLL_SECONDS):
+                return
+
+    def _tell(self, cutter: Cutter, side: Side) -> None:
         now = time.monotonic()
-        if self.on_progress is None or now - self.told_at < _PROGRESS_SECONDS:
+        if now - self.told_at < _PROGRESS_SECONDS:
+            return
+        lifeboat = self.logbook.write(self.lander, self.checkpoint.seq, self.bytes)
+        if self.on_progress is None:
+            self.told_at, self.told_bytes = now, self.bytes
             return
         source_ms = time.time() * 1000 + side.clock_ahead_ms
         resolved = cutter.resolved_ts
@@ -384,6 +374,7 @@ class _Loop:
                 last_seq=self.checkpoint.seq,
                 landed_seq=self.lander.committed_seq,
                 queued_bytes=self.lander.queued_bytes,
+                lifeboat=lifeboat,
                 lag_seconds=max(0.0, (source_ms - physical_ms(resolved)) / 1000) if resolved else 0.0,
                 position=self.checkpoint.position,
             )

@@ -167,13 +167,17 @@ class ValueLog:
         with opened(_path(self.folder, pointer.file)) as file:
             return file.segment(pointer)
 
-    def segments_from(self, pointer: Pointer) -> Iterator[tuple[Pointer, Segment]]:
-        """Segments from one on, to the end as it is now; also from another thread than the one that appends."""
-        end, offset = self.end, pointer.offset
-        for number in range(pointer.file, end.file + 1):
+    def segments_from(self, pointer: Pointer, last: Pointer | None = None) -> Iterator[tuple[Pointer, Segment]]:
+        """Segments from one on, up to the last (None: to the end as it is now).
+
+        Also from another thread than the one that appends, up to a record that was synced.
+        """
+        last = last or self.end
+        offset = pointer.offset
+        for number in range(pointer.file, last.file + 1):
             with opened(_path(self.folder, number)) as file:
                 for record in file.heads(offset):
-                    if (number, record.pointer.end) > (end.file, end.offset):
+                    if (number, record.pointer.offset) > (last.file, last.offset):
                         return
                     yield record.pointer, file.segment(record.pointer)
             offset = 0

@@ -73,6 +73,7 @@ class Bronze:
         self._app_id = capture_app_id(source)
         self._table: DeltaTable | None = None
         self._last: Segment | None = None
+        self._unsure = False  # a commit was reported as failed, and may have been made
 
     @property
     def last_seq(self) -> int:
@@ -120,24 +121,24 @@ class Bronze:
                     self._create()
                 there = self.last_seq
                 if there != ours:
-                    self._settle(there, ours, segments, attempt)
+                    self._settle(there, ours, segments)
                     break
                 self._commit([segment for segment in segments if segment.seq > there])
                 break
             except (CommitFailedError, DeltaError, OSError, pa.ArrowException) as error:
-                self._table = None
+                self._table, self._unsure = None, True
                 if attempt + 1 == COMMIT_ATTEMPTS_MAX:
                     raise LakeUnavailable(
                         f"commit failed {attempt + 1} times: {error}", where=self.url, remedy="check the lake's store"
                     ) from error
                 time.sleep(_BACKOFF_SECONDS * 2**attempt)
-        self._last = segments[-1]
+        self._last, self._unsure = segments[-1], False
         assert self._table is not None
         return int(self._table.version())
 
-    def _settle(self, there: int, ours: int, segments: Sequence[Segment], attempt: int) -> None:
+    def _settle(self, there: int, ours: int, segments: Sequence[Segment]) -> None:
         """The table moved without a commit that we know of: it was our own, reported as failed, or we are fenced."""
-        if attempt and there == segments[-1].seq:
+        if self._unsure and there == segments[-1].seq:
             newest = self.last_segments()[-1]
             if newest.captured_at == segments[-1].captured_at and newest.payload_crc32c == segments[-1].payload_crc32c:
                 return

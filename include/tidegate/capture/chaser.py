@@ -1,0 +1,101 @@
+"""The slow chaser: who follows when the lake can't, and since when (after TiDB Binlog, pump/storage/chaser.go).
+
+In:  what the lander sees: a reader that waits, a lake that fails, how much is behind.
+Out: a state, its times, and whether the return may be tried. No thread, no file: the lander asks it under its lock.
+
+direct:    the reader hands segments to the lander in memory.
+chasing:   the reader writes the value log alone, at the network's speed; the lander follows from disk.
+returning: what is left on disk goes into memory while the reader is held, for hold_seconds at most; done in that
+           time it is direct again, else chasing goes on. Tried when little is left, and once in return_seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ChaserState(StrEnum):
+    DIRECT = "direct"
+    CHASING = "chasing"
+    RETURNING = "returning"
+
+
+@dataclass(frozen=True, slots=True)
+class ChaserStatus:
+    """since: Unix seconds. chases, chasing_seconds, returns_failed, held_seconds_max: of this run so far."""
+
+    state: ChaserState
+    since: float
+    reason: str
+    chases: int
+    chasing_seconds: float
+    returns_failed: int
+    held_seconds_max: float
+
+
+class SlowChaser:
+    """Times by the monotonic clock, but for `since`."""
+
+    def __init__(self, return_seconds: float) -> None:
+        self.state = ChaserState.DIRECT
+        self.since = time.time()
+        self.reason = ""
+        self.chases = 0
+        self.returns_failed = 0
+        self.held_seconds_max = 0.0
+        self._return_seconds = return_seconds
+        self._on_at: float | None = None
+        self._was_on_seconds = 0.0
+        self._tried_at: float | None = None
+
+    @property
+    def on(self) -> bool:
+        return self.state is not ChaserState.DIRECT
+
+    def turn_on(self, reason: str) -> None:
+        """From memory to disk."""
+        self._enter(ChaserState.CHASING, reason)
+        self.chases += 1
+        self._on_at = time.monotonic()
+
+    def may_return_in(self) -> float:
+        """Seconds until the return may be tried; 0: now."""
+        if self._tried_at is None:
+            return 0.0
+        return max(0.0, self._tried_at + self._return_seconds - time.monotonic())
+
+    def begin_return(self) -> None:
+        """The reader is held from here on."""
+        self._enter(ChaserState.RETURNING, self.reason)
+        self._tried_at = time.monotonic()
+
+    def end_return(self, *, done: bool) -> None:
+        """The reader goes on: beside memory again, or as before."""
+        assert self._tried_at is not None
+        assert self._on_at is not None
+        now = time.monotonic()
+        self.held_seconds_max = max(self.held_seconds_max, now - self._tried_at)
+        if done:
+            self._was_on_seconds += now - self._on_at
+            self._on_at = None
+            self._enter(ChaserState.DIRECT, "")
+        else:
+            self.returns_failed += 1
+            self._enter(ChaserState.CHASING, self.reason)
+
+    def status(self) -> ChaserStatus:
+        on = 0.0 if self._on_at is None else time.monotonic() - self._on_at
+        return ChaserStatus(
+            self.state,
+            self.since,
+            self.reason,
+            self.chases,
+            self._was_on_seconds + on,
+            self.returns_failed,
+            self.held_seconds_max,
+        )
+
+    def _enter(self, state: ChaserState, reason: str) -> None:
+        self.state, self.since, self.reason = state, time.time(), reason

@@ -1,0 +1,136 @@
+"""How capture does, for those who look from outside, also while the lake can't be asked.
+
+In:  the lander, the value log, the run's counters.
+Out: a Lifeboat about once a second, in `status.json` beside the value log; a line in the log when it is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate.capture.lander import Lander
+from tidegate.capture.value_log import ValueLog
+
+log = logging.getLogger(__name__)
+
+_FILE: Final = "status.json"
+_RATE_SECONDS: Final = 60.0
+_TOLD_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lifeboat:
+    """Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
+    still take; bytes_per_second: what it was given in the last minute; seconds_left: room at that rate, None when
+    nothing came.
+    """
+
+    state: str
+    since: float
+    reason: str
+    chases: int
+    chasing_seconds: float
+    returns_failed: int
+    held_seconds_max: float
+    lake_error: str
+    last_seq: int
+    landed_seq: int
+    behind_bytes: int
+    value_log_bytes: int
+    room_bytes: int
+    bytes_per_second: float
+    seconds_left: float | None
+    started_at: float
+    written_at: float
+    pid: int
+
+
+class Logbook:
+    """Writes what is so now; one per run."""
+
+    def __init__(self, value_log: ValueLog) -> None:
+        self._value_log = value_log
+        self._started_at = time.time()
+        now = time.monotonic()
+        self._rates: list[tuple[float, int]] = [(now, 0)]
+        self._told_at = now - _TOLD_SECONDS
+
+    def write(self, lander: Lander, last_seq: int, captured_bytes: int) -> Lifeboat:
+        """captured_bytes: of the run so far. What can't be written is a warning: capture goes on."""
+        found = self._look(lander, last_seq, captured_bytes)
+        now = time.monotonic()
+        if lander.chasing and now - self._told_at >= _TOLD_SECONDS:
+            self._told_at = now
+            log.warning("the lake is behind by %s. %s", _size(found.behind_bytes), lasts(found))
+        path = self._value_log.folder / _FILE
+        try:
+            path.with_suffix(".new").write_text(json.dumps(asdict(found)))
+            path.with_suffix(".new").replace(path)
+        except OSError as error:
+            log.warning("%s can't be written: %s", path, error.strerror)
+        return found
+
+    def _look(self, lander: Lander, last_seq: int, captured_bytes: int) -> Lifeboat:
+        now, status = time.monotonic(), lander.status()
+        self._rates.append((now, captured_bytes))
+        while len(self._rates) > 2 and now - self._rates[1][0] >= _RATE_SECONDS:
+            self._rates.pop(0)
+        then, bytes_then = self._rates[0]
+        rate = (captured_bytes - bytes_then) / max(now - then, 1e-3)
+        room = self._value_log.room_bytes()
+        return Lifeboat(
+            state=str(status.state),
+            since=status.since,
+            reason=status.reason,
+            chases=status.chases,
+            chasing_seconds=status.chasing_seconds,
+            returns_failed=status.returns_failed,
+            held_seconds_max=status.held_seconds_max,
+            lake_error=lander.lake_error,
+            last_seq=last_seq,
+            landed_seq=lander.committed_seq,
+            behind_bytes=lander.behind_bytes,
+            value_log_bytes=self._value_log.bytes,
+            room_bytes=room,
+            bytes_per_second=rate,
+            seconds_left=max(room, 0) / rate if rate > 0 else None,
+            started_at=self._started_at,
+            written_at=time.time(),
+            pid=os.getpid(),
+        )
+
+
+def lasts(found: Lifeboat) -> str:
+    """How long this machine's disk keeps what the lake doesn't take."""
+    text = f"The value log has {_size(found.value_log_bytes)} and room for {_size(found.room_bytes)}"
+    if found.seconds_left is None:
+        return text + "; nothing comes at present"
+    rate = f"{found.bytes_per_second / 1e6:.1f} MB/s"
+    return f"{text}, which lasts {_duration(found.seconds_left)} at the present {rate}"
+
+
+def read(folder: Path) -> Lifeboat | None:
+    """The newest that a run wrote here; None when there is none that this version understands."""
+    try:
+        found: dict[str, Any] = json.loads((folder / _FILE).read_text())
+        return Lifeboat(**found)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _size(count: int) -> str:
+    return f"{max(count, 0) / 1e9:.1f} GB" if count >= 1e9 else f"{max(count, 0) / 1e6:.1f} MB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 48 * 3600:
+        return f"{seconds / 86400:.0f} days"
+    if seconds >= 2 * 3600:
+        return f"{seconds / 3600:.0f} hours"
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"

@@ -1,0 +1,76 @@
+"""Where a run goes on: behind the value log's last segment, which lies at or behind bronze's.
+
+In:  bronze, the value log.
+Out: the Checkpoint to ask the server from, and what of the value log bronze lacks.
+
+A lake that can't be reached doesn't keep capture from starting, when this machine has captured the source before: the
+value log alone says where to go on. Whether bronze really ends where the value log begins is looked at before the
+first segment lands (lander._attach).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegate.binlog.segment import Segment
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.lander import Backlog
+from tidegate.capture.value_log import ValueLog
+from tidegate.errors import Fenced, LakeUnavailable
+from tidegate.lake.bronze import Bronze
+from tidegate.tables import SegmentFlag
+
+log = logging.getLogger(__name__)
+
+
+class Recovered(NamedTuple):
+    """What a start found. newest: bronze's last segment; None when it has none, or can't be asked."""
+
+    checkpoint: Checkpoint
+    newest: Segment | None
+    backlog: Backlog | None
+
+
+def recover(bronze: Bronze, value_log: ValueLog, first_checkpoint: Callable[[], Checkpoint]) -> Recovered:
+    """Nothing is written. first_checkpoint: of a source that was never captured. Raises Fenced, LakeUnavailable."""
+    try:
+        found = bronze.last_segments()
+    except LakeUnavailable as error:
+        return _without_bronze(value_log, error)
+    checkpoint = Checkpoint.start() if found else first_checkpoint()
+    for segment in found:
+        checkpoint = checkpoint.after(segment)
+    first, last, size = None, None, 0
+    for record in value_log.heads(checkpoint.seq):
+        if first is None:
+            _check_belongs(record.segment, bronze.source, checkpoint.seq, value_log.folder)
+            first = record.pointer
+        checkpoint, last, size = checkpoint.after(record.segment), record.pointer, size + record.pointer.bytes
+    backlog = Backlog(first, last, size) if first is not None and last is not None else None
+    return Recovered(checkpoint, found[-1] if found else None, backlog)
+
+
+def _without_bronze(value_log: ValueLog, error: LakeUnavailable) -> Recovered:
+    """From the value log alone. Raises the error when that doesn't say where to go on."""
+    checkpoint, last = None, None
+    for record in value_log.heads():
+        if checkpoint is None and record.segment.flags & SegmentFlag.OPEN_AT_START:
+            continue
+        checkpoint, last = (checkpoint or Checkpoint.start()).after(record.segment), record.pointer
+    if checkpoint is None or last is None:
+        raise error
+    log.warning("the lake can't be reached; capture goes on from the value log alone: %s", error)
+    return Recovered(checkpoint, None, Backlog(None, last, 0))
+
+
+def _check_belongs(segment: Segment, source: str, bronze_seq: int, folder: Path) -> None:
+    """A value log that doesn't go on where bronze ends is another lake's."""
+    if segment.seq != bronze_seq + 1 or segment.source != source:
+        raise Fenced(
+            f"the value log goes on at seq {segment.seq}, bronze ends at {bronze_seq}",
+            where=str(folder),
+            remedy="it belongs to another lake: move it away",
+        )
