@@ -44,6 +44,7 @@ THRESHOLDS: dict[str, Any] = (
 SETTINGS = THRESHOLDS | {"segment_bytes": 1 << 18, "land_bytes": 1 << 20}
 if LONG_SECONDS:
     SETTINGS["queue_bytes"] = 16 << 20
+MEMORY_BYTES = 150 << 20  # of threads, of batches and of the page of a Parquet file, however long the stall
 MAX_SILENCE_SECONDS = 1.5 + SETTINGS.get("slow_seconds", 1.0)
 
 
@@ -171,12 +172,11 @@ def test_the_reader_goes_on_while_the_lake_stalls_is_slow_and_recovers(
         stopped_at = time.monotonic()
     assert_bronze_is_the_binlog(mariadb, lake)
     gaps = [after - at for at, after in zip(capture.appended, capture.appended[1:], strict=False) if after < stopped_at]
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     print(f"silence {max(gaps):.2f} s, memory +{grown >> 20} MB, {behind >> 20} MB behind; {capture.now}")
     assert max(gaps) < MAX_SILENCE_SECONDS
     assert behind > 4 << 20
     assert max(progress.queued_bytes for progress in capture.told) <= SETTINGS["queue_bytes"] + (2 << 20)
-    assert grown < 200 << 20
+    assert grown < MEMORY_BYTES
     assert capture.now.held_seconds_max < THRESHOLDS.get("hold_seconds", 1.0) + 0.2
     assert capture.now.chasing_seconds > STALL_SECONDS - MAX_SILENCE_SECONDS
     assert capture.now.returns_failed * THRESHOLDS.get("return_seconds", 60.0) <= capture.now.chasing_seconds
