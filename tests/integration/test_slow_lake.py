@@ -170,6 +170,7 @@ def test_the_reader_goes_on_while_the_lake_stalls_is_slow_and_recovers(
         slow.bytes_per_second = float("inf")
         capture.until(lambda now: now.state == "direct" and now.chases > 0, 180)
         stopped_at = time.monotonic()
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert_bronze_is_the_binlog(mariadb, lake)
     gaps = [after - at for at, after in zip(capture.appended, capture.appended[1:], strict=False) if after < stopped_at]
     print(f"silence {max(gaps):.2f} s, memory +{grown >> 20} MB, {behind >> 20} MB behind; {capture.now}")
