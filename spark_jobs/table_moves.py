@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from spark_jobs.application import HELD, RELEASED, Application, TableState, Window
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.renames import renames
-
-# table_states.error of a table that waits for its partner: this word, a space, the partner's name.
-RENAMED_WITH_HELD = "RenamedWithHeld"
+from tidegate.tables import RENAMED_WITH_HELD
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,8 @@ NEEDS_SNAPSHOT: Final = "NeedsSnapshot"
 DDL_STOPS: Final = "DdlStops"
 DDL_ASKS: Final = "DdlAsks"
 DDL_APPROVED: Final = "DdlApproved"
+# ... of one that waits for the table that a rename links it with: this word, a space, that table's name.
+RENAMED_WITH_HELD: Final = "RenamedWithHeld"
 
 LEDGER: Final = Table(
     path="control/ledger",

@@ -44,7 +44,8 @@ def test_a_table_waits_for_its_approval_while_others_go_on_and_then_catches_up(
     assert _silver(road, database, "b") == [(1, 1), (2, 20)], "what TRUNCATE removed stays, what came joins it"
     assert _silver(road, database, "kept") == [(1, 1), (2, 2)]
     told = next(table for table in status.table_statuses(road.lake) if table.table == f"{database}.a")
-    assert (told.ddl, told.way_out.split(" (")[0]) == ("ALTER TABLE a DROP c", f"tidegate release road {database}.a")
+    assert told.ddl == "ALTER TABLE a DROP c"
+    assert f"tidegate release road {database}.a" in told.way_out
 
     mariadb.query("ALTER TABLE a ADD d INT DEFAULT 7", database=database)
     mariadb.query("DELETE FROM a WHERE id = 1", database=database)

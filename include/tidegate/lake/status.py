@@ -122,6 +122,9 @@ def way_out(state: Mapping[str, Any]) -> str:
         return "truncate it at the source, or take a snapshot of it"
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
         return f"tidegate schema refresh {pipeline} {table}"
+    word, _, partner = state["error"].partition(" ")
+    if word == tables.RENAMED_WITH_HELD:
+        return f"see {partner}: it goes on with that one"
     if state["error"] == tables.DDL_ASKS:
         return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
     if state["error"] == tables.DDL_STOPS:
