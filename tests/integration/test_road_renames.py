@@ -146,12 +146,6 @@ def test_shards_join_and_leave_a_routed_table_with_their_own_rows_only(
         DELETE FROM orders_1 WHERE id = 3
         RENAME TABLE orders_2 TO orders_7, loose TO orders_8
         INSERT INTO orders_8 VALUES (2, 9)
-    """)  # fmt: skip
-    road.capture(idle=0.3)
-    app = road.apply(spark)
-    assert not held(app)
-    assert road.assert_equal() == {"orders_1": 2, "orders_7": 2, "orders_8": 2}
-    run(mariadb, database, """
         RENAME TABLE orders_7 TO single
         INSERT INTO single VALUES (9, 9)
     """)  # fmt: skip
