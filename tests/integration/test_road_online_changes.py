@@ -99,7 +99,7 @@ def test_a_pt_online_schema_change_is_followed_through_its_triggers_and_its_rena
                 f" WHERE id BETWEEN {low} AND {low + 49} LOCK IN SHARE MODE",
             )
             if low == 101:  # the change is half done when this window ends
-                road.capture(idle=0.2)
+                road.capture(seconds=3)  # it never is idle
                 assert not held(road.apply(spark))
         _until_done(connection, "INSERT IGNORE INTO _t_new (id, name, n) SELECT id, name, n FROM t WHERE id > 200")
         cursor.execute("RENAME TABLE t TO _t_old, _t_new TO t")
