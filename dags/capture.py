@@ -8,11 +8,13 @@ version of each table.
 
 **How it runs:** one task per source. A run reads for `run_for_seconds` and hands over to the next; one that has
 had nothing to read for `idle_seconds` gives its slot back and waits in the triggerer until the source writes.
-Ending, killing or pausing it loses nothing: the next run goes on where bronze ends.
+Ending, killing or pausing it loses nothing: the next run goes on where bronze and the value log end. While the lake is
+slow or down it reads on into the value log; `tidegate status` says how long this machine's disk lasts.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* the source or the lake can't be reached. It tries again by itself, at most a minute apart.
+- *Up for retry:* the source can't be reached, or the lake is down and the value log's disk budget is used up. It tries
+  again by itself, at most a minute apart.
 - *Failed:* a person must help (password, grants, binlog_format, a purged binlog, a full disk). Do what the line
   says. A pipeline with one source pauses itself after three failures in a row: unpause it then.
 - A purged position can't be healed by a retry: rows are missing from the log, and the tables need a snapshot.

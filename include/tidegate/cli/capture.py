@@ -47,6 +47,7 @@ def capture(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
 ) -> None:
     """Capture a source's binlog into bronze."""
+    from tidegate.capture.lifeboat import lasts
     from tidegate.capture.run import CaptureProgress, CaptureRun  # numba, pyarrow, delta-rs: a second
     from tidegate.lake.storage import delta_options
     from tidegate.wire.connection import ConnectionInfo
@@ -65,7 +66,10 @@ def capture(
         if sys.stderr.isatty():
             typer.echo(
                 f"seq {progress.last_seq} at {progress.position}, landed {progress.landed_seq}, "
-                f"{progress.bytes_per_second / 1e6:.1f} MB/s, lag {progress.lag_seconds:.1f} s",
+                f"{progress.bytes_per_second / 1e6:.1f} MB/s, lag {progress.lag_seconds:.1f} s"
+                + (
+                    f", {progress.lifeboat.state}: {lasts(progress.lifeboat)}" if progress.lifeboat.behind_bytes else ""
+                ),
                 err=True,
             )
 

@@ -1,0 +1,156 @@
+"""The lander lands each segment once and in order, from memory and from the value log, and holds the reader briefly."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.integration.capture_support import bronze_segments
+from tests.support.segments import segment
+from tidegate.binlog.segment import Segment
+from tidegate.capture import lifeboat
+from tidegate.capture.lander import Backlog, Lander, LanderSettings, Placed
+from tidegate.capture.lifeboat import Logbook
+from tidegate.capture.value_log import Budget, ValueLog
+from tidegate.cli.main import app
+from tidegate.errors import Fenced
+from tidegate.lake.bronze import Bronze
+from tidegate.lake.files import LakeFiles
+from tidegate.tables import SegmentFlag
+
+SETTINGS = LanderSettings(land_bytes=3000, queue_bytes=6000, slow_seconds=0.2, hold_seconds=0.3, return_seconds=0.5)
+
+
+def chain(seqs: Iterator[int] | range) -> list[Segment]:
+    """Segments that touch."""
+    return [
+        replace(
+            segment(seq, b"%04d" % seq * 250), start_pos=seq * 1000, end_pos=seq * 1000 + 1000, flags=SegmentFlag(0)
+        )
+        for seq in seqs
+    ]
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[ValueLog]:
+    log = ValueLog(folder, file_bytes=8000)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def lander_of(folder: Path, log: ValueLog, settings: LanderSettings = SETTINGS) -> Lander:
+    return Lander(Bronze(LakeFiles(str(folder / "lake")), "one"), log, settings)
+
+
+def write(lander: Lander, log: ValueLog, segments: list[Segment]) -> None:
+    for one in segments:
+        lander.hold()
+        placed = Placed(log.append(one), one)
+        log.sync()
+        lander.put([placed])
+
+
+def until(condition: Any, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_stalled_lake_turns_the_chaser_on_and_a_sound_one_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path / "log") as log:
+        lander = lander_of(tmp_path, log)
+        real, pause = Bronze.append, [1.5]
+
+        def append(bronze: Bronze, batch: Any) -> int:
+            time.sleep(pause.pop() if pause else 0)
+            return real(bronze, batch)
+
+        monkeypatch.setattr(Bronze, "append", append)
+        with lander:
+            began = time.monotonic()
+            write(lander, log, chain(range(1, 60)))
+            assert time.monotonic() - began < 1.0
+            assert lander.chasing
+            assert lander.queued_bytes <= 6000
+            until(lambda: not lander.chasing)
+            write(lander, log, chain(range(60, 63)))
+        assert lander.committed_seq == 62
+        status = lander.status()
+        assert (status.state, status.chases) == ("direct", 1)
+        assert 0 < status.held_seconds_max < 0.3
+    assert [each.seq for each in bronze_segments(tmp_path / "lake")] == list(range(1, 63))
+
+
+def test_the_reader_is_held_no_longer_than_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is slow when the chaser reads what is left: the reader goes on, and the return is tried later again."""
+    with opened(tmp_path / "log") as log:
+        write_at = [log.append(one) for one in chain(range(1, 5))]
+        log.sync()
+        lander = lander_of(tmp_path, log, replace(SETTINGS, queue_bytes=20_000))
+        lander.begin(Backlog(write_at[0], write_at[-1], sum(each.bytes for each in write_at)))
+        real, pause = ValueLog.segments_from, [1.0]
+
+        def segments_from(self: ValueLog, *arguments: Any) -> Iterator[Any]:
+            time.sleep(pause.pop() if pause else 0)
+            return real(self, *arguments)
+
+        monkeypatch.setattr(ValueLog, "segments_from", segments_from)
+        with lander:
+            until(lambda: lander.status().state == "returning")
+            began = time.monotonic()
+            write(lander, log, chain(range(5, 6)))
+            assert time.monotonic() - began < 0.6
+            until(lambda: lander.status().returns_failed == 1)
+            until(lambda: not lander.chasing)
+        assert lander.committed_seq == 5
+    assert [each.seq for each in bronze_segments(tmp_path / "lake")] == [1, 2, 3, 4, 5]
+
+
+def test_a_value_log_that_bronze_doesnt_precede_is_fenced_before_anything_lands(tmp_path: Path) -> None:
+    with opened(tmp_path / "log") as log:
+        pointers = [log.append(one) for one in chain(range(7, 9))]
+        log.sync()
+        lander = lander_of(tmp_path, log)
+        lander.begin(Backlog(None, pointers[-1], 0))
+        with pytest.raises(Fenced, match="bronze ends at seq 0, the value log has none that follows it"), lander:
+            until(lambda: lander.flush() is not None, 5)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_status_says_how_far_behind_and_how_long_the_disk_lasts(tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        f"pipeline: p\nlake: {{path: {tmp_path / 'lake'}}}\nsources: {{one: {{conn_id: one, flavour: mariadb}}}}\n"
+        "tables: {include: ['*.*']}\n"
+    )
+    folder = tmp_path / "value_log" / "p" / "one"
+    log = ValueLog(folder, budget=Budget(bytes_max=10_000_000))
+    pointers = [log.append(one) for one in chain(range(1, 5))]
+    log.sync()
+    lander = lander_of(tmp_path, log)
+    lander.begin(Backlog(pointers[0], pointers[-1], 5_000_000))
+    book = Logbook(log)
+    time.sleep(0.1)
+    found = book.write(lander, 4, 1_000_000)
+    assert found == lifeboat.read(folder)
+    assert found.seconds_left == pytest.approx(found.room_bytes / found.bytes_per_second)
+    shown = CliRunner().invoke(app, ["status", str(file), "--state-dir", str(tmp_path)], env={"COLUMNS": "200"})
+    assert "chasing" in shown.stdout
+    assert "5.0 MB" in shown.stdout
+    assert "which lasts" in shown.stdout
+    told = CliRunner().invoke(app, ["status", str(file), "--state-dir", str(tmp_path), "--json"])
+    assert json.loads(told.stdout)["capture"]["one"]["behind_bytes"] == 5_000_000
+    log.close()
