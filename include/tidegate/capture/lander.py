@@ -305,19 +305,28 @@ class Lander:
             self._held_until = time.monotonic() + self._settings.hold_seconds
             start, last = self._next, self._last
         rest: list[Placed] = []
-        if start is not None and last is not None:
-            rest = [Placed(*found) for found in self._value_log.segments_from(start, last)]
-        with self._changed:
-            # Whoever wrote meanwhile was held too long, or had begun before; either way there is more on disk now.
-            done = self._last == last
-            self._chaser.end_return(done=done)
-            self._held_until = None
-            if done:
-                self._queue, self._next, self._behind_bytes = rest, None, 0
-                self._bytes += sum(len(one.segment.payload) for one in rest)
-                self._due = True
-                log.info("the slow chaser is off: bronze has all but %d segments", len(rest))
-            self._changed.notify_all()
+        while True:
+            if start is not None and last is not None:
+                rest += [Placed(*found) for found in self._value_log.segments_from(start, last)]
+            with self._changed:
+                # The reader may have been at work when it was held: what it then put is read in a second round.
+                done, again = self._last == last, self._held_until is not None
+                if done or not again:
+                    self._end_return(rest, done=done)
+                    return
+                start = Pointer(rest[-1].pointer.file, rest[-1].pointer.end, 0) if rest else self._next
+                last = self._last
+
+    def _end_return(self, rest: list[Placed], *, done: bool) -> None:
+        """Let go of the reader. Under the lock."""
+        self._chaser.end_return(done=done)
+        self._held_until = None
+        if done:
+            self._queue, self._next, self._behind_bytes = rest, None, 0
+            self._bytes += sum(len(one.segment.payload) for one in rest)
+            self._due = True
+            log.info("the slow chaser is off: bronze has all but %d segments", len(rest))
+        self._changed.notify_all()
 
     def _attach(self) -> None:
         """Find where bronze ends, once it answers, and that the value log goes on there. Raises Fenced."""
