@@ -29,11 +29,13 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from spark_jobs.delta_create import create_table
 from spark_jobs.delta_jvm import DeltaClasses
 from spark_jobs.delta_state import LogState, checkpoint_actions
 from spark_jobs.session import fit_to_size
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.limits import LOG_CHECKPOINT_BYTES_MAX, LOG_STATES_BYTES_MAX
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
 
 # More commits than this are left to Delta to reconcile.
@@ -46,6 +48,8 @@ _SETTINGS = {
     # A concurrent ALTER or a new feature is never resolved for us: what was checked before is checked again.
     "spark.databricks.delta.featureEnablement.conflictResolution.enabled": "false",
     "spark.databricks.delta.commitInfo.enabled": "true",  # carries the attempt's id
+    # To list a small table's files again in its checksum Delta plans a query in each commit, a third of all it costs.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
 }
 
 _LIVE = "add IS NOT NULL OR txn IS NOT NULL OR metaData IS NOT NULL OR protocol IS NOT NULL"
@@ -218,6 +222,10 @@ class DeltaCommitter:
         with self._lock:
             entry = self._entries.get(uri)
         return entry.log if entry else self._classes.log.forTable(self._moves, uri)
+
+    def create(self, uri: str, shape: SilverShape) -> None:
+        """Make a silver table when it isn't there. Raises what Delta raises."""
+        create_table(self._classes, self._changes, uri, shape)
 
     # --- commits ------------------------------------------------------------------------------------
 

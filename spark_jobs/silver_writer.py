@@ -21,6 +21,7 @@ from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTE
 from spark_jobs.silver_values import literals, numbered
 from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
+from tidegate.config import Writer
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver import column_names, data_bytes
 from tidegate.merge import silver_sql
@@ -130,7 +131,13 @@ class SilverWriter:
     def ensure(self, shape: SilverShape) -> None:
         """Create silver when it isn't there."""
         if column_names(self.uri, self.app.lake.storage_options) is None:
+            self._make(shape)
+
+    def _make(self, shape: SilverShape) -> None:
+        if self.app.pipeline.apply.writer == Writer.MERGE:  # the way out when this Delta isn't the one that we know
             self.session.sql(silver_sql.create(self.spark_uri, shape))
+        else:
+            self.app.committer.create(self.spark_uri, shape)
 
     def change_schema(self, phase: DdlPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
@@ -163,7 +170,7 @@ class SilverWriter:
     def _create(self, shape: SilverShape) -> None:
         names = column_names(self.uri, self.app.lake.storage_options)
         if names is None:
-            self.session.sql(silver_sql.create(self.spark_uri, shape))
+            self._make(shape)
         else:
             self.add_missing(shape)
 

@@ -117,9 +117,16 @@ def create(uri: str, shape: SilverShape) -> str:
         f"{quote(c.name)} {c.type}" + (f" COMMENT {literal(c.comment)}" if c.comment else "") for c in shape.all_columns
     )
     cluster = f" CLUSTER BY ({', '.join(map(quote, shape.cluster_by))})" if shape.cluster_by else ""
-    interval = f"'delta.checkpointInterval'='{CHECKPOINT_INTERVAL_COMMITS}'"
-    properties = f"'delta.enableDeletionVectors'='true', {interval}"
-    return f"CREATE TABLE IF NOT EXISTS {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({properties})"
+    given = ", ".join(f"'{name}'='{value}'" for name, value in properties().items())
+    return f"CREATE TABLE IF NOT EXISTS {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({given})"
+
+
+def properties() -> dict[str, str]:
+    """The table properties that every silver table is made with."""
+    return {
+        "delta.enableDeletionVectors": "true",
+        "delta.checkpointInterval": str(CHECKPOINT_INTERVAL_COMMITS),
+    }
 
 
 def latest_per_key(view: str, shape: SilverShape) -> str:

@@ -31,6 +31,20 @@ _PLAIN: Final = {
 }
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
+# Spark SQL's names of types, where the schema's JSON has others.
+_JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+_ARRAY: Final = re.compile(r"array<(.+)>")
+
+
+def delta_json(sql: str) -> str | dict[str, Any]:
+    """A type's form in the schema's JSON. sql: as Spark SQL writes it. Raises UnsupportedValue as arrow_type does."""
+    array = _ARRAY.fullmatch(sql)
+    if array is not None:
+        return {"type": "array", "elementType": delta_json(array[1]), "containsNull": True}
+    name = _JSON_NAMES.get(sql, sql)
+    arrow_type(name)
+    return name
+
 
 def arrow_type(delta: str | Mapping[str, Any]) -> pa.DataType:
     """The Arrow type of a Delta type. Raises UnsupportedValue for one that silver never has."""
