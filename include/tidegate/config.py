@@ -64,6 +64,10 @@ class Source(Section):
         Start.NOW,
         description="Where the first capture starts: now (tables that hold rows wait for a snapshot), or the earliest binlog",
     )
+    semi_sync: bool = Field(
+        False,
+        description="Take part in semi-synchronous replication: a commit that waits is acknowledged when it is on our disk",
+    )
     server_id: int | None = Field(
         None, ge=1, le=0xFFFFFFFF, description="Replica id shown to the server; derived from the names when empty"
     )

@@ -82,6 +82,7 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
         heartbeat_seconds=pipeline.capture.heartbeat_seconds,
         gtid=checkpoint.gtid_executed if mode is DumpMode.GTID else "",
         position=Position.of(checkpoint.file, checkpoint.replay_from) if mode is DumpMode.POSITION else None,
+        semi_sync=source.semi_sync,
     )
 
 

@@ -116,6 +116,17 @@ def name_at(data: Any, at: int) -> str:
     return f"{database}.{table}"
 
 
+def event_at(payload: np.ndarray[Any, np.dtype[np.uint8]], at: int) -> bytes:
+    """The event that begins at this offset of payload."""
+    size = int.from_bytes(payload[at + 9 : at + 13].tobytes(), "little")
+    return payload[at : at + size].tobytes()
+
+
+def map_name(event: bytes) -> str:
+    """`database.table` of a TABLE_MAP."""
+    return name_at(event, 19 + 8)
+
+
 def tagged_gtid(event: bytes) -> tuple[str, int]:
     """(uuid:tag or uuid, number) of a GTID_TAGGED event (mysql-server libs/mysql/serialization; Gtid_event).
 

@@ -28,6 +28,8 @@ from tidegate.capture.gtid_tracker import GtidTracker
 from tidegate.capture.notable import (
     DdlTables,
     compressed_query_names,
+    event_at,
+    map_name,
     name_at,
     payload_names,
     query_names,
@@ -42,7 +44,7 @@ from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.position import Position
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 from tidegate.wire.dump_stream import DumpStream
-from tidegate.wire.packet_walk import PAYLOAD_SLACK_BYTES, Stop, Workspace, take_event, walk
+from tidegate.wire.packet_walk import LEAD, PAYLOAD_SLACK_BYTES, Stop, Workspace, take_event, walk
 
 # Events that stand between transactions and say nothing of rows.
 _FRAME: Final = {
@@ -69,6 +71,7 @@ class CutterSettings:
     dump: DumpMode
     segment_bytes: int
     ddl_tables: DdlTables
+    semi_sync: bool = False
 
 
 class Cutter:
@@ -78,6 +81,7 @@ class Cutter:
         self.settings = settings
         self.checkpoint = checkpoint
         self.heartbeat_at: int | None = None  # position of a heartbeat not yet looked at
+        self.asked_at: Position | None = None  # the server waits for our reply to what ends here
         self._server = (server_id, server_uuid)
         self._same_server = checkpoint.seq > 0 and (checkpoint.server_id, checkpoint.server_uuid) == self._server
         self._file = checkpoint.file
@@ -91,6 +95,7 @@ class Cutter:
         self._state = self._space.walk[0]
         self._state["position"] = _UNKNOWN if self._seeking and not self._same_server else checkpoint.replay_from
         self._state["stop_at"] = checkpoint.offset if checkpoint.open else 0
+        self._state["lead"] = 0 if settings.semi_sync else LEAD
         self._ddl_tables: set[str] = set()
         self._flags = SegmentFlag(0)
         self._carried: tuple[list[bytes], list[bytes]] = ([], [])  # FRAME events and TABLE_MAPs of earlier segments
@@ -128,6 +133,8 @@ class Cutter:
         state = self._state
         while True:
             stop = walk(stream.received, self._space.arrays)
+            if state["asked_at"]:
+                self.asked_at, state["asked_at"] = Position.of(self._file, int(state["asked_at"])), 0
             if stop == Stop.MORE:
                 return
             if stop == Stop.SERVER:
@@ -137,7 +144,7 @@ class Cutter:
                 continue
             skip, segments = self._decide(Stop(stop), stream.received, int(state["event_at"]))
             if skip:
-                state["read"] += 5 + state["event_length"]
+                state["read"] += state["lead"] + state["event_length"]
             yield from segments
 
     def cut_soon(self) -> Segment | None:
@@ -146,6 +153,10 @@ class Cutter:
             self._state["soft"] = 0 if not self._state["stop_at"] else _NEVER_CUT
             return None
         return self._cut() if self._state["length"] else None
+
+    def cut_now(self) -> list[Segment]:
+        """Cut though a transaction is open: what is before it must become durable."""
+        return [] if self._state["stop_at"] else self._cut_all()
 
     def heartbeat(self, clock_ms: int) -> Segment | None:
         """A row that moves resolved_ts to the source's clock; None when that's no progress or a payload waits."""
@@ -156,8 +167,6 @@ class Cutter:
         before = self.resolved_ts
         self._space.transaction[scan.PREVIOUS] = self._prev_commit_ts = resolved
         return self._emit(SegmentKind.HEARTBEAT, int(self._state["position"]), before)
-
-    # --- stops --------------------------------------------------------------------------------------
 
     def _take_big(self, event: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[Segment]:
         self._state["event_length"] = event.size
@@ -351,7 +360,7 @@ class Cutter:
             min_commit_ts=self._open_commit_ts or int(transaction[scan.MIN_BEGUN]),
             max_commit_ts=int(transaction[scan.MAX_BEGUN]) or self._open_commit_ts,
             resolved_ts=self.resolved_ts,
-            tables=tuple(sorted(self._ddl_tables | self._tables() | {_map_name(event, 0) for event in maps})),
+            tables=tuple(sorted(self._ddl_tables | self._tables() | {map_name(event) for event in maps})),
             flags=flags,
             event_count=int(state["event_count"]),
             txn_count=int(transaction[scan.TXN_ENDED]),
@@ -383,18 +392,9 @@ class Cutter:
         frames, maps = self._carried
         frames = [] if state["opened_here"] else frames
         maps = [] if state["statement_ended"] else maps
-        found_frames = [_event_at(space.payload, int(at)) for at in space.frames[: int(state["frames"])]]
-        found_maps = [_event_at(space.payload, int(at)) for at in space.maps[: int(state["maps"])]]
+        found_frames = [event_at(space.payload, int(at)) for at in space.frames[: int(state["frames"])]]
+        found_maps = [event_at(space.payload, int(at)) for at in space.maps[: int(state["maps"])]]
         self._carried = (frames + found_frames, maps + found_maps)
 
 
 _REMEDY: Final = "check the network and the server's disk; nothing of this segment was kept"
-
-
-def _event_at(payload: np.ndarray[Any, np.dtype[np.uint8]], at: int) -> bytes:
-    size = int.from_bytes(payload[at + 9 : at + 13].tobytes(), "little")
-    return payload[at : at + size].tobytes()
-
-
-def _map_name(event: bytes, at: int) -> str:
-    return name_at(event, at + 19 + 8)

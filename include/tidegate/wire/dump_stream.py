@@ -27,6 +27,7 @@ from tidegate.errors import Fenced, PositionLost, SourceRefused, SourceUnavailab
 from tidegate.limits import HEARTBEATS_MISSED_MAX, PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.wire.connection import ConnectionInfo, connect, named
+from tidegate.wire.packet_walk import SEMI_SYNC_MARK
 
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
@@ -51,6 +52,7 @@ class DumpRequest:
     heartbeat_seconds: float
     gtid: str = ""
     position: Position | None = None
+    semi_sync: bool = False
 
     @property
     def where(self) -> str:
@@ -144,14 +146,14 @@ class DumpStream:
 
     def read_big_event(self, state: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The event at state.read, which doesn't fit the buffer, joined from its packets; they count as read."""
-        size = self._packet_size(state)
-        while state["have"] - state["read"] < 5 + 13:  # header, status and the event up to its length
+        size, lead = self._packet_size(state), int(state["lead"])
+        while state["have"] - state["read"] < lead + 13:  # what stands before the event, and it up to its length
             self.receive(state, self._silence_seconds)
         read, have = int(state["read"]), int(state["have"])
-        (length,) = struct.unpack_from("<I", self._view, read + 5 + 9)
+        (length,) = struct.unpack_from("<I", self._view, read + lead + 9)
         event = np.empty(length, np.uint8)
-        view, filled, rest = memoryview(event.data), 0, size - 1
-        at = read + 5
+        view, filled, rest = memoryview(event.data), 0, size - (lead - 4)
+        at = read + lead
         while True:
             # The rest of a packet: first what is in the buffer, then from the socket.
             if filled + rest > length:
@@ -181,6 +183,20 @@ class DumpStream:
 
     def _packet_size(self, state: Any) -> int:
         return int.from_bytes(self._view[state["read"] : state["read"] + 3], "little")
+
+    def acknowledge(self, position: Position) -> None:
+        """Tell a server that waits (semi-synchronous replication) that all up to here is on our disk.
+
+        0xEF, position u64, file name (mysql-server plugin/semisync/semisync_replica.cc). Raises SourceUnavailable.
+        """
+        reply = struct.pack("<BQ", SEMI_SYNC_MARK, position.offset) + position.file.encode()
+        try:
+            if self._timeout != self._silence_seconds:
+                self._socket.settimeout(self._silence_seconds)
+                self._timeout = self._silence_seconds
+            self._socket.sendall(len(reply).to_bytes(3, "little") + b"\0" + reply)
+        except OSError as error:
+            raise named(error, self.info) from error
 
     def refusal(self, state: Any) -> TidegateError:
         """The EOF or ERR packet at state.read as an error of ours."""
@@ -228,6 +244,8 @@ def _session_variables(request: DumpRequest) -> dict[str, str | int]:
         "slave_uuid": request.replica_uuid,
         "replica_uuid": request.replica_uuid,
     }
+    if request.semi_sync:  # the name until MySQL 8.0.26 and in MariaDB, and MySQL's since
+        found |= {"rpl_semi_sync_slave": 1, "rpl_semi_sync_replica": 1}
     if request.flavour is Flavour.MARIADB:
         found["mariadb_slave_capability"] = 4
         if request.mode is DumpMode.GTID:

@@ -1,7 +1,8 @@
 """Walk received packets event by event, compiled: verify, measure, and lay the events out as a binlog file does.
 
 In:  bytes as the socket gave them: packets of a 4-byte header, one status byte and one event each
-     (MySQL source docs, "COM_BINLOG_DUMP", "Protocol::Packet").
+     (MySQL source docs, "COM_BINLOG_DUMP", "Protocol::Packet"); on a semi-synchronous stream two bytes stand before
+     each event, 0xEF and whether the server waits for our reply (mysql-server plugin/semisync/semisync.h).
 Out: events back to back in `payload`, exactly a slice of the server's binlog file; the walk's state; and a
      reason why it stopped.
 
@@ -38,7 +39,7 @@ class Stop(IntEnum):
     BIG = 5  # the packet at `read` is larger than what one receive buffer holds
     BAD_CHECKSUM = 6
     BAD_POSITION = 7
-    BAD_LENGTH = 8
+    BAD_LENGTH = 8  # or no mark of semi-synchronous replication where one must be
     FLUSH = 9  # the arrays of runs, frames or live TABLE_MAPs are full
 
 
@@ -52,6 +53,9 @@ PAYLOAD_SLACK_BYTES: Final = 1024
 
 # Everything that the walk knows between two calls, beside the transaction's state. All int64.
 _FIELDS: Final = (
+    "lead",  # bytes of a packet before its event, LEAD or LEAD_SEMI_SYNC; 0: the first packet tells
+    "asked",  # 1: the server waits for our reply to the event at hand
+    "asked_at",  # the newest of those events taken ends at this position; 0: nothing to reply to
     "read",  # offset in received of the next packet
     "have",  # end of the bytes in received
     "length",  # bytes in payload
@@ -78,6 +82,8 @@ _FIELDS: Final = (
     "tagged_index",  # of the GTID_TAGGED event about to be taken, parsed by Python
     "tagged_number",
 )
+LEAD, LEAD_SEMI_SYNC = 5, 7
+SEMI_SYNC_MARK: Final = 0xEF
 WALK_DTYPE: Final = np.dtype([(name, np.int64) for name in _FIELDS])
 RUN_DTYPE: Final = np.dtype([(name, np.int64) for name in ("kind", "high", "low", "first", "last")])
 MYSQL_GTID, MARIADB_GTID, TAGGED_GTID = 1, 2, 3
@@ -113,6 +119,7 @@ class Workspace:
 
     def __init__(self, prev_commit_ts: int) -> None:
         self.walk = np.zeros(1, WALK_DTYPE)
+        self.walk["lead"] = LEAD
         self.transaction = scan.new_state(prev_commit_ts)
         self.payload: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros(0, np.uint8)
         self.slots = np.full(_SLOTS, -1, np.int64)
@@ -281,6 +288,8 @@ def take_event(data: Any, at: int, space: Any) -> Any:
     copy_bytes(address(payload) + start, address(data) + at, length)
     s.length, s.position = start + length, s.position + length
     s.event_count += 1
+    if s.asked:
+        s.asked_at = s.position
     if data[at + 4] == _PAYLOAD:
         s.payloads += 1
     if bits & scan.BEGINS:
@@ -319,13 +328,23 @@ def walk(received: Any, space: Any) -> Any:
             return np.int64(Stop.MORE)
         if received[s.read + 4] != 0:
             return np.int64(Stop.SERVER if have >= 4 + size else Stop.MORE)
+        if have < LEAD_SEMI_SYNC:
+            return np.int64(Stop.MORE)
+        if s.lead == 0:  # a stream begins with an artificial ROTATE, whose first byte, of its time, is 0
+            s.lead = LEAD_SEMI_SYNC if received[s.read + 5] == SEMI_SYNC_MARK else LEAD
+        lead = s.lead
+        if lead == LEAD_SEMI_SYNC:
+            if received[s.read + 5] != SEMI_SYNC_MARK:
+                s.event_at, s.event_length = s.read, min(size, have)
+                return np.int64(Stop.BAD_LENGTH)
+            s.asked = np.int64(received[s.read + 6] & 1)
         if size == PACKET_BYTES_MAX or 4 + size > received.size:
             return np.int64(Stop.BIG)
         if have < 4 + size:
             return np.int64(Stop.MORE)
-        at = s.read + 5
-        s.event_at, s.event_length = at, size - 1
-        if size - 1 < HEADER_BYTES or _number(received, at + 9, 4) != size - 1:
+        at, length = s.read + lead, size - (lead - 4)
+        s.event_at, s.event_length = at, length
+        if length < HEADER_BYTES or _number(received, at + 9, 4) != length:
             return np.int64(Stop.BAD_LENGTH)
         stop = take_event(received, at, space)
         if stop in (Stop.MORE, Stop.CUT):
