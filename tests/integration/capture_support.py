@@ -27,12 +27,14 @@ FRAME = {3, 4, 15, 35, 161, 163}
 IN_USE = 1  # flag of a FORMAT_DESCRIPTION event: set on disk while the file is open, never sent
 
 
-def pipeline_text(server: Server, lake: Path, *, dump: str = "gtid", start: str = "now", **capture: Any) -> str:
+def pipeline_text(
+    server: Server, lake: Path, *, dump: str = "gtid", start: str = "now", semi_sync: bool = False, **capture: Any
+) -> str:
     settings = {"land_seconds": 0.1, "heartbeat_seconds": 0.5} | capture
     return f"""
 pipeline: test
 lake: {{path: {lake}}}
-sources: {{one: {{conn_id: one, flavour: {server.flavour}, dump: {dump}, start: {start}}}}}
+sources: {{one: {{conn_id: one, flavour: {server.flavour}, dump: {dump}, start: {start}, semi_sync: {semi_sync}}}}}
 tables: {{include: ['*.*']}}
 capture: {{{", ".join(f"{key}: {value}" for key, value in settings.items())}}}
 """

@@ -263,8 +263,9 @@ class _Loop:
         def ddl_tables(sql: str, database: str, sql_mode: int) -> list[str]:
             return tables_named(sql, database, sql_mode=sql_mode, server_version=version)
 
+        source, segment_bytes = self.source, self.settings.segment_bytes
         cutting = CutterSettings(
-            run.source_name, facts.flavour, self.source.dump, self.settings.segment_bytes, ddl_tables
+            run.source_name, facts.flavour, source.dump, segment_bytes, ddl_tables, source.semi_sync
         )
         cutter = Cutter(cutting, self.checkpoint, facts.server_id, facts.server_uuid)
         stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, self.checkpoint))
@@ -288,6 +289,8 @@ class _Loop:
             if quiet:  # the later it is read, the more it proves
                 clock_ms = side.clock_ms()
             self._keep(list(cutter.advance(stream)), cutter)
+            if cutter.asked_at is not None:
+                self._reply(stream, cutter)
             if self.land_at is not None and time.monotonic() >= self.land_at:
                 last = cutter.cut_soon()
                 self._keep([last] if last else [], cutter)
@@ -298,6 +301,14 @@ class _Loop:
                 self._heartbeat(cutter, clock_ms)
                 clock_ms = None
             self._tell(cutter, side)
+
+    def _reply(self, stream: DumpStream, cutter: Cutter) -> None:
+        """A commit waits at the source: what it wrote is made durable now, then the server hears so."""
+        self._keep(cutter.cut_now(), cutter)
+        asked_at, cutter.asked_at = cutter.asked_at, None
+        if asked_at is not None:
+            failpoint("capture_before_reply")
+            stream.acknowledge(asked_at)
 
     def _over(self, now: float) -> Reason | None:
         """Whether and why to end. A lake that fails keeps a run going beyond its time: the next couldn't ask it."""

@@ -26,8 +26,8 @@ class Side:
         self._info = info
         self._connection = connection
         self.facts = read_facts(connection, info)
-        preflight(self.facts, source.flavour, source.dump)
-        for caution in cautions(self.facts):
+        preflight(self.facts, source.flavour, source.dump, semi_sync=source.semi_sync)
+        for caution in cautions(self.facts, semi_sync=source.semi_sync):
             log.warning("%s", caution)
         self.clock_ahead_ms = self.clock_ms() - int(time.time() * 1000)
 

@@ -21,6 +21,8 @@ from tidegate.errors import SourceRefused
 from tidegate.position import Position
 from tidegate.wire.connection import ConnectionInfo, named
 
+# Whether commits wait for a replica's reply, in MySQL since 8.0.26, and before and in MariaDB.
+_SEMI_SYNC: Final = ("rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled")
 _SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
 
 
@@ -133,14 +135,30 @@ def read_clock_ms(cursor: Any) -> int:
     return int(cursor.fetchone()[0])
 
 
-def preflight(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> None:
+def preflight(facts: SourceFacts, flavour: Flavour, dump: DumpMode, *, semi_sync: bool = False) -> None:
     """Refuse what capture can't do right. Raises SourceRefused, one line: what, where, what to do."""
     for wrong, remedy in _objections(facts, flavour, dump):
         raise SourceRefused(wrong, where=facts.where, remedy=remedy)
+    if semi_sync and not any(name in facts.variables for name in _SEMI_SYNC):
+        raise SourceRefused(
+            "semi_sync is set, but the server doesn't have it",
+            where=facts.where,
+            remedy="INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so' there, or take semi_sync out",
+        )
 
 
-def cautions(facts: SourceFacts) -> list[str]:
-    """What works, but not for every table: one line each."""
+def cautions(facts: SourceFacts, *, semi_sync: bool = False) -> list[str]:
+    """What works, but not for every table or commit: one line each."""
+    found = _row_image_cautions(facts)
+    if semi_sync and not any(facts.variables.get(name) == "ON" for name in _SEMI_SYNC):
+        found.append(
+            f"semi_sync is set, but {facts.where} waits for nobody; SET GLOBAL rpl_semi_sync_source_enabled = 1"
+            " (rpl_semi_sync_master_enabled in MariaDB)"
+        )
+    return found
+
+
+def _row_image_cautions(facts: SourceFacts) -> list[str]:
     image = facts.variables.get("binlog_row_image", "FULL").upper()
     if image in ("FULL", "FULL_NODUP"):
         return []

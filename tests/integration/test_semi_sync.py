@@ -1,0 +1,111 @@
+"""Semi-synchronous replication: a commit that was acknowledged is in bronze, though the primary is gone the next moment.
+
+In:  a real server that waits for a replica's reply before it answers COMMIT, and has no other replica than capture.
+Out: what clients were told is committed, looked for in bronze byte by byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.integration.capture_support import Background, bronze_segments, capture_run, capture_until_quiet
+from tests.support.servers import FreshDatabase
+from tidegate.demo.server import Server
+from tidegate.errors import SourceRefused
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+
+WRITERS = 4
+COMMITS_MIN = 200
+
+
+@pytest.fixture
+def waiting_server(any_server: Server, fresh_database: FreshDatabase) -> Iterator[tuple[Server, str, str]]:
+    """(a server whose commits wait, the word its variables use, a database with a table t)."""
+    database = fresh_database(any_server)  # now: a moment later nothing is committed without capture
+    any_server.query(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40))")
+    mariadb = any_server.flavour == "mariadb"
+    word = "master" if mariadb else "source"
+    if not mariadb:
+        any_server.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
+    any_server.query(f"SET GLOBAL rpl_semi_sync_{word}_timeout = 600000")
+    any_server.query(f"SET GLOBAL rpl_semi_sync_{word}_enabled = 1")
+    try:
+        yield any_server, word, database
+    finally:
+        if any_server.process is None:
+            any_server.start()
+        any_server.query(f"SET GLOBAL rpl_semi_sync_{word}_enabled = 0")
+        if not mariadb:
+            any_server.query("UNINSTALL PLUGIN rpl_semi_sync_source")
+
+
+def _status(server: Server, word: str, name: str) -> int:
+    return int(server.query(f"SHOW GLOBAL STATUS LIKE 'rpl_semi_sync_{word}_{name}'")[0][1])
+
+
+class Writers:
+    """Clients that insert one row per transaction, and remember what the server said is committed."""
+
+    def __init__(self, server: Server, database: str) -> None:
+        self.told: list[str] = []
+        self._server, self._database = server, database
+        self._threads = [threading.Thread(target=self._write, args=(n,)) for n in range(WRITERS)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, writer: int) -> None:
+        with contextlib.suppress(pymysql.err.MySQLError, OSError):
+            connection = self._server.connect(self._database, autocommit=True)
+            with connection.cursor() as cursor:
+                for number in range(1_000_000):
+                    name = f"told-{writer}-{number:07d}."
+                    cursor.execute("INSERT INTO t (name) VALUES (%s)", (name,))
+                    self.told.append(name)
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+def test_what_was_acknowledged_is_in_bronze_after_the_primary_was_killed(
+    waiting_server: tuple[Server, str, str], tmp_path: Path
+) -> None:
+    server, word, database = waiting_server
+    lake = tmp_path / "lake"
+    with Background(capture_run(server, lake, semi_sync=True)) as capture:
+        _wait(lambda: _status(server, word, "clients") == 1, "capture is a replica that replies")
+        before = _status(server, word, "yes_tx")
+        writers = Writers(server, database)
+        _wait(lambda: len(writers.told) >= COMMITS_MIN, "commits that were replied to")
+        assert _status(server, word, "yes_tx") - before >= COMMITS_MIN - WRITERS
+        assert _status(server, word, "no_tx") == 0, "nobody was answered without our reply"
+        server.kill()
+        writers.join()
+        capture.stop.set()
+    payload = b"".join(bytes(segment.payload) for segment in bronze_segments(lake))
+    assert len(writers.told) >= COMMITS_MIN
+    assert [name for name in writers.told if name.encode() not in payload] == []
+    server.start()
+    result = capture_until_quiet(server, lake)
+    assert result.last_seq == bronze_segments(lake)[-1].seq
+
+
+def test_a_server_that_has_no_semi_sync_is_refused_by_name(mysql9: Server, tmp_path: Path) -> None:
+    with pytest.raises(SourceRefused, match="semi_sync is set, but the server doesn't have it"):
+        capture_run(mysql9, tmp_path / "lake", semi_sync=True).run(5)
+
+
+def _wait(done: object, what: str, seconds: float = 60) -> None:
+    assert callable(done)
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.05)
