@@ -71,6 +71,11 @@ class Capture(Section):
         le=60,
         description="The reader is held at most this long while the lander returns from the value log to memory",
     )
+    retention_alert_hours: float = Field(
+        12.0,
+        ge=0,
+        description="The log and `tidegate status` warn when the source may purge what isn't captured sooner than this",
+    )
     return_seconds: float = Field(
         limits.RETURN_SECONDS_DEFAULT, ge=0.1, description="That return is tried at most this often"
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidegate.capture.lander import Lander
+from tidegate.capture.retention import Retention
 from tidegate.capture.value_log import ValueLog
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ _TOLD_SECONDS: Final = 60.0
 class Lifeboat:
     """Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
     still take; bytes_per_second: what it was given in the last minute; seconds_left: room at that rate, None when
-    nothing came.
+    nothing came. retention: when the source purges what isn't captured yet, None before the first look.
     """
 
     state: str
@@ -46,6 +47,7 @@ class Lifeboat:
     room_bytes: int
     bytes_per_second: float
     seconds_left: float | None
+    retention: Retention | None
     started_at: float
     written_at: float
     pid: int
@@ -60,9 +62,11 @@ class Logbook:
         now = time.monotonic()
         self._rates: list[tuple[float, int]] = [(now, 0)]
         self._told_at = now - _TOLD_SECONDS
+        self._retention: Retention | None = None
 
-    def write(self, lander: Lander, last_seq: int, captured_bytes: int) -> Lifeboat:
+    def write(self, lander: Lander, last_seq: int, captured_bytes: int, retention: Retention | None = None) -> Lifeboat:
         """captured_bytes: of the run so far. What can't be written is a warning: capture goes on."""
+        self._retention = retention or self._retention
         found = self._look(lander, last_seq, captured_bytes)
         now = time.monotonic()
         if lander.chasing and now - self._told_at >= _TOLD_SECONDS:
@@ -100,6 +104,7 @@ class Logbook:
             room_bytes=room,
             bytes_per_second=rate,
             seconds_left=max(room, 0) / rate if rate > 0 else None,
+            retention=self._retention,
             started_at=self._started_at,
             written_at=time.time(),
             pid=os.getpid(),
@@ -119,7 +124,8 @@ def read(folder: Path) -> Lifeboat | None:
     """The newest that a run wrote here; None when there is none that this version understands."""
     try:
         found: dict[str, Any] = json.loads((folder / _FILE).read_text())
-        return Lifeboat(**found)
+        purging = found.get("retention")
+        return Lifeboat(**found | {"retention": Retention(**purging) if purging else None})
     except (OSError, ValueError, TypeError):
         return None
 

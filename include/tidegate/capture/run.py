@@ -156,6 +156,7 @@ class _Loop:
         self.bytes = 0
         self.news_at = time.monotonic()
         self.land_seconds = run.pipeline.land_seconds
+        self.alert_seconds = self.settings.retention_alert_hours * 3600
         self.land_at: float | None = None
         self.landed_at = 0.0
         self.told_at = self.started_at = time.monotonic()
@@ -164,7 +165,7 @@ class _Loop:
     def start(self) -> Side:
         """Connect and find where to go on. Nothing is written before the source is found good."""
         for attempt in range(1, _START_ATTEMPTS + 1):
-            side = Side.open(self.run.connection, self.source)
+            side = Side.open(self.run.connection, self.source, self.alert_seconds)
             try:
                 self._recover(side.facts)
             except SourceUnavailable:
@@ -248,7 +249,7 @@ class _Loop:
     def _renew(self, side: Side) -> Side:
         """A new side connection, when the server answers; the old one stays otherwise, and fails again."""
         try:
-            fresh = Side.open(self.run.connection, self.source)
+            fresh = Side.open(self.run.connection, self.source, self.alert_seconds)
         except SourceUnavailable:
             return side
         side.close()
@@ -371,12 +372,13 @@ class _Loop:
         now = time.monotonic()
         if now - self.told_at < _PROGRESS_SECONDS:
             return
-        lifeboat = self.logbook.write(self.lander, self.checkpoint.seq, self.bytes)
+        resolved_ms = physical_ms(cutter.resolved_ts)
+        retention = side.retention(self.checkpoint.file, resolved_ms)
+        lifeboat = self.logbook.write(self.lander, self.checkpoint.seq, self.bytes, retention)
         if self.on_progress is None:
             self.told_at, self.told_bytes = now, self.bytes
             return
         source_ms = time.time() * 1000 + side.clock_ahead_ms
-        resolved = cutter.resolved_ts
         self.on_progress(
             CaptureProgress(
                 segments=self.segments,
@@ -386,7 +388,7 @@ class _Loop:
                 landed_seq=self.lander.committed_seq,
                 queued_bytes=self.lander.queued_bytes,
                 lifeboat=lifeboat,
-                lag_seconds=max(0.0, (source_ms - physical_ms(resolved)) / 1000) if resolved else 0.0,
+                lag_seconds=max(0.0, (source_ms - resolved_ms) / 1000) if resolved_ms else 0.0,
                 position=self.checkpoint.position,
             )
         )

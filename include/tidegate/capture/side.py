@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Final, Self, TypeVar
 
 import pymysql
 
+from tidegate.capture.retention import Retention, RetentionWatch, purge_rules
 from tidegate.config import Source
 from tidegate.wire.connection import ConnectionInfo, connect, named
-from tidegate.wire.source import cautions, preflight, read_clock_ms, read_facts
+from tidegate.wire.source import cautions, preflight, read_binary_logs, read_clock_ms, read_facts
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_LOOK_SECONDS: Final = 60.0
 
 
 class Side:
     """Open as long as the stream beside it; a lost one is made anew with it."""
 
-    def __init__(self, info: ConnectionInfo, source: Source, connection: pymysql.connections.Connection[Any]) -> None:
+    def __init__(
+        self,
+        info: ConnectionInfo,
+        source: Source,
+        connection: pymysql.connections.Connection[Any],
+        alert_seconds: float,
+    ) -> None:
         self._info = info
         self._connection = connection
         self.facts = read_facts(connection, info)
@@ -30,13 +41,18 @@ class Side:
         for caution in cautions(self.facts, semi_sync=source.semi_sync):
             log.warning("%s", caution)
         self.clock_ahead_ms = self.clock_ms() - int(time.time() * 1000)
+        self._watch = RetentionWatch(info.where, purge_rules(self.facts.variables), alert_seconds)
+        self._retention: Retention | None = None
+        self._look_at = time.monotonic()
 
     @classmethod
-    def open(cls, info: ConnectionInfo, source: Source) -> Self:
-        """Raises SourceUnavailable, SourceRefused."""
+    def open(cls, info: ConnectionInfo, source: Source, alert_seconds: float = 0.0) -> Self:
+        """alert_seconds: the log says when the source purges what isn't captured sooner. Raises SourceUnavailable,
+        SourceRefused.
+        """
         connection = connect(info, read_timeout=30, write_timeout=30)
         try:
-            return cls(info, source, connection)
+            return cls(info, source, connection, alert_seconds)
         except BaseException:
             connection.close()
             raise
@@ -44,10 +60,26 @@ class Side:
     def close(self) -> None:
         self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  no farewell to a dead server
 
+    def retention(self, file: str, reached_ms: int) -> Retention | None:
+        """When the source purges what isn't captured yet; looked at once a minute. Raises SourceUnavailable.
+
+        file: where capture is; reached_ms: the source's clock when that was written, 0 when it isn't known.
+        """
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_SECONDS
+            source_ms = time.time() * 1000 + self.clock_ahead_ms
+            age_seconds = max(source_ms - reached_ms, 0) / 1000 if reached_ms else 0.0
+            self._retention = self._watch.look(self._ask(read_binary_logs), file, age_seconds)
+        return self._retention
+
     def clock_ms(self) -> int:
         """The source's own clock. Raises SourceUnavailable."""
+        return self._ask(read_clock_ms)
+
+    def _ask(self, question: Callable[[Any], T]) -> T:
         try:
             with self._connection.cursor() as cursor:
-                return read_clock_ms(cursor)
+                return question(cursor)
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self._info) from error

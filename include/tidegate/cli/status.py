@@ -104,14 +104,16 @@ def _capture_table(boats: dict[str, Lifeboat]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from tidegate.capture import retention
     from tidegate.capture.lifeboat import lasts
 
-    table = Table("source", "lander", "behind", "value log", "said", title="Capture on this machine")
+    table = Table("source", "lander", "behind", "value log", "source's purge", "said", title="Capture on this machine")
     for name, boat in boats.items():
         lander = boat.state + (f" for {boat.written_at - boat.since:.0f} s" if boat.state != "direct" else "")
         lander += f"\n{boat.chases} times, {boat.chasing_seconds:.0f} s in all" if boat.chases else ""
         why = "\n".join(text for text in (boat.reason, boat.lake_error) if text)
         told = f"{time.time() - boat.written_at:.0f} s ago"
         behind = f"{boat.behind_bytes / 1e6:.1f} MB"
-        table.add_row(name, lander, behind, lasts(boat), Text(f"{told}\n{why}" if why else told))
+        purge = retention.told(boat.retention) if boat.retention else "-"
+        table.add_row(name, lander, behind, lasts(boat), purge, Text(f"{told}\n{why}" if why else told))
     return table

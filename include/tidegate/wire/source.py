@@ -77,8 +77,7 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     logs: tuple[tuple[str, int], ...] = ()
     if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
         position, executed = _end_of_binlog(cursor, executed, mariadb=mariadb)
-        cursor.execute("SHOW BINARY LOGS")
-        logs = tuple((str(row[0]), int(row[1])) for row in cursor.fetchall())
+        logs = read_binary_logs(cursor)
     executed = "".join(executed.split())
     purged = "" if mariadb else "".join(variables.get("gtid_purged", "").split())
     return SourceFacts(
@@ -127,6 +126,12 @@ def _end_of_binlog(cursor: Any, executed: str, *, mariadb: bool) -> tuple[Positi
     cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (position.file, position.offset))
     found = cursor.fetchone()[0]
     return position, executed if found is None else str(found)
+
+
+def read_binary_logs(cursor: Any) -> tuple[tuple[str, int], ...]:
+    """(file, bytes) of every binlog file that the server has, oldest first."""
+    cursor.execute("SHOW BINARY LOGS")
+    return tuple((str(row[0]), int(row[1])) for row in cursor.fetchall())
 
 
 def read_clock_ms(cursor: Any) -> int:
