@@ -89,6 +89,22 @@ class MysqlGtidSet:
             for span in spans
         )
 
+    def minus(self, other: MysqlGtidSet) -> MysqlGtidSet:
+        """The GTIDs that other lacks."""
+        found = MysqlGtidSet()
+        for sid, spans in self.intervals.items():
+            taken = other.intervals.get(sid, [])
+            for first, last in spans:
+                for there, until in taken:
+                    if there > last or first > last:
+                        break
+                    if first < there:
+                        found.add(sid, first, there - 1)
+                    first = max(first, until + 1)  # noqa: PLW2901  what is left of the span
+                if first <= last:
+                    found.add(sid, first, last)
+        return found
+
     def __str__(self) -> str:
         parts = []
         for sid in sorted(self.intervals):

@@ -98,9 +98,11 @@ def _check_gtids(facts: SourceFacts, checkpoint: Checkpoint) -> None:
     executed, ours_set = MysqlGtidSet.parse(facts.gtid_executed), MysqlGtidSet.parse(checkpoint.gtid_executed)
     if not executed.covers(ours_set):
         raise _lost_commits(facts, facts.gtid_executed, checkpoint)
-    if not ours_set.covers(MysqlGtidSet.parse(facts.gtid_purged)):
+    lost = MysqlGtidSet.parse(facts.gtid_purged).minus(ours_set)
+    if lost.intervals:
         raise PositionLost(
-            f"the server has purged GTIDs {facts.gtid_purged}, captured are {checkpoint.gtid_executed or 'none'}",
+            f"the server has purged GTIDs {lost}, which aren't captured (captured are"
+            f" {checkpoint.gtid_executed or 'none'}); any table of this source may have changed in them",
             where=facts.where,
             remedy=_NEW_LAKE,
         )
@@ -111,7 +113,10 @@ def _check_position(facts: SourceFacts, checkpoint: Checkpoint) -> None:
     if checkpoint.file not in sizes:
         first = facts.binary_logs[0][0] if facts.binary_logs else "none"
         raise PositionLost(
-            f"{checkpoint.position} is purged; the server's first file is {first}", where=facts.where, remedy=_NEW_LAKE
+            f"{checkpoint.position} is purged; the server's first file is {first}; any table of this source may have"
+            " changed between them",
+            where=facts.where,
+            remedy=_NEW_LAKE,
         )
     if sizes[checkpoint.file] < checkpoint.offset:
         raise _lost_commits(facts, f"{checkpoint.file}:{sizes[checkpoint.file]}", checkpoint)
