@@ -20,7 +20,6 @@ from tidegate.schema.select_numbers import BIGINT_DIGITS, arithmetic, division, 
 from tidegate.schema.select_types import (
     DIGITS_MAX,
     NULL,
-    SCALE_MAX,
     Result,
     boolean,
     decimal,
@@ -84,9 +83,9 @@ _NO_LENGTH: Final = 0xFFFFFFFF  # what the server takes for a length that isn't 
 
 def _whole_number(text: str) -> Result:
     digits = len(text)
-    if digits > LENGTH_DIGITS or (text.startswith("0") and digits > BIGINT_DIGITS):
+    if text.startswith("0") and digits > BIGINT_DIGITS:
         raise Doubt
-    if int(text) >= 1 << 64:
+    if digits > LENGTH_DIGITS or int(text) >= 1 << 64:
         return decimal(digits, 0, nullable=False)
     rank, unsigned = 3 if digits <= _INT_DIGITS else 4, int(text) >= 1 << 63
     return Result("int", length=digits, digits=digits, rank=rank, unsigned=unsigned, written=True)
@@ -233,7 +232,7 @@ def _literal_decimal(text: str) -> Result:
     behind, words = len(rest), -(-len(whole) // 9)
     if words + -(-behind // 9) > _WORDS:
         behind = min(behind, max(_WORDS - words, 0) * 9)
-    return decimal(len(whole) + min(behind, SCALE_MAX), behind, nullable=False)
+    return Result("decimal", nullable=False, digits=len(whole) + behind, scale=behind)
 
 
 # A month or a day of zero: under some sql_mode that is NULL.

@@ -13,7 +13,7 @@ from typing import Final
 
 from tidegate.schema.select_expressions import Doubt, Expression
 from tidegate.schema.select_types import (
-    EXACT_SCALE,
+    SCALE_MAX,
     Result,
     decimal,
     double,
@@ -24,6 +24,7 @@ from tidegate.schema.select_types import (
 
 BIGINT_DIGITS: Final = 18  # of which any number is a BIGINT
 _DIVISION_SCALE: Final = 4  # div_precision_increment
+_ROUND_SCALE_MAX: Final = 30
 
 
 def _figures(value: Result) -> tuple[str, int, int]:
@@ -31,7 +32,7 @@ def _figures(value: Result) -> tuple[str, int, int]:
     if value.kind in ("int", "year", "bit"):
         return "int", value.digits, 0
     if value.kind == "decimal":
-        if value.scale > EXACT_SCALE:
+        if value.scale > SCALE_MAX:  # a literal, of which the server keeps more than it shows
             raise Doubt
         return "decimal", value.digits, value.scale
     if value.temporal:
@@ -55,7 +56,7 @@ def arithmetic(operator: str, left: Result, right: Result) -> Result:
         return double()
     _check_moments(left, right)
     if operator == "*":
-        digits, scale = digits1 + digits2, scale1 + scale2
+        digits, scale = digits1 + digits2, min(scale1 + scale2, SCALE_MAX)
     else:
         scale = max(scale1, scale2)
         digits = max(digits1 - scale1, digits2 - scale2) + 1 + scale
@@ -79,7 +80,7 @@ def division(operator: str, left: Result, right: Result) -> Result:
     if "double" in kinds:
         return double()
     if operator == "/":
-        scale = scale1 + _DIVISION_SCALE
+        scale = min(scale1 + _DIVISION_SCALE, SCALE_MAX)
         return decimal(digits1 + scale2 + _DIVISION_SCALE, scale, unsigned=unsigned)
     digits, unsigned = max(digits1, digits2), left.unsigned
     if kinds == {"int"}:
@@ -108,7 +109,8 @@ def numeric(name: str, tree: Expression, values: list[Result]) -> Result:
     if name == "sum":
         return double() if kind == "double" else decimal(digits + 22, scale)
     if name == "avg":
-        return double() if kind == "double" else decimal(digits + _DIVISION_SCALE, scale + _DIVISION_SCALE)
+        scale = min(scale + _DIVISION_SCALE, SCALE_MAX)
+        return double() if kind == "double" else decimal(digits + _DIVISION_SCALE, scale)
     if name == "abs" and value.kind == "int":
         return integer(value.length, unsigned=value.unsigned, nullable=value.nullable)
     if name == "abs":
@@ -153,7 +155,8 @@ def _rounded(name: str, tree: Expression, value: Result) -> Result:
         return moment("time", nullable=value.nullable)
     if value.kind == "int" and value.text and (len(tree.arguments) == 1 or tree.arguments[1].literal):
         return together([value])
-    if (value.kind in ("double", "float") or (value.kind == "string" and not value.weak)) and places <= EXACT_SCALE:
+    real = value.kind in ("double", "float") or (value.kind == "string" and not value.weak)
+    if real and places <= _ROUND_SCALE_MAX:
         return _fixed(places, value)
     if value.kind != "decimal" or places > value.scale:
         raise Doubt
@@ -166,12 +169,14 @@ def spread(value: Result) -> Result:
     """Variance and deviation."""
     if value.kind not in ("int", "decimal"):
         raise Doubt
-    scale = min(value.scale + _DIVISION_SCALE, EXACT_SCALE)
+    scale = min(value.scale + _DIVISION_SCALE, _ROUND_SCALE_MAX)
     return replace(double(), text=f"double({value.digits * 2 + 6},{scale})")
 
 
 def _most(tree: Expression, value: Result) -> Result:
     """MIN and MAX of a column are of its type; other whole numbers become BIGINT."""
+    if tree.name == "neg" and value.kind == "decimal":
+        raise Doubt
     if tree.name == "field" or value.kind in ("decimal", "null", "double") or value.temporal or value.boolean:
         return value.may_be_null()
     if value.kind == "int" and not value.unsigned:

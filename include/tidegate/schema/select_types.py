@@ -21,7 +21,6 @@ from tidegate.schema.types import enum_members
 
 DIGITS_MAX: Final = 65
 SCALE_MAX: Final = 38
-EXACT_SCALE: Final = 30  # of a literal; of one with more the server keeps more than it shows
 _INT_LENGTH_MAX: Final = 9  # a longer result of a function is a BIGINT
 _VARCHAR_MAX: Final = 512  # characters; a longer result is a text or a blob
 _RANKS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
@@ -88,7 +87,7 @@ def boolean(*, nullable: bool) -> Result:
 
 
 def decimal(digits: int, scale: int, *, unsigned: bool = False, nullable: bool = True) -> Result:
-    scale = min(scale, SCALE_MAX)
+    """Of a function. Its scale may be more than a column's: the server cuts when it makes the column."""
     return Result("decimal", nullable, digits=min(digits, DIGITS_MAX), scale=scale, unsigned=unsigned)
 
 
@@ -159,6 +158,12 @@ def _of_string(made: Result, base: str, size: int, column: Column) -> Result:
     return made
 
 
+def _decimal_column(digits: int, scale: int) -> str:
+    """The whole part stays, and what is behind the point gives way (Field_new_decimal::create_from_item)."""
+    shown = min(scale, SCALE_MAX)
+    return f"decimal({digits - scale + shown},{shown})"
+
+
 def column_type(value: Result) -> str:
     """Of the column that holds a value. Raises Doubt."""
     if value.text:
@@ -169,7 +174,7 @@ def column_type(value: Result) -> str:
         case "int":
             return f"{_RANKS[value.rank]}({value.length})" + (" unsigned" if value.unsigned else "")
         case "decimal":
-            return f"decimal({value.digits},{value.scale})" + (" unsigned" if value.unsigned else "")
+            return _decimal_column(value.digits, value.scale) + (" unsigned" if value.unsigned else "")
         case "float" | "double" | "date":
             return value.kind
         case "time" | "datetime" | "timestamp":
@@ -263,7 +268,7 @@ def _numbers(known: Sequence[Result], kinds: set[str]) -> Result:
     if kinds & {"bit", "year"} and signs == {True}:
         raise Doubt
     scale = max(value.scale for value in known)
-    if scale > EXACT_SCALE:
+    if scale > SCALE_MAX:
         raise Doubt
     whole = max(value.digits - value.scale for value in known)
     return decimal(whole + scale, scale, unsigned=signs == {True})
