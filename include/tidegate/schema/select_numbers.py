@@ -13,6 +13,7 @@ from typing import Final
 
 from tidegate.schema.select_expressions import Doubt, Expression
 from tidegate.schema.select_types import (
+    DIGITS_MAX,
     SCALE_MAX,
     Result,
     decimal,
@@ -32,8 +33,8 @@ def _figures(value: Result) -> tuple[str, int, int]:
     if value.kind in ("int", "year", "bit"):
         return "int", value.digits, 0
     if value.kind == "decimal":
-        if value.scale > SCALE_MAX:  # a literal, of which the server keeps more than it shows
-            raise Doubt
+        if value.scale > SCALE_MAX or value.digits > DIGITS_MAX:
+            raise Doubt  # a literal, of which the server keeps more than it shows
         return "decimal", value.digits, value.scale
     if value.temporal:
         return ("decimal" if value.scale else "int"), value.digits, value.scale

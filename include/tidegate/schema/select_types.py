@@ -161,7 +161,7 @@ def _of_string(made: Result, base: str, size: int, column: Column) -> Result:
 def _decimal_column(digits: int, scale: int) -> str:
     """The whole part stays, and what is behind the point gives way (Field_new_decimal::create_from_item)."""
     shown = min(scale, SCALE_MAX)
-    return f"decimal({digits - scale + shown},{shown})"
+    return f"decimal({min(digits - scale + shown, DIGITS_MAX)},{shown})"
 
 
 def column_type(value: Result) -> str:
