@@ -125,7 +125,7 @@ def test_an_error_has_an_exit_code_and_no_traceback(
 def test_status_of_a_lake_without_anything_is_empty(pipeline: Path) -> None:
     done = tidegate("status", str(pipeline), "--json")
     assert done.returncode == 0
-    assert json.loads(done.stdout) == {"cut_ts": 0, "latency": None, "sources": [], "tables": []}
+    assert json.loads(done.stdout) == {"capture": {}, "cut_ts": 0, "latency": None, "sources": [], "tables": []}
 
 
 def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tidegate.errors import UsageError
 if TYPE_CHECKING:
     from tidegate.binlog.segment import Segment
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="The files of a value log.")
 
 Place = Annotated[str, typer.Argument(help="A value log's folder or file, or a pipeline", metavar="PLACE")]
 Source = Annotated[str | None, typer.Option(help="Source of the pipeline; needed when it has several")]

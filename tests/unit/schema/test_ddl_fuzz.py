@@ -106,7 +106,8 @@ def test_time_is_linear_in_a_statements_length(head: str, piece: str, tail: str)
         script.run(1, sql)
         return time.process_time() - started
 
-    small, large = min(seconds(250) for _ in range(3)), seconds(4_000)
+    # The least of some: the collector's work for the whole test process falls on whoever is measured just then.
+    small, large = min(seconds(250) for _ in range(3)), min(seconds(4_000) for _ in range(3))
     assert large < 16 * 8 * small + 0.2, f"{small:.4f} s, 16 times as much {large:.4f} s"
 
 
