@@ -28,6 +28,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import last_events
 from tidegate.lake.latency import Percentiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.lake.silver import applied_ts
@@ -244,8 +245,7 @@ class Application:
         if version != self._states_version:
             self._states_version = version
             self._history_version = -1  # a release lets a statement be read again: on the history before it
-            rows = control.read(self.lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
-            self.states = {row["table"]: _state_of(row) for row in rows}
+            self.states = {table: _state_of(event) for table, event in last_events(self.lake).items()}
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version

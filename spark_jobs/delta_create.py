@@ -13,6 +13,8 @@ import time
 import uuid
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
+
 from spark_jobs.delta_jvm import DeltaClasses
 from tidegate.merge.silver_sql import SilverShape, properties
 from tidegate.upsert.delta_types import delta_json
@@ -33,7 +35,7 @@ def create_table(classes: DeltaClasses, session: Any, uri: str, shape: SilverSha
         begun.updateMetadataForNewTable(classes.seq([metadata_line(shape)]).head())
         try:
             begun.commit(classes.seq(clustering_lines(shape)), classes.operation(_OPERATION, classes.none))
-        except Exception:
+        except Py4JJavaError:  # somebody was quicker, or it failed
             if log.update(False, classes.none, classes.none).version() < 0:
                 raise
 

@@ -79,6 +79,6 @@ def _refuse(lost: DataFrame, new: TableVersion) -> None:
     if count := lost.count():
         raise SchemaMismatch(
             f"{new.ddl[:120]}: silver keeps {count} rows of this name, which have another key or other types",
-            where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+            where=new.where,
             remedy=f"delete the rows that {tables.DELETED} marks, then release the table",
         )

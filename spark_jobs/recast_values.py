@@ -45,6 +45,6 @@ def _of(action: ValuesRewritten, text: str) -> str:
 def _unknown(new: TableVersion, reason: str) -> SchemaMismatch:
     return SchemaMismatch(
         f"{new.ddl[:120]}: the server rewrote rows and the binlog doesn't show it: {reason}",
-        where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+        where=new.where,
         remedy="take a snapshot of the table",
     )

@@ -97,7 +97,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     source = app.lake.spark_uri(tables.silver_path(*app.pair(move.giver)))
     rows = writer.session.read.format("delta").option("versionAsOf", str(version)).load(source)
     if app.logical(old.database, old.table)[2]:
-        rows = rows.where(only_shard(old))
+        rows = rows.where(silver_sql.only_shard(old))
     if tables.DELETED in rows.columns and not shape.keeps_deleted:
         rows = rows.where(f"NOT {tables.DELETED}")
     _refuse_more_columns(app, rows, move)
@@ -127,7 +127,7 @@ def _refuse_more_columns(app: Application, rows: DataFrame, move: Move) -> None:
     if more:
         raise SchemaMismatch(
             f"{move.new.ddl[:120]}: silver of {move.giver} has columns that the source hasn't: {', '.join(more)}",
-            where=f"{move.new.source} {move.new.name} at {move.new.file}:{move.new.pos}",
+            where=move.new.where,
             remedy="drop them from silver, or take a snapshot of the renamed table",
         )
 
@@ -148,26 +148,20 @@ def _plain(shape: SilverShape) -> list[silver_sql.SilverColumn]:
     return [column for column in shape.all_columns if column.name not in (tables.ROW_HASH, tables.OCCURRENCE)]
 
 
-def only_shard(version: TableVersion) -> str:
-    """SQL condition: the rows of one physical table in a routed one."""
-    values = (version.source, version.database, version.table)
-    return " AND ".join(f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(tables.SHARDS, values, strict=True))
-
-
 def only_shards(versions: Sequence[TableVersion]) -> str:
-    """The same for several."""
-    return " OR ".join(f"({only_shard(version)})" for version in versions)
+    """SQL condition: the rows of these physical tables in a routed one."""
+    return " OR ".join(f"({silver_sql.only_shard(version)})" for version in versions)
 
 
 def take_rows(
     writer: SilverWriter, shape: SilverShape, rows: DataFrame, replaced: Sequence[TableVersion], commit_ts: int
 ) -> None:
     """Commit them: instead of all that an unrouted table has, or instead of the rows of the `replaced` shards."""
-    writer.ensure(shape)
     if not shape.routed:
+        writer.ensure(shape)
         writer.overwrite(rows, shape, commit_ts)
         return
-    writer.add_missing(shape)
+    writer.ensure_columns(shape)
     (
         rows.select(*(quote(column.name) for column in shape.all_columns))
         .write.format("delta")

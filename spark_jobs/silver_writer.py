@@ -148,13 +148,13 @@ class SilverWriter:
             if renamed_here(new):
                 raise SchemaMismatch(
                     f"{new.ddl[:120]}: the table that was renamed isn't in silver",
-                    where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+                    where=new.where,
                     remedy="take a snapshot of the table",
                 )
             if empties(new) or (new.kind == "create" and old is not None):
                 self._empty(old, new, shape)
             elif old is None and shape is not None:
-                self._create(shape)
+                self.ensure_columns(shape)
             elif old is not None and shape is not None:
                 self._alter(old, new, shape, phase.upto_ts)
 
@@ -167,18 +167,12 @@ class SilverWriter:
     def shape_of(self, version: TableVersion) -> SilverShape:
         return shape_of([version], routed=self.entry.routed, keeps_deleted=keeps_deleted(self.app, self.entry))
 
-    def _create(self, shape: SilverShape) -> None:
+    def ensure_columns(self, shape: SilverShape) -> None:
+        """Create silver when it isn't there, or add the columns that a further shard brings."""
         names = column_names(self.uri, self.app.lake.storage_options)
         if names is None:
             self._make(shape)
-        else:
-            self.add_missing(shape)
-
-    def add_missing(self, shape: SilverShape) -> None:
-        """The columns that a further shard brings."""
-        names = column_names(self.uri, self.app.lake.storage_options)
-        assert names is not None, "ensured"
-        if missing := [column for column in shape.columns if column.name not in names]:
+        elif missing := [column for column in shape.columns if column.name not in names]:
             self._add_columns(missing)
 
     def _empty(self, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
@@ -221,11 +215,7 @@ class SilverWriter:
 
     def _only(self, version: TableVersion) -> str:
         """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
-        if not self.entry.routed:
-            return ""
-        values = (version.source, version.database, version.table)
-        tests = (f"{quote(n)} = {silver_sql.literal(v)}" for n, v in zip(tables.SHARDS, values, strict=True))
-        return " WHERE " + " AND ".join(tests)
+        return f" WHERE {silver_sql.only_shard(version)}" if self.entry.routed else ""
 
     def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
         try:
@@ -245,7 +235,7 @@ class SilverWriter:
         if self.entry.routed and not only_adds:
             raise SchemaMismatch(
                 f"{new.ddl[:120]}: only added columns are followed in routed tables",
-                where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+                where=new.where,
                 remedy="bring all shards to one shape, then take a snapshot",
             )
         names = column_names(self.uri, self.app.lake.storage_options)
@@ -348,7 +338,7 @@ class SilverWriter:
         if not fits and (count := self._marked()):
             raise SchemaMismatch(
                 f"{new.ddl[:120]}: silver keeps {count} deleted rows, which have another key or other types",
-                where=f"{new.source} {new.name} at {new.file}:{new.pos}",
+                where=new.where,
                 remedy=f"delete the rows that {tables.DELETED} marks, then release the table",
             )
 

@@ -25,7 +25,7 @@ def test_what_the_server_would_purge_within_the_alert_is_said_and_kept_for_statu
     ((before,),) = any_server.query("SELECT @@GLOBAL.binlog_expire_logs_seconds")
     any_server.query(f"SET GLOBAL binlog_expire_logs_seconds = {HOURS * 3600}")
     try:
-        run = capture_run(any_server, tmp_path / "lake", start="earliest")
+        run = capture_run(any_server, tmp_path / "lake", start="now")
         any_server.query(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY)")
         with caplog.at_level(logging.WARNING):
             run.run(60, idle_seconds=2)

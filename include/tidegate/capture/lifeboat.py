@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tidegate.capture.chaser import ChaserState, ChaserStatus
 from tidegate.capture.lander import Lander
 from tidegate.capture.retention import Retention
 from tidegate.capture.value_log import ValueLog
@@ -26,19 +27,14 @@ _TOLD_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Lifeboat:
-    """Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
+class Lifeboat(ChaserStatus):
+    """The lander's status and the value log's.
+
+    Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
     still take; bytes_per_second: what it was given in the last minute; seconds_left: room at that rate, None when
     nothing came. retention: when the source purges what isn't captured yet, None before the first look.
     """
 
-    state: str
-    since: float
-    reason: str
-    chases: int
-    chasing_seconds: float
-    returns_failed: int
-    held_seconds_max: float
     lake_error: str
     last_seq: int
     landed_seq: int
@@ -89,13 +85,7 @@ class Logbook:
         rate = (captured_bytes - bytes_then) / max(now - then, 1e-3)
         room = self._value_log.room_bytes()
         return Lifeboat(
-            state=str(status.state),
-            since=status.since,
-            reason=status.reason,
-            chases=status.chases,
-            chasing_seconds=status.chasing_seconds,
-            returns_failed=status.returns_failed,
-            held_seconds_max=status.held_seconds_max,
+            **asdict(status),
             lake_error=lander.lake_error,
             last_seq=last_seq,
             landed_seq=lander.committed_seq,
@@ -125,8 +115,9 @@ def read(folder: Path) -> Lifeboat | None:
     try:
         found: dict[str, Any] = json.loads((folder / _FILE).read_text())
         purging = found.get("retention")
-        return Lifeboat(**found | {"retention": Retention(**purging) if purging else None})
-    except (OSError, ValueError, TypeError):
+        state = ChaserState(found["state"])
+        return Lifeboat(**found | {"state": state, "retention": Retention(**purging) if purging else None})
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tidegate import tables
 from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
+from tidegate.schema.columns import TableVersion
 
 # Types that Delta can cluster by: those with min/max statistics.
 _CLUSTERABLE = (
@@ -127,6 +128,12 @@ def properties() -> dict[str, str]:
         "delta.enableDeletionVectors": "true",
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL_COMMITS),
     }
+
+
+def only_shard(version: TableVersion) -> str:
+    """SQL condition: the rows of one physical table in a routed one."""
+    values = (version.source, version.database, version.table)
+    return " AND ".join(f"{quote(name)} = {literal(value)}" for name, value in zip(tables.SHARDS, values, strict=True))
 
 
 def latest_per_key(view: str, shape: SilverShape) -> str:

@@ -122,6 +122,11 @@ class TableVersion:
         return f"{self.database}.{self.table}"
 
     @property
+    def where(self) -> str:
+        """For errors: the table, and where the DDL that made this version ends."""
+        return f"{self.source} {self.name} at {self.file}:{self.pos}"
+
+    @property
     def key_names(self) -> tuple[str, ...]:
         by_id = {column.id: column.name for column in self.columns}
         return tuple(by_id[i] for i in self.key)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.schema.columns import Column
-from tidegate.schema.types import CanonicalType, Kind, canonical
+from tidegate.schema.types import TEXT_BYTES, CanonicalType, Kind, canonical, integer_range
 
 VALUE: Final = "{v}"  # stands for the old column in both texts
 
@@ -45,22 +45,13 @@ def recast(was: Column, now: Column) -> Recast | None:
     return found
 
 
-_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-
-
-def _range(kind: CanonicalType) -> tuple[int, int]:
-    """The smallest and the largest integer of a type."""
-    bits = _BITS[kind.text.base]
-    return (0, 2**bits - 1) if kind.text.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
 def _outside(value: str, low: int, high: int) -> str:
     wide = f"CAST({value} AS DECIMAL(38,0))"
     return f"{wide} < {low} OR {wide} > {high}"
 
 
 def _integer(_: CanonicalType, new: CanonicalType, __: Column, ___: Column) -> Recast:
-    return Recast(VALUE, _outside(VALUE, *_range(new)))
+    return Recast(VALUE, _outside(VALUE, *integer_range(new)))
 
 
 def _integer_to_decimal(_: CanonicalType, new: CanonicalType, __: Column, ___: Column) -> Recast:
@@ -85,15 +76,9 @@ def _number_to_text(old: CanonicalType, new: CanonicalType, _: Column, now: Colu
     return Recast(text, _too_long(text, new)) if now.charset not in ("", "binary") else None
 
 
-_TEXT_BYTES: Final = {
-    "tinytext": 255, "text": 65535, "mediumtext": 16777215, "longtext": 4294967295,
-    "tinyblob": 255, "blob": 65535, "mediumblob": 16777215, "longblob": 4294967295,
-}  # fmt: skip
-
-
 def _too_long(text: str, new: CanonicalType) -> str:
     """Whether a text may not fit: characters, or bytes with four to a character."""
-    size = _TEXT_BYTES.get(new.text.base)
+    size = TEXT_BYTES.get(new.text.base)
     if size is not None:
         return f"length({text}) > {size // 4}"
     return f"length({text}) > {new.text.numbers[0] if new.text.numbers else 1}"
@@ -134,7 +119,7 @@ def _member(_: CanonicalType, new: CanonicalType, __: Column, ___: Column) -> Re
 def _binary(old: CanonicalType, new: CanonicalType, _: Column, __: Column) -> Recast | None:
     if "binary" in (old.text.base, new.text.base):
         return None  # padded with zeros
-    size = _TEXT_BYTES.get(new.text.base) or new.text.numbers[0]
+    size = TEXT_BYTES.get(new.text.base) or new.text.numbers[0]
     return Recast(VALUE, f"octet_length({VALUE}) > {size}")
 
 

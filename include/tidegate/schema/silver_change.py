@@ -16,7 +16,7 @@ from typing import Any, Final
 from tidegate.schema.added_columns import existing_row_value
 from tidegate.schema.columns import Column, TableVersion
 from tidegate.schema.recast import Recast, recast
-from tidegate.schema.types import CanonicalType, Kind, canonical
+from tidegate.schema.types import TEXT_BYTES, CanonicalType, Kind, canonical, integer_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +157,9 @@ def _keeps_values(old: CanonicalType, new: CanonicalType, was: Column, now: Colu
     return kinds == (Kind.YEAR, Kind.YEAR)
 
 
-_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-
-
 def _range_grows(old: CanonicalType, new: CanonicalType) -> bool:
-    old_bits, new_bits = _BITS[old.text.base], _BITS[new.text.base]
-    if old.text.unsigned:
-        return new_bits >= old_bits if new.text.unsigned else new_bits > old_bits
-    return new_bits >= old_bits and not new.text.unsigned
+    (old_low, old_high), (low, high) = integer_range(old), integer_range(new)
+    return low <= old_low and old_high <= high
 
 
 def _sign_lost(old: CanonicalType, new: CanonicalType) -> bool:
@@ -190,21 +185,15 @@ def _charset_grows(was: Column, now: Column) -> bool:
     return was.charset == now.charset or now.charset in _WIDER.get(was.charset, set())
 
 
-_TEXT_BYTES: Final = {
-    "tinytext": 255, "text": 65535, "mediumtext": 16777215, "longtext": 4294967295,
-    "tinyblob": 255, "blob": 65535, "mediumblob": 16777215, "longblob": 4294967295,
-}  # fmt: skip
-
-
 def _capacity(kind: CanonicalType) -> int:
     """Bytes of a sized text or blob; for char and varchar the characters (binary: bytes) written."""
-    return _TEXT_BYTES.get(kind.text.base) or (kind.text.numbers[0] if kind.text.numbers else 1)
+    return TEXT_BYTES.get(kind.text.base) or (kind.text.numbers[0] if kind.text.numbers else 1)
 
 
 def _text_grows(old: CanonicalType, new: CanonicalType, *, recoded: bool) -> bool:
     if new.text.base == "char" and old.text.base != "char":
         return False  # trailing spaces go
-    bytes_now = new.text.base in _TEXT_BYTES
-    if bytes_now and (recoded or old.text.base not in _TEXT_BYTES):
+    bytes_now = new.text.base in TEXT_BYTES
+    if bytes_now and (recoded or old.text.base not in TEXT_BYTES):
         return _capacity(new) >= _capacity(old) * 4  # four bytes are the most a character takes
     return _capacity(new) >= _capacity(old)

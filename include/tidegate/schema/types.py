@@ -124,6 +124,13 @@ _GEOMETRIES: Final = frozenset(
     }
 )
 
+_INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+# What each text and blob that has a size of its own holds.
+TEXT_BYTES: Final = {
+    "tinytext": 255, "text": 65535, "mediumtext": 16777215, "longtext": 4294967295,
+    "tinyblob": 255, "blob": 65535, "mediumblob": 16777215, "longblob": 4294967295,
+}  # fmt: skip
+
 # MariaDB marks columns in the temporal format of before 5.6 with such a comment; the type itself is the same.
 _OLD_FORMAT: Final = re.compile(r"\s*/\* mariadb-5\.3 \*/")
 # MariaDB's attribute COMPRESSED, as it shows it; 10.3.1 was the first version that had it.
@@ -136,6 +143,12 @@ _ESCAPED: Final = re.compile(r"(?s)''|\\(.)")
 
 
 @lru_cache(maxsize=4096)
+def integer_range(kind: CanonicalType) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type."""
+    bits = _INTEGER_BITS[kind.text.base]
+    return (0, 2**bits - 1) if kind.text.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
 def parse_type(text: str) -> TypeText:
     """A column_type text in lower case (members keep theirs), e.g. "int(10) unsigned zerofill", "enum('a','b''c')".
 

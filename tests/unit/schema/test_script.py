@@ -10,28 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.script import Script, Step
+from tests.support.ddl_script import MARIADB, MYSQL, columns_of, run, types_of
+from tidegate.schema.script import Script
 from tidegate.schema.script_text import statements
-from tidegate.schema.shown_columns import primary_key, shown_columns
-
-MARIADB = "11.4.5-MariaDB"
-MYSQL = "9.7.4"
-
-
-def _run(*sql: str, version: str = MARIADB) -> tuple[Script, list[Step]]:
-    script = Script("test", version, "utf8mb4")
-    return script, [script.run(line, text) for line, text in enumerate(sql)]
-
-
-def _columns(script: Script, table: str = "t") -> dict[str, dict[str, object]]:
-    version = script.tables()[f"test.{table}"]
-    return {column["name"]: column for column in shown_columns(version, Server.of(script.server_version))}
-
-
-def _types(script: Script, table: str = "t") -> dict[str, object]:
-    return {name: column["type"] for name, column in _columns(script, table).items()}
-
+from tidegate.schema.shown_columns import primary_key
 
 # --- where statements end -------------------------------------------------------------------------
 
@@ -96,25 +78,25 @@ def test_the_time_for_a_text_grows_with_its_length_alone(piece: str) -> None:
     ],
 )
 def test_sql_mode_is_what_the_session_last_set(settings: str, ansi: bool) -> None:
-    script, steps = _run(settings, 'CREATE TABLE t ("a" INT)', "CREATE TABLE u (b INT DEFAULT 1)")
+    script, steps = run(settings, 'CREATE TABLE t ("a" INT)', "CREATE TABLE u (b INT DEFAULT 1)")
     assert steps[0].kind == "set"
-    assert list(_types(script)) == ["a"]  # MariaDB and MySQL take "a" for a name in either mode only where we do
+    assert list(types_of(script)) == ["a"]  # MariaDB and MySQL take "a" for a name in either mode only where we do
     assert bool(script.settings.sql_mode & 4) is ansi
 
 
 def test_a_mode_kept_in_a_variable_comes_back() -> None:
-    script, _ = _run("SET sql_mode='ANSI_QUOTES'", "SET @old = @@sql_mode", "SET sql_mode=''", "SET sql_mode=@old")
+    script, _ = run("SET sql_mode='ANSI_QUOTES'", "SET @old = @@sql_mode", "SET sql_mode=''", "SET sql_mode=@old")
     assert script.settings.sql_mode == 4
 
 
 def test_use_changes_the_database_and_its_character_set() -> None:
-    script, steps = _run("CREATE DATABASE d CHARACTER SET latin1", "USE `d`", "CREATE TABLE t (a CHAR(1))")
+    script, steps = run("CREATE DATABASE d CHARACTER SET latin1", "USE `d`", "CREATE TABLE t (a CHAR(1))")
     assert steps[2].versions[0].name == "d.t"
     assert script.tables()["d.t"].columns[0].charset == "latin1"
 
 
 def test_rows_and_other_statements_are_passed_over_and_dynamic_ones_are_said() -> None:
-    _, steps = _run("INSERT INTO t VALUES (1)", "SELECT 1", "BEGIN", "CREATE VIEW v AS SELECT 1", "EXECUTE s", "FROB x")
+    _, steps = run("INSERT INTO t VALUES (1)", "SELECT 1", "BEGIN", "CREATE VIEW v AS SELECT 1", "EXECUTE s", "FROB x")
     assert [(step.kind, bool(step.error)) for step in steps] == [
         ("other", False),
         ("other", False),
@@ -126,19 +108,19 @@ def test_rows_and_other_statements_are_passed_over_and_dynamic_ones_are_said() -
 
 
 def test_a_temporary_table_hides_the_one_of_its_name() -> None:
-    script, steps = _run(
+    script, steps = run(
         "CREATE TABLE t (a INT)",
         "CREATE TEMPORARY TABLE t (x INT)",
         "ALTER TABLE t ADD y INT",
         "DROP TABLE t",
         "ALTER TABLE t ADD b INT",
     )
-    assert list(_types(script)) == ["a", "b"]
+    assert list(types_of(script)) == ["a", "b"]
     assert [step.kind for step in steps[1:4]] == ["table.temp"] * 3
 
 
 def test_what_takes_columns_from_a_temporary_table_is_not_guessed() -> None:
-    script, steps = _run(
+    script, steps = run(
         "CREATE TABLE s (a INT)",
         "CREATE TEMPORARY TABLE s (x INT)",
         "CREATE TABLE t LIKE s",
@@ -155,18 +137,18 @@ def test_what_takes_columns_from_a_temporary_table_is_not_guessed() -> None:
 
 
 def test_a_query_of_plain_columns_gives_the_new_table_its_columns() -> None:
-    script, steps = _run(
+    script, steps = run(
         "CREATE TABLE s (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(9) NOT NULL DEFAULT 'x', g INT AS (id) VIRTUAL,"
         " h INT INVISIBLE)",
         "CREATE TABLE t (a CHAR(3), w INT, PRIMARY KEY (id)) AS SELECT s.id, a, 12 AS n, 1.50, NULL z FROM s",
         "CREATE TABLE l AS SELECT x.* FROM s y LEFT JOIN s AS x ON x.id = y.id WHERE y.a > 'b' LIMIT 3",
     )
     assert not any(step.error for step in steps)
-    assert _types(script) == {
+    assert types_of(script) == {
         "w": "int(11)", "id": "int(11)", "a": "char(3)", "n": "int(2)", "1.50": "decimal(3,2)", "z": "binary(0)",
     }  # fmt: skip
     assert primary_key(script.tables()["test.t"]) == ["id"]
-    found = _columns(script, "l")
+    found = columns_of(script, "l")
     assert {name: column["nullable"] for name, column in found.items()} == {"id": True, "a": True, "g": True}
     assert found["g"]["extra"] == found["id"]["key"] == ""
 
@@ -182,7 +164,7 @@ def test_a_query_of_plain_columns_gives_the_new_table_its_columns() -> None:
     ],
 )  # fmt: skip
 def test_any_other_query_leaves_its_table_unknown(query: str) -> None:
-    script, steps = _run("CREATE TABLE s (a INT, b TEXT)", f"CREATE TABLE t AS {query}", "ALTER TABLE t ADD c INT")
+    script, steps = run("CREATE TABLE s (a INT, b TEXT)", f"CREATE TABLE t AS {query}", "ALTER TABLE t ADD c INT")
     assert [bool(step.error) for step in steps] == [False, True, True]
     assert "test.t" not in script.tables()
 
@@ -199,28 +181,28 @@ def test_any_other_query_leaves_its_table_unknown(query: str) -> None:
     ],
 )
 def test_expressions_of_a_query_have_the_servers_types(query: str, types: list[str]) -> None:
-    script, steps = _run("CREATE TABLE s (a INT, d DECIMAL(10,2), v VARCHAR(10))", f"CREATE TABLE t AS {query}")
+    script, steps = run("CREATE TABLE s (a INT, d DECIMAL(10,2), v VARCHAR(10))", f"CREATE TABLE t AS {query}")
     assert not any(step.error for step in steps)
-    assert list(_types(script).values()) == types
+    assert list(types_of(script).values()) == types
 
 
 def test_a_literals_column_has_the_name_that_the_server_gives_it() -> None:
-    script, _ = _run("CREATE TABLE t (abc CHAR(9)) AS SELECT true, 'abc', 1 + 1")
-    assert list(_types(script)) == ["TRUE", "abc", "1 + 1"]
+    script, _ = run("CREATE TABLE t (abc CHAR(9)) AS SELECT true, 'abc', 1 + 1")
+    assert list(types_of(script)) == ["TRUE", "abc", "1 + 1"]
 
 
 def test_renamed_columns_take_the_expressions_about_them_along() -> None:
-    script, _ = _run(
+    script, _ = run(
         "CREATE TABLE t (a INT, b INT, c INT AS (A + b * 2), d INT DEFAULT (a + 1))",
         "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a, CHANGE d e INT DEFAULT (a + 2)",
     )
-    found = _columns(script)
+    found = columns_of(script)
     assert found["c"]["generation_expression"] == "`b` + `a` * 2"
     assert found["e"]["default"] == "(`a` + 2)"
 
 
 def test_a_partition_becomes_a_table_and_comes_back() -> None:
-    script, steps = _run(
+    script, steps = run(
         "CREATE TABLE t (a INT) PARTITION BY LIST (a) (PARTITION p VALUES IN (1), PARTITION q VALUES IN (2))",
         "ALTER TABLE t CONVERT PARTITION p TO TABLE u",
         "ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES IN (1)",
@@ -234,47 +216,49 @@ def test_a_partition_becomes_a_table_and_comes_back() -> None:
 
 
 def test_the_row_end_is_part_of_each_unique_key() -> None:
-    script, _ = _run(
+    script, _ = run(
         "CREATE TABLE t (a INT PRIMARY KEY, b INT UNIQUE, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END,"
         " PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING",
         "CREATE TABLE u (a INT UNIQUE)",
         "ALTER TABLE u ADD SYSTEM VERSIONING",
     )
-    assert {name: column["key"] for name, column in _columns(script).items()} == {
+    assert {name: column["key"] for name, column in columns_of(script).items()} == {
         "a": "PRI",
         "b": "MUL",
         "s": "",
         "e": "PRI",
     }
-    assert _columns(script)["e"]["extra"] == "STORED GENERATED"
-    assert _columns(script, "u")["a"]["key"] == "MUL"
+    assert columns_of(script)["e"]["extra"] == "STORED GENERATED"
+    assert columns_of(script, "u")["a"]["key"] == "MUL"
     script.run(9, "ALTER TABLE u DROP SYSTEM VERSIONING")
-    assert _columns(script, "u")["a"]["key"] == "UNI"
+    assert columns_of(script, "u")["a"]["key"] == "UNI"
 
 
 @pytest.mark.parametrize(("version", "key"), [(MARIADB, "MUL"), (MYSQL, "MUL"), ("8.0.33", ""), ("10.4.1-MariaDB", "")])
 def test_references_behind_a_column_makes_an_index_where_the_server_heeds_it(version: str, key: str) -> None:
-    script, _ = _run("CREATE TABLE p (a INT PRIMARY KEY)", "CREATE TABLE t (b INT REFERENCES p (a))", version=version)
-    assert _columns(script)["b"]["key"] == key
+    script, _ = run("CREATE TABLE p (a INT PRIMARY KEY)", "CREATE TABLE t (b INT REFERENCES p (a))", version=version)
+    assert columns_of(script)["b"]["key"] == key
 
 
 def test_without_overlaps_puts_the_periods_columns_into_the_key() -> None:
     made = "CREATE TABLE t (id INT, s DATE, e DATE, PERIOD FOR p (s, e), PRIMARY KEY (id, p WITHOUT OVERLAPS))"
-    script, steps = _run(made, "CREATE TABLE u (id INT, s DATE, e DATE, PERIOD FOR p (s, e))")
-    assert {name: column["key"] for name, column in _columns(script).items()} == dict.fromkeys(("id", "s", "e"), "PRI")
+    script, steps = run(made, "CREATE TABLE u (id INT, s DATE, e DATE, PERIOD FOR p (s, e))")
+    assert {name: column["key"] for name, column in columns_of(script).items()} == dict.fromkeys(
+        ("id", "s", "e"), "PRI"
+    )
     step = script.run(9, "ALTER TABLE u ADD UNIQUE (id, p WITHOUT OVERLAPS)")
     assert "WITHOUT OVERLAPS" in step.error
     assert not steps[1].error
 
 
 def test_convert_to_binary_makes_binary_columns_and_beats_what_the_statement_itself_says() -> None:
-    script, _ = _run(
+    script, _ = run(
         "CREATE TABLE t (a CHAR(3), b TEXT, c ENUM('x'))",
         "ALTER TABLE t ADD d VARCHAR(2) CHARACTER SET ascii, CONVERT TO CHARACTER SET binary",
     )
-    assert _types(script) == {"a": "binary(3)", "b": "blob", "c": "enum('x')", "d": "varbinary(2)"}
-    script, _ = _run("CREATE TABLE t (a INT)", "ALTER TABLE t ADD d NCHAR(2), CONVERT TO CHARACTER SET latin2")
-    assert _columns(script)["d"]["charset"] == "latin2"
+    assert types_of(script) == {"a": "binary(3)", "b": "blob", "c": "enum('x')", "d": "varbinary(2)"}
+    script, _ = run("CREATE TABLE t (a INT)", "ALTER TABLE t ADD d NCHAR(2), CONVERT TO CHARACTER SET latin2")
+    assert columns_of(script)["d"]["charset"] == "latin2"
 
 
 @pytest.mark.parametrize(
@@ -307,8 +291,8 @@ def test_extra_and_default_are_as_each_server_shows_them(
     definition: str, mariadb: tuple[str, str | None], mysql: tuple[str, str | None]
 ) -> None:
     for version, wanted in ((MARIADB, mariadb), (MYSQL, mysql)):
-        script, _ = _run(f"CREATE TABLE t (k INT, a {definition})", version=version)
-        found = _columns(script)["a"]
+        script, _ = run(f"CREATE TABLE t (k INT, a {definition})", version=version)
+        found = columns_of(script)["a"]
         assert (found["extra"], found["default"]) == wanted, version
 
 
@@ -328,8 +312,8 @@ def test_extra_and_default_are_as_each_server_shows_them(
 )
 def test_expressions_are_as_each_server_writes_them(written: str, mariadb: str, mysql: str) -> None:
     for version, wanted in ((MARIADB, mariadb), (MYSQL, mysql)):
-        script, _ = _run(f"CREATE TABLE t (a INT, b INT, g INT AS ({written}))", version=version)
-        assert _columns(script)["g"]["generation_expression"] == wanted, version
+        script, _ = run(f"CREATE TABLE t (a INT, b INT, g INT AS ({written}))", version=version)
+        assert columns_of(script)["g"]["generation_expression"] == wanted, version
 
 
 # --- the command --------------------------------------------------------------------------------------
