@@ -5,13 +5,14 @@ Out: SegmentRefs in order per source, kept in memory only above a low-water mark
 
 A refresh reads just the commits that were not known before, so a loop that looks many times a second pays for
 what is new and not for what bronze holds. Files are judged by Delta's statistics first: a file whose
-resolved_ts all lie at or below the low-water mark is never opened.
+resolved_ts and commit_ts all lie at or below the low-water mark is never opened. Both, because a segment that ends
+inside a transaction resolves only what is before it: its rows wait for a window that comes later.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
 from operator import attrgetter
@@ -33,6 +34,8 @@ _SMALL_COLUMNS = [
 ]  # fmt: skip
 
 
+# What says that a segment has nothing above a low-water mark any more.
+_TOPS: Final = ("resolved_ts", "max_commit_ts")
 # Beyond this many new commits the table's checkpoint is cheaper to read than each commit.
 _COMMITS_READ_MAX: Final = 500
 # Fields of a segment that its ref has; those to be read from its row; of these the small ones.
@@ -62,7 +65,7 @@ class BronzeIndex:
         return self._version
 
     def refresh(self, low_ts: int) -> bool:
-        """Look for new segments with resolved_ts above low_ts. True when bronze has moved.
+        """Look for new segments with resolved_ts or commit_ts above low_ts. True when bronze has moved.
 
         A low_ts below the last one (a table was released) reads again what had been forgotten.
         """
@@ -88,8 +91,9 @@ class BronzeIndex:
         for action in actions:
             if "add" in action:
                 add = action["add"]
-                top = json.loads(add.get("stats") or "{}").get("maxValues", {}).get("resolved_ts")
-                self._add(add["path"], add["partitionValues"]["source"], top)
+                largest = json.loads(add.get("stats") or "{}").get("maxValues", {})
+                tops = [largest.get(name) for name in _TOPS]
+                self._add(add["path"], add["partitionValues"]["source"], tops)
         self._version = version
         return True
 
@@ -99,22 +103,23 @@ class BronzeIndex:
         self._refs = {}  # what was removed may have been rewritten elsewhere
         actions = pa.table(table.get_add_actions(flatten=True))
         paths = actions.column("path").to_pylist()
-        for path, top, source in zip(
-            paths, _column(actions, "max.resolved_ts"), _column(actions, "partition.source"), strict=True
-        ):
-            self._add(path, source, top)
+        tops = zip(*(_column(actions, f"max.{name}") for name in _TOPS), strict=True)
+        for path, of_path, source in zip(paths, tops, _column(actions, "partition.source"), strict=True):
+            self._add(path, source, of_path)
         self._version = table.version()
 
-    def _add(self, path: str, source: str, highest: int | None) -> None:
-        if highest is None or highest > self._low_ts:
+    def _add(self, path: str, source: str, tops: Sequence[int | None]) -> None:
+        """tops: the file's largest resolved_ts and commit_ts, where Delta's statistics have them."""
+        if any(top is None or top > self._low_ts for top in tops):
             self._read(path, source)
 
     def forget(self, low_ts: int) -> None:
         """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier."""
         for by_seq in self._refs.values():
             last = max(by_seq, default=0)
-            for seq in [seq for seq, ref in by_seq.items() if ref.resolved_ts <= low_ts and seq != last]:
-                del by_seq[seq]
+            for seq, ref in list(by_seq.items()):
+                if max(ref.resolved_ts, ref.max_commit_ts) <= low_ts and seq != last:
+                    del by_seq[seq]
 
     def read(self, ref: SegmentRef) -> Segment:
         """The whole segment, bytes included. Raises StreamCorrupt when they aren't what was captured."""

@@ -14,7 +14,7 @@ from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.window import SegmentRef
+from tidegate.merge.window import SegmentRef, in_window
 from tidegate.tables import SEGMENTS
 
 
@@ -109,3 +109,19 @@ def test_a_refresh_takes_in_new_commits_only_and_survives_a_cleaned_or_rewritten
     assert [ref.seq for ref in index.refs["a"]] == [5, 6, 7]
     assert index.refresh(0), "a table was released: from the start"
     assert [ref.seq for ref in index.refs["a"]] == list(range(1, 8))
+
+
+def test_the_beginning_of_a_transaction_that_goes_on_in_later_segments_is_not_forgotten(tmp_path: Path) -> None:
+    """All before it is applied while it is still coming: its first segments resolve no more than that."""
+    bronze, index = QuietBronze(tmp_path), BronzeIndex(LakeFiles(str(tmp_path)))
+    bronze.land("a", (10, 11, 11))
+    index.refresh(0)
+    for _ in range(2):
+        bronze.land("a", (20, 20, 11))
+        index.refresh(11)
+        index.forget(11)
+    bronze.land("a", (20, 20, 20))
+    again = BronzeIndex(LakeFiles(str(tmp_path)))
+    for found in (index, again):
+        found.refresh(11)
+        assert [ref.seq for ref in in_window(found.refs["a"], 11, 20)] == [2, 3, 4]
