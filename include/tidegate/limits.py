@@ -15,6 +15,10 @@ PACKET_BYTES_MAX: Final = (1 << 24) - 1
 RECEIVE_BYTES: Final = 4 * MIB
 # A silent server is declared dead after this many missed heartbeats.
 HEARTBEATS_MISSED_MAX: Final = 5
+# ... and after no less than this: a busy server may be late with heartbeats that are asked for often.
+SILENCE_SECONDS_MIN: Final = 10.0
+# A question to the server (its clock, its settings) and a login are answered within this, or the network is gone.
+ANSWER_SECONDS_MAX: Final = 30.0
 
 # --- segments -----------------------------------------------------------------------------------
 # A segment is cut at the first transaction end past the soft bound, and anywhere past the hard one:

@@ -197,6 +197,7 @@ class Lander:
         log.warning("the slow chaser is on: %s; the value log keeps what comes", reason)
         self._chaser.turn_on(reason)
         self._next = self._queue[0].pointer if self._queue else None
+        failpoint("capture_at_chase_start")
         self._behind_bytes = sum(one.pointer.bytes for one in self._queue)
         self._bytes -= sum(len(one.segment.payload) for one in self._queue)
         self._queue = []
@@ -214,6 +215,8 @@ class Lander:
                     self._try_return()
                 batch = self._take()
                 if batch:
+                    if self._chaser.on:
+                        failpoint("capture_in_first_catch_up")
                     self._land([one.segment for one in batch])
                     self._landed(batch)
         except BaseException as error:  # noqa: BLE001  handed to the reader, which raises it
@@ -308,6 +311,7 @@ class Lander:
         while True:
             if start is not None and last is not None:
                 rest += [Placed(*found) for found in self._value_log.segments_from(start, last)]
+            failpoint("capture_in_second_catch_up")  # the reader is held
             with self._changed:
                 # The reader may have been at work when it was held: what it then put is read in a second round.
                 done, again = self._last == last, self._held_until is not None
@@ -325,6 +329,7 @@ class Lander:
             self._queue, self._next, self._behind_bytes = rest, None, 0
             self._bytes += sum(len(one.segment.payload) for one in rest)
             self._due = True
+            failpoint("capture_at_chase_end")
             log.info("the slow chaser is off: bronze has all but %d segments", len(rest))
         self._changed.notify_all()
 

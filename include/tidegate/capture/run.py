@@ -41,7 +41,7 @@ from tidegate.limits import LAND_SECONDS_MIN
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.tables import SegmentKind
-from tidegate.wire.connection import ConnectionInfo
+from tidegate.wire.connection import ConnectionInfo, answer_seconds
 from tidegate.wire.dump_stream import DumpStream
 from tidegate.wire.source import SourceFacts
 
@@ -165,7 +165,7 @@ class _Loop:
     def start(self) -> Side:
         """Connect and find where to go on. Nothing is written before the source is found good."""
         for attempt in range(1, _START_ATTEMPTS + 1):
-            side = Side.open(self.run.connection, self.source, self.alert_seconds)
+            side = self._side()
             try:
                 self._recover(side.facts)
             except SourceUnavailable:
@@ -178,6 +178,10 @@ class _Loop:
             else:
                 return side
         raise AssertionError("unreachable")
+
+    def _side(self) -> Side:
+        patience = answer_seconds(self.settings.heartbeat_seconds)
+        return Side.open(self.run.connection, self.source, self.alert_seconds, patience)
 
     def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
@@ -249,7 +253,7 @@ class _Loop:
     def _renew(self, side: Side) -> Side:
         """A new side connection, when the server answers; the old one stays otherwise, and fails again."""
         try:
-            fresh = Side.open(self.run.connection, self.source, self.alert_seconds)
+            fresh = self._side()
         except SourceUnavailable:
             return side
         side.close()

@@ -15,6 +15,7 @@ import pymysql
 
 from tidegate.capture.retention import Retention, RetentionWatch, purge_rules
 from tidegate.config import Source
+from tidegate.limits import ANSWER_SECONDS_MAX
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import cautions, preflight, read_binary_logs, read_clock_ms, read_facts
 
@@ -46,11 +47,17 @@ class Side:
         self._look_at = time.monotonic()
 
     @classmethod
-    def open(cls, info: ConnectionInfo, source: Source, alert_seconds: float = 0.0) -> Self:
-        """alert_seconds: the log says when the source purges what isn't captured sooner. Raises SourceUnavailable,
-        SourceRefused.
+    def open(
+        cls,
+        info: ConnectionInfo,
+        source: Source,
+        alert_seconds: float = 0.0,
+        patience_seconds: float = ANSWER_SECONDS_MAX,
+    ) -> Self:
+        """alert_seconds: the log says when the source purges what isn't captured sooner. Raises SourceUnavailable (also
+        when an answer takes longer than patience_seconds: meanwhile the stream isn't read), SourceRefused.
         """
-        connection = connect(info, read_timeout=30, write_timeout=30)
+        connection = connect(info, read_timeout=patience_seconds, write_timeout=patience_seconds)
         try:
             return cls(info, source, connection, alert_seconds)
         except BaseException:

@@ -22,6 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pymysql
 from pymysql.constants import CR, ER
 
+from tidegate import limits
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, TidegateError
 
 _ACCESS_DENIED: Final = {ER.ACCESS_DENIED_ERROR, 1698, 1862, 3118}  # also: no password login, expired, locked
@@ -131,6 +132,16 @@ class ConnectionInfo:
                 f"connection {conn_id!r} is not defined", where=name, remedy="set this variable to a URI or JSON"
             )
         return cls.from_airflow_text(name, text)
+
+
+def silence_seconds(heartbeat_seconds: float) -> float:
+    """How long a stream with such heartbeats may be silent before its connection counts as lost."""
+    return max(limits.SILENCE_SECONDS_MIN, limits.HEARTBEATS_MISSED_MAX * heartbeat_seconds)
+
+
+def answer_seconds(heartbeat_seconds: float) -> float:
+    """How long the reader waits for an answer: as long as for the stream, so that a dead network is found as soon."""
+    return min(limits.ANSWER_SECONDS_MAX, silence_seconds(heartbeat_seconds))
 
 
 def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:

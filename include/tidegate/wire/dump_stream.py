@@ -24,9 +24,9 @@ import pymysql
 
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import Fenced, PositionLost, SourceRefused, SourceUnavailable, StreamCorrupt, TidegateError
-from tidegate.limits import HEARTBEATS_MISSED_MAX, PACKET_BYTES_MAX, RECEIVE_BYTES
+from tidegate.limits import PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.position import MysqlGtidSet, Position
-from tidegate.wire.connection import ConnectionInfo, connect, named
+from tidegate.wire.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
 from tidegate.wire.packet_walk import SEMI_SYNC_MARK
 
 _COM_BINLOG_DUMP: Final = 0x12
@@ -37,7 +37,6 @@ _FIRST_OFFSET: Final = 4  # behind the file's magic number
 _OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
-_SILENCE_SECONDS_MIN: Final = 10.0
 _TLS_BYTES: Final = 1 << 20
 
 
@@ -69,14 +68,15 @@ class DumpStream:
         self._view = memoryview(self.received.data)
         self._connection = connection
         self._socket: Any = connection._sock  # noqa: SLF001  PyMySQL has no public way to its socket
-        self._silence_seconds = max(_SILENCE_SECONDS_MIN, HEARTBEATS_MISSED_MAX * request.heartbeat_seconds)
+        self._silence_seconds = silence_seconds(request.heartbeat_seconds)
         self._heard_at = time.monotonic()
         self._timeout: float | None = None
 
     @classmethod
     def open(cls, info: ConnectionInfo, request: DumpRequest) -> Self:
         """Log in and ask for the stream. Raises SourceRefused, SourceUnavailable."""
-        connection: Any = connect(info, read_timeout=30, write_timeout=30)
+        patience = answer_seconds(request.heartbeat_seconds)
+        connection: Any = connect(info, read_timeout=patience, write_timeout=patience)
         try:
             with connection.cursor() as cursor:
                 for name, value in _session_variables(request).items():
