@@ -144,7 +144,7 @@ def decode_refs(
         parts = decode.decode_in_pieces(
             segment,
             plan.versions.get(ref.source, {}),
-            plan.windows.get(ref.source, {}),
+            _windows_of(ref, plan),
             held=plan.held.get(ref.source, ()),
         )
         for done in parts:
@@ -156,6 +156,14 @@ def decode_refs(
         yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
         failpoint("apply_in_decode")
     yield from stage.flush()
+
+
+def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.Window]:
+    """A transaction that was given up in mid-stream is outside of every window."""
+    windows = plan.windows.get(ref.source, {})
+    if not ref.given_up_ts:
+        return windows
+    return {name: replace(window, upto_ts=ref.upto(window.upto_ts)) for name, window in windows.items()}
 
 
 def _damaged(ref: SegmentRef, segment: Segment, plan: DecodePlan, error: StreamCorrupt) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
     refs = [ref for ref in window.refs if ref.flags & SegmentFlag.HAS_DDL]
     for ref in refs:
         for statement in ddl_statements(app.index.read(ref)):
-            if window.low_ts < statement.commit_ts <= window.cut_ts:
+            if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
                 window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
                 new += _replay(app, window, ref.source, statement)
     if new:

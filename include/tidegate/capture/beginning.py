@@ -6,17 +6,23 @@ Out: a DumpRequest; or PositionLost, which names what is missing and what to do.
 
 from __future__ import annotations
 
+import logging
 import uuid
 import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
 
 from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids
 from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
 from tidegate.errors import PositionLost, SourceRefused
-from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
+from tidegate.position import MysqlGtidSet, Position
+from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.dump_stream import DumpRequest
 from tidegate.wire.source import SourceFacts
 
-_NEW_LAKE = "take a new snapshot: capture into a new lake path"
+log = logging.getLogger(__name__)
 
 
 def first_checkpoint(facts: SourceFacts, source: Source) -> Checkpoint:
@@ -49,23 +55,54 @@ def first_position(facts: SourceFacts, source: Source) -> Position:
     return Position.of(facts.binary_logs[0][0], 4)
 
 
-def check_server(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> None:
-    """Refuse a server that isn't, or no longer has, what the checkpoint continues. Raises PositionLost."""
+class Run(Protocol):
+    """What of a CaptureRun counts here."""
+
+    @property
+    def pipeline(self) -> Pipeline: ...
+    @property
+    def source_name(self) -> str: ...
+    @property
+    def connection(self) -> ConnectionInfo: ...
+
+
+def going_on(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint as this server can go on from it. Raises PositionLost when it can't; SourceUnavailable."""
     if checkpoint.seq == 0:
-        return
+        return checkpoint
+    source = run.pipeline.sources[run.source_name]
+    check_continuity(run.connection, facts, captured, _reading_again(run.pipeline, run.source_name, facts))
+    if source.dump is DumpMode.GTID:
+        check_gtids(facts, checkpoint.gtid_executed, captured)
+    return _continued(facts, source, checkpoint)
+
+
+def _continued(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint on this server. Raises PositionLost for one that isn't, or no longer has, what it continues.
+
+    By GTID another server may take over, in mid-transaction too: what of it is captured is given up, since the new
+    server writes it in other events at other positions, and sends it from its beginning, if it has it at all.
+    """
     same = (facts.server_id, facts.server_uuid) == (checkpoint.server_id, checkpoint.server_uuid)
-    if not same and (source.dump is DumpMode.POSITION or checkpoint.open):
-        why = "a transaction is half captured" if checkpoint.open else "positions of one server mean nothing on another"
+    if not same and source.dump is DumpMode.POSITION:
         raise PositionLost(
             f"this is server {facts.server_id} {facts.server_uuid}, captured was {checkpoint.server_id} "
-            f"{checkpoint.server_uuid}: {why}",
+            f"{checkpoint.server_uuid}: positions of one server mean nothing on another",
             where=facts.where,
-            remedy="connect to that server again, or " + _NEW_LAKE,
+            remedy="connect to that server again, or " + NEW_LAKE,
         )
-    if source.dump is DumpMode.GTID:
-        _check_gtids(facts, checkpoint)
+    if source.dump is DumpMode.GTID and facts.flavour is Flavour.MYSQL:
+        _check_purged_gtids(facts, checkpoint)
     if same and (source.dump is DumpMode.POSITION or checkpoint.open):
-        _check_position(facts, checkpoint)
+        _check_file(facts, checkpoint)
+    if not same and checkpoint.open:
+        log.warning(
+            "%s is another server than before: the transaction that was half captured at %s is taken anew",
+            facts.where,
+            checkpoint.position,
+        )
+        return checkpoint.without_open()
+    return checkpoint
 
 
 def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, checkpoint: Checkpoint) -> DumpRequest:
@@ -86,46 +123,31 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
     )
 
 
-def _check_gtids(facts: SourceFacts, checkpoint: Checkpoint) -> None:
-    if facts.flavour is Flavour.MARIADB:
-        there, ours = (
-            MariadbGtidPosition.parse(facts.gtid_executed),
-            MariadbGtidPosition.parse(checkpoint.gtid_executed),
-        )
-        if not there.covers(ours):
-            raise _lost_commits(facts, facts.gtid_executed, checkpoint)
-        return  # what is purged, the server says when asked
-    executed, ours_set = MysqlGtidSet.parse(facts.gtid_executed), MysqlGtidSet.parse(checkpoint.gtid_executed)
-    if not executed.covers(ours_set):
-        raise _lost_commits(facts, facts.gtid_executed, checkpoint)
-    lost = MysqlGtidSet.parse(facts.gtid_purged).minus(ours_set)
+def _reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:
+    """How to ask for what is captured already, from a position on; nobody's commit waits for it."""
+    plain = replace(dump_request(pipeline, source_name, facts, Checkpoint.start()), mode=DumpMode.POSITION)
+    return lambda position: replace(plain, gtid="", position=position, semi_sync=False)
+
+
+def _check_purged_gtids(facts: SourceFacts, checkpoint: Checkpoint) -> None:
+    """MariaDB says what is purged when it is asked."""
+    ours = MysqlGtidSet.parse(checkpoint.gtid_executed)
+    lost = MysqlGtidSet.parse(facts.gtid_purged).minus(ours)
     if lost.intervals:
         raise PositionLost(
             f"the server has purged GTIDs {lost}, which aren't captured (captured are"
             f" {checkpoint.gtid_executed or 'none'}); any table of this source may have changed in them",
             where=facts.where,
-            remedy=_NEW_LAKE,
+            remedy=NEW_LAKE,
         )
 
 
-def _check_position(facts: SourceFacts, checkpoint: Checkpoint) -> None:
-    sizes = dict(facts.binary_logs)
-    if checkpoint.file not in sizes:
-        first = facts.binary_logs[0][0] if facts.binary_logs else "none"
+def _check_file(facts: SourceFacts, checkpoint: Checkpoint) -> None:
+    names = [name for name, _ in facts.binary_logs]
+    if checkpoint.file not in names:
         raise PositionLost(
-            f"{checkpoint.position} is purged; the server's first file is {first}; any table of this source may have"
-            " changed between them",
+            f"{checkpoint.position} is purged; the server's first file is {names[0] if names else 'none'}; any table of"
+            " this source may have changed between them",
             where=facts.where,
-            remedy=_NEW_LAKE,
+            remedy=NEW_LAKE,
         )
-    if sizes[checkpoint.file] < checkpoint.offset:
-        raise _lost_commits(facts, f"{checkpoint.file}:{sizes[checkpoint.file]}", checkpoint)
-
-
-def _lost_commits(facts: SourceFacts, there: str, checkpoint: Checkpoint) -> PositionLost:
-    return PositionLost(
-        f"the server is at {there or 'the beginning'}, behind what was captured "
-        f"({checkpoint.position}, GTID {checkpoint.gtid_executed or 'none'}): it lost transactions that it had sent",
-        where=facts.where,
-        remedy="was it restored or did it crash? " + _NEW_LAKE,
-    )

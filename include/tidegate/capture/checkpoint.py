@@ -10,7 +10,7 @@ Hence `replay_from` and `replay_commit_ts`; for a segment that ends between tran
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from tidegate.binlog.segment import Segment
@@ -45,6 +45,10 @@ class Checkpoint:
     def start(cls, *, file: str = "", offset: int = 4, gtid_executed: str = "") -> Self:
         """Before the first segment."""
         return cls(0, 0, "", file, offset, gtid_executed, 0, offset, 0)
+
+    def without_open(self) -> Checkpoint:
+        """The same between transactions: the one that is half captured is given up, and its rows with it."""
+        return replace(self, replay_from=self.offset, replay_commit_ts=self.resolved_ts)
 
     def after(self, segment: Segment) -> Checkpoint:
         """The checkpoint behind a segment that continues this one."""

@@ -27,11 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class Recovered(NamedTuple):
-    """What a start found. newest: bronze's last segment; None when it has none, or can't be asked."""
+    """What a start found. newest: bronze's last segment; None when it has none, or can't be asked. tail: the newest
+    segment with bytes, wherever it lies.
+    """
 
     checkpoint: Checkpoint
     newest: Segment | None
     backlog: Backlog | None
+    tail: Segment | None
 
 
 def recover(bronze: Bronze, value_log: ValueLog, first_checkpoint: Callable[[], Checkpoint]) -> Recovered:
@@ -43,27 +46,34 @@ def recover(bronze: Bronze, value_log: ValueLog, first_checkpoint: Callable[[], 
     checkpoint = Checkpoint.start() if found else first_checkpoint()
     for segment in found:
         checkpoint = checkpoint.after(segment)
-    first, last, size = None, None, 0
+    first, last, size, tail = None, None, 0, None
     for record in value_log.heads(checkpoint.seq):
         if first is None:
             _check_belongs(record.segment, bronze.source, checkpoint.seq, value_log.folder)
             first = record.pointer
         checkpoint, last, size = checkpoint.after(record.segment), record.pointer, size + record.pointer.bytes
+        tail = record.segment if _has_bytes(record.segment) else tail
+    tail = tail or next(bronze.newest_first(), None)
     backlog = Backlog(first, last, size) if first is not None and last is not None else None
-    return Recovered(checkpoint, found[-1] if found else None, backlog)
+    return Recovered(checkpoint, found[-1] if found else None, backlog, tail)
 
 
 def _without_bronze(value_log: ValueLog, error: LakeUnavailable) -> Recovered:
     """From the value log alone. Raises the error when that doesn't say where to go on."""
-    checkpoint, last = None, None
+    checkpoint, last, tail = None, None, None
     for record in value_log.heads():
         if checkpoint is None and record.segment.flags & SegmentFlag.OPEN_AT_START:
             continue
         checkpoint, last = (checkpoint or Checkpoint.start()).after(record.segment), record.pointer
+        tail = record.segment if _has_bytes(record.segment) else tail
     if checkpoint is None or last is None:
         raise error
     log.warning("the lake can't be reached; capture goes on from the value log alone: %s", error)
-    return Recovered(checkpoint, None, Backlog(None, last, 0))
+    return Recovered(checkpoint, None, Backlog(None, last, 0), tail)
+
+
+def _has_bytes(segment: Segment) -> bool:
+    return segment.end_pos > segment.start_pos
 
 
 def _check_belongs(segment: Segment, source: str, bronze_seq: int, folder: Path) -> None:

@@ -22,8 +22,9 @@ from typing import Literal
 from tidegate import spark_settings
 from tidegate.binlog.segment import Segment
 from tidegate.capture.baseline import baseline_writer
-from tidegate.capture.beginning import check_server, dump_request, first_checkpoint, first_position
+from tidegate.capture.beginning import dump_request, first_checkpoint, first_position, going_on
 from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.continuity import Captured
 from tidegate.capture.lander import Lander, LanderSettings, Placed
 from tidegate.capture.lifeboat import Lifeboat, Logbook
 from tidegate.capture.recovery import Recovered, recover
@@ -152,6 +153,7 @@ class _Loop:
         self.on_progress = on_progress
         self.checkpoint = Checkpoint.start()
         self.recovered: Recovered
+        self.captured: Captured
         self.segments = 0
         self.bytes = 0
         self.news_at = time.monotonic()
@@ -191,8 +193,8 @@ class _Loop:
         self.value_log = ValueLog(value_log_folder(run.pipeline, name, run.state_dir), budget=budget)
         try:
             self.recovered = recover(self.bronze, self.value_log, lambda: first_checkpoint(facts, self.source))
-            self.checkpoint = self.recovered.checkpoint
-            check_server(facts, self.source, self.checkpoint)
+            self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)
+            self.checkpoint = going_on(run, facts, self.captured, self.recovered.checkpoint)
             if self.checkpoint.seq == 0:
                 self._first_start(facts)
         except BaseException:
@@ -254,24 +256,21 @@ class _Loop:
         """A new side connection, when the server answers; the old one stays otherwise, and fails again."""
         try:
             fresh = self._side()
+            self.checkpoint = going_on(self.run, fresh.facts, self.captured, self.checkpoint)
         except SourceUnavailable:
             return side
         side.close()
-        check_server(fresh.facts, self.source, self.checkpoint)
         return fresh
 
     def _read(self, side: Side) -> Reason:
         facts, run = side.facts, self.run
         side.clock_ms()  # before the stream: a dead side connection must not look like a new stream
-        version = facts.version
 
         def ddl_tables(sql: str, database: str, sql_mode: int) -> list[str]:
-            return tables_named(sql, database, sql_mode=sql_mode, server_version=version)
+            return tables_named(sql, database, sql_mode=sql_mode, server_version=facts.version)
 
-        source, segment_bytes = self.source, self.settings.segment_bytes
-        cutting = CutterSettings(
-            run.source_name, facts.flavour, source.dump, segment_bytes, ddl_tables, source.semi_sync
-        )
+        source, size = self.source, self.settings.segment_bytes
+        cutting = CutterSettings(run.source_name, facts.flavour, source.dump, size, ddl_tables, source.semi_sync)
         cutter = Cutter(cutting, self.checkpoint, facts.server_id, facts.server_uuid)
         stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, self.checkpoint))
         self.news_at = time.monotonic()  # quiet is what a server is that was asked
@@ -354,6 +353,7 @@ class _Loop:
         self.value_log.sync()
         failpoint("capture_after_value_log_sync")
         self.checkpoint = cutter.checkpoint
+        self.captured.add(segments)
         self.segments += len(segments)
         self.bytes += sum(len(segment.payload) for segment in segments)
         self.lander.put(placed)

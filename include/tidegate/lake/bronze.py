@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -108,6 +108,14 @@ class Bronze:
                     self._last = found[-1]
                     return found
         raise Fenced("bronze begins inside a transaction", where=self.source, remedy="restore the table")
+
+    def newest_first(self) -> Iterator[Segment]:
+        """Segments that hold bytes, the newest first; payload and context left empty. Raises LakeUnavailable."""
+        if self.last_seq == 0:
+            return
+        assert self._table is not None
+        for path, _ in _files(self._table, self.source, with_bytes=True):
+            yield from (row for row in reversed(self._read_rows(path)) if row.end_pos > row.start_pos)
 
     def append(self, segments: Sequence[Segment]) -> int:
         """Commit segments that aren't in the table yet, in one commit; the table's version.
@@ -247,20 +255,19 @@ def check_continues(before: Segment, after: Segment) -> None:
     touches_next = same and start.number > end.number and (start.offset == 4 or by_gtid)
     if touches_next or (by_gtid and (not same or start > end)):
         return
+    # Another server sends a transaction from its beginning that this one died in.
+    if not same and open_there and before.gtid_executed and not after.flags & SegmentFlag.OPEN_AT_START:
+        return
     raise StreamCorrupt(f"begins at {start}, expected {end}", where=after.source, remedy="restart capture")
 
 
-def _files(table: DeltaTable, source: str) -> list[tuple[str, int]]:
-    """(path, largest seq) of a source's files, newest first."""
+def _files(table: DeltaTable, source: str, *, with_bytes: bool = False) -> list[tuple[str, int]]:
+    """(path, largest seq) of a source's files, newest first. with_bytes: without those that hold only heartbeats."""
     actions = pa.table(table.get_add_actions(flatten=True))
+    columns = ("path", "partition.source", "max.seq", "min.start_pos", "max.end_pos")
     found = [
         (str(path), int(largest))
-        for path, name, largest in zip(
-            actions["path"].to_pylist(),
-            actions["partition.source"].to_pylist(),
-            actions["max.seq"].to_pylist(),
-            strict=True,
-        )
-        if name == source
+        for path, name, largest, start, end in zip(*(actions[name].to_pylist() for name in columns), strict=True)
+        if name == source and (end > start or not with_bytes)
     ]
     return sorted(found, key=lambda file: file[1], reverse=True)

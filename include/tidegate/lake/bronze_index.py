@@ -26,7 +26,7 @@ from deltalake import DeltaTable
 from tidegate.binlog.segment import Segment
 from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.window import SegmentRef
+from tidegate.merge.window import SegmentRef, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
 
 _SMALL_COLUMNS = [
@@ -57,7 +57,9 @@ class BronzeIndex:
     @property
     def refs(self) -> dict[str, list[SegmentRef]]:
         """Per source, in order of seq."""
-        return {source: [by_seq[seq] for seq in sorted(by_seq)] for source, by_seq in self._refs.items()}
+        return {
+            source: without_given_up([by_seq[seq] for seq in sorted(by_seq)]) for source, by_seq in self._refs.items()
+        }
 
     @property
     def version(self) -> int:

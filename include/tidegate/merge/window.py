@@ -11,7 +11,8 @@ resolved_ts of a segment, that is on a transaction's end, and never inside a tra
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tidegate.tables import SegmentFlag
 
@@ -21,7 +22,8 @@ class SegmentRef:
     """A row of bronze/segments without its bytes, and where they lie.
 
     path: of the Parquet file, relative to the table; row_group and row: index of the group in the file
-    and of the row in the group.
+    and of the row in the group. given_up_ts: commit_ts of the transaction that the segment ends in, when no segment
+    goes on with it: the source died, and another server sends it from its beginning, if it has it at all. 0: none.
     """
 
     source: str
@@ -37,6 +39,7 @@ class SegmentRef:
     path: str
     row_group: int
     row: int
+    given_up_ts: int = 0
 
     @property
     def payload_bytes(self) -> int:
@@ -44,7 +47,12 @@ class SegmentRef:
 
     def overlaps(self, after_ts: int, upto_ts: int) -> bool:
         """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]."""
-        return self.payload_bytes > 0 and self.max_commit_ts > after_ts and self.min_commit_ts <= upto_ts
+        last = min(self.max_commit_ts, self.upto(upto_ts))
+        return self.payload_bytes > 0 and last > after_ts and self.min_commit_ts <= last
+
+    def upto(self, upto_ts: int) -> int:
+        """The end of a window as it is for this segment: before what was given up, which is its last."""
+        return min(upto_ts, self.given_up_ts - 1) if self.given_up_ts else upto_ts
 
 
 def choose_cut(
@@ -72,6 +80,23 @@ def resolved_everywhere(refs: Mapping[str, Sequence[SegmentRef]], sources: Colle
 def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SegmentRef]:
     """The segments that hold a transaction of (after_ts, upto_ts], in order of (source, seq)."""
     return sorted((ref for ref in refs if ref.overlaps(after_ts, upto_ts)), key=lambda ref: (ref.source, ref.seq))
+
+
+def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
+    """Refs of one source in order of seq, those marked that end in a transaction which the next doesn't go on with.
+
+    A ref may be missing where all of it is applied, which isn't so of one that such a transaction still needs.
+    """
+    found = list(refs)
+    for at, (ref, after) in enumerate(pairwise(refs)):
+        if not ref.flags & SegmentFlag.OPEN_AT_END or after.flags & SegmentFlag.OPEN_AT_START:
+            continue
+        given_up = ref.max_commit_ts
+        for back in range(at, -1, -1):
+            found[back] = replace(refs[back], given_up_ts=given_up)
+            if not refs[back].flags & SegmentFlag.OPEN_AT_START or refs[back].min_commit_ts < given_up:
+                break
+    return found
 
 
 def split_evenly(refs: Sequence[SegmentRef], count: int) -> list[list[SegmentRef]]:

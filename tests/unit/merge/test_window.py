@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.merge.window import SegmentRef, choose_cut, in_window, split_evenly
+from tidegate.merge.window import SegmentRef, choose_cut, in_window, split_evenly, without_given_up
 from tidegate.tables import SegmentFlag
 
 
@@ -57,6 +59,25 @@ def test_windows_one_after_another_cover_every_segment_once(ends: list[int], low
         taken += [found.seq for found in in_window(refs, at, cut)]
         at = cut
     assert taken == [found.seq for found in refs if found.max_commit_ts > low]
+
+
+def test_a_transaction_that_no_segment_goes_on_with_is_outside_of_every_window() -> None:
+    """The third begins at another server: what the first two have of the transaction at 20 never was."""
+    begins, middle, ends = SegmentFlag.OPEN_AT_END, SegmentFlag.OPEN_AT_END | SegmentFlag.OPEN_AT_START, SegmentFlag(0)
+    refs = [
+        replace(ref("a", 1, 10, 20, 15), flags=begins),
+        replace(ref("a", 2, 20, 20, 15), flags=middle),
+        ref("a", 3, 20, 30, 30),
+    ]
+    found = without_given_up(refs)
+    assert [each.given_up_ts for each in found] == [20, 20, 0]
+    assert [each.upto(25) for each in found] == [19, 19, 25]
+    assert [each.seq for each in in_window(found, 0, 25)] == [1, 3]
+    assert [each.seq for each in in_window(found, 19, 25)] == [3]
+    for more in (refs[:2], [*refs[:2], replace(refs[2], flags=SegmentFlag.OPEN_AT_START)]):
+        assert without_given_up(more) == more, "nothing is known yet, or it goes on"
+    alone = [replace(ref("a", 1, 20, 20, 15), flags=begins), replace(ref("a", 2, 0, 0, 40, size=0), flags=ends)]
+    assert in_window(without_given_up(alone), 0, 40) == []
 
 
 def test_a_window_is_split_into_runs_of_neighbours_with_about_equal_bytes() -> None:

@@ -1,0 +1,263 @@
+"""Whether a server still has what it sent: a crash can un-write it, a restore or RESET can put something else there.
+
+In:  the facts of the server that we are connected to, the captured segments' places and checksums.
+Out: nothing, or PositionLost, which names what the source no longer has, the tables that it touched, and what to do.
+
+A server that lost its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back) numbers its next
+transactions as the lost ones were, so its GTIDs prove nothing: going on behind them would leave the lost rows in silver
+and skip the new ones. So the bytes are compared: the newest captured events are asked for once more, by position, and
+their CRC-32C must be the one that was captured. On another server there are no such bytes; there GTIDs must do, which
+servers of a topology never use twice.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any, Final
+
+from tidegate.binlog.crc32c import crc32c
+from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.segment import Segment
+from tidegate.capture.value_log import ValueLog
+from tidegate.config import Flavour
+from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused, StreamCorrupt
+from tidegate.lake.bronze import Bronze
+from tidegate.limits import PACKET_BYTES_MAX
+from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
+from tidegate.wire.connection import ConnectionInfo
+from tidegate.wire.dump_stream import DumpRequest, DumpStream
+from tidegate.wire.source import SourceFacts
+
+NEW_LAKE: Final = "take a new snapshot: capture into a new lake path"
+_HEADER_BYTES: Final = 19
+_PACKET_HEADER_BYTES: Final = 4
+_RECEIVE_SECONDS: Final = 1.0
+_HEARTBEATS: Final = {EventType.HEARTBEAT, EventType.HEARTBEAT_V2}
+# How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
+_SEGMENTS_LOOKED_AT_MAX: Final = 64
+_NAMES_MAX: Final = 20
+
+
+@dataclass(slots=True)
+class Captured:
+    """What of a source is captured: tail is the newest segment with a payload, None when it isn't known."""
+
+    bronze: Bronze
+    value_log: ValueLog
+    tail: Segment | None
+
+    def add(self, segments: Sequence[Segment]) -> None:
+        """Segments that are durable now."""
+        found = [segment for segment in segments if segment.end_pos > segment.start_pos]
+        if found:  # without the bytes: their memory is used again
+            self.tail = replace(found[-1], payload=b"", context=b"")
+
+    def newest_first(self) -> Iterator[Segment]:
+        """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload."""
+        logged = [record.segment for record in self.value_log.heads()][::-1]
+        seen = self.tail.seq + 1 if self.tail else None
+        for segment in chain([self.tail] if self.tail else [], logged, self._of_bronze()):
+            if segment.end_pos > segment.start_pos and (seen is None or segment.seq < seen):
+                seen = segment.seq
+                yield segment
+
+    def _of_bronze(self) -> Iterator[Segment]:
+        try:
+            yield from self.bronze.newest_first()
+        except LakeUnavailable:
+            return
+
+
+def check_continuity(
+    info: ConnectionInfo, facts: SourceFacts, captured: Captured, request: Callable[[Position], DumpRequest]
+) -> None:
+    """Compare the newest captured bytes with the server's. request: how to ask for events from a position on.
+
+    Nothing is asked of another server than the one that sent them, nor when their file is purged.
+    Raises PositionLost, SourceUnavailable.
+    """
+    tail = captured.tail
+    if tail is None or not _same_server(facts, tail):
+        return
+    reader = _Reader(info, dict(facts.binary_logs), request)
+    if reader.purged(tail) or reader.has(tail):
+        return
+    lost, before = [tail], None
+    for segment in islice(captured.newest_first(), 1, _SEGMENTS_LOOKED_AT_MAX):
+        if not _same_server(facts, segment) or reader.purged(segment) or reader.has(segment):
+            before = segment
+            break
+        lost.append(segment)
+    raise _lost(facts, lost, before)
+
+
+def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured) -> None:
+    """Refuse a server that lacks transactions which were captured. Raises PositionLost."""
+    lacking = _lacking(facts, gtid_executed)
+    if not lacking:
+        return
+    lost = []
+    for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
+        if not _lacking(facts, segment.gtid_executed):
+            break
+        lost.append(segment)
+    raise PositionLost(
+        f"the server doesn't have transactions that were captured: GTIDs {lacking} (it has"
+        f" {facts.gtid_executed or 'none'}){_touched(lost, whole=len(lost) < _SEGMENTS_LOOKED_AT_MAX)}",
+        where=facts.where,
+        remedy="connect to a server that has them; if none has, silver holds what the source lost: " + NEW_LAKE,
+    )
+
+
+def _lacking(facts: SourceFacts, ours: str) -> str:
+    """GTIDs of ours that the server never executed, as it would write them; "" when it has them all."""
+    if facts.flavour is Flavour.MYSQL:
+        return str(MysqlGtidSet.parse(ours).minus(MysqlGtidSet.parse(facts.gtid_executed)))
+    there, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
+    found = []
+    for domain, (server, sequence) in sorted(here.domains.items()):
+        reached = there.domains.get(domain, (0, 0))[1]
+        if reached < sequence:
+            last = f"{domain}-{server}-{sequence}"
+            found.append(last if reached + 1 == sequence else f"behind {domain}-*-{reached} up to {last}")
+    return ", ".join(found)
+
+
+def _same_server(facts: SourceFacts, segment: Segment) -> bool:
+    return (facts.server_id, facts.server_uuid) == (segment.server_id, segment.server_uuid)
+
+
+def _lost(facts: SourceFacts, lost: list[Segment], before: Segment | None) -> PositionLost:
+    first, last, whole = lost[-1], lost[0], before is not None or len(lost) < _SEGMENTS_LOOKED_AT_MAX
+    there = ", ".join(f"{name}:{size}" for name, size in facts.binary_logs[-1:]) or "no file"
+    gtids = _gtids_between(facts.flavour, before.gtid_executed if before else "", last.gtid_executed)
+    return PositionLost(
+        f"what was captured from {first.file}:{first.start_pos} to {last.file}:{last.end_pos}{gtids} isn't what the"
+        f" server has there now; its binlog ends at {there}{_touched(lost, whole=whole)}",
+        where=facts.where,
+        remedy="it crashed without its last transactions, was restored or reset: silver holds what it lost; "
+        + NEW_LAKE,
+    )
+
+
+def _gtids_between(flavour: Flavour, before: str, last: str) -> str:
+    if not last:
+        return ""
+    if not before:
+        return f" (GTIDs up to {last})"
+    if flavour is Flavour.MYSQL:
+        return f" (GTIDs {MysqlGtidSet.parse(last).minus(MysqlGtidSet.parse(before))})"
+    return f" (GTIDs behind {before} up to {last})"
+
+
+def _touched(lost: list[Segment], *, whole: bool) -> str:
+    names = sorted({name for segment in lost for name in segment.tables})
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    return f"; they touched {'' if whole else 'at least '}{', '.join(names[:_NAMES_MAX])}{more}"
+
+
+class _Reader:
+    """Reads captured slices of the server's files again."""
+
+    def __init__(self, info: ConnectionInfo, sizes: dict[str, int], request: Callable[[Position], DumpRequest]) -> None:
+        self._info, self._sizes, self._request = info, sizes, request
+        self._oldest = min((Position.of(name, 0) for name in sizes), default=None)
+
+    def purged(self, segment: Segment) -> bool:
+        """Whether the server removed the file as it grew old: nothing can be said of it then."""
+        return self._oldest is None or Position.of(segment.file, 0) < self._oldest
+
+    def has(self, segment: Segment) -> bool:
+        """Whether the server's bytes there are those that were captured. Raises SourceUnavailable."""
+        if self._sizes.get(segment.file, 0) < segment.end_pos:
+            return False
+        stream = DumpStream.open(self._info, self._request(Position.of(segment.file, segment.start_pos)))
+        try:
+            return _crc_of(stream, segment.start_pos, segment.end_pos) == segment.payload_crc32c
+        except (PositionLost, SourceRefused, StreamCorrupt):  # the server itself finds no sound event there
+            return False
+        finally:
+            stream.close()
+
+
+def _crc_of(stream: DumpStream, start: int, end: int) -> int | None:
+    """CRC-32C of the events from start to end; None when no event ends there. Raises what the stream raises."""
+    packets, position, crc = _Packets(stream), start, 0
+    while position < end:
+        packets.begin()
+        head = packets.take(_HEADER_BYTES)
+        kind, length, next_pos, flags = head[4], *struct.unpack_from("<IIH", head, 9)
+        made_up = flags & EventFlag.ARTIFICIAL or (kind == EventType.FORMAT_DESCRIPTION and next_pos == 0)
+        if kind in _HEARTBEATS or (kind == EventType.ROTATE and not made_up and position + length < end):
+            return None  # the server has no more of this file
+        if length < _HEADER_BYTES or (not made_up and position + length > end):
+            return None
+        crc = crc if made_up else crc32c(head, crc)
+        left = length - _HEADER_BYTES
+        while left:
+            part = packets.some(left)
+            crc = crc if made_up else crc32c(part, crc)
+            left -= len(part)
+        position += 0 if made_up else length
+    return crc
+
+
+class _Packets:
+    """Bytes of events, whichever packets they came in; nothing larger than the receive buffer is held."""
+
+    def __init__(self, stream: DumpStream) -> None:
+        self._stream = stream
+        self._view = memoryview(stream.received.data)
+        self._state: dict[str, Any] = {"read": 0, "have": 0}
+        self._left = 0  # of the packet at hand
+        self._whole = False  # it is as large as packets get: the event goes on in the next
+
+    def begin(self) -> None:
+        """To the next event. Raises the server's refusal."""
+        self._packet()
+        self._need(1)
+        if self._view[self._state["read"]]:
+            self._need(self._left)
+            self._state["read"] -= _PACKET_HEADER_BYTES
+            raise self._stream.refusal(self._state)
+        self._state["read"] += 1
+        self._left -= 1
+
+    def take(self, count: int) -> bytes:
+        found = b""
+        while len(found) < count:
+            found += bytes(self.some(count - len(found)))
+        return found
+
+    def some(self, count: int) -> memoryview:
+        """At least one byte and at most count of the event, valid until the next call."""
+        if not self._left:
+            if not self._whole:
+                raise StreamCorrupt("a packet is shorter than its event", remedy="check the network")
+            self._packet()
+        self._need(1)
+        read, have = self._state["read"], self._state["have"]
+        size = min(count, self._left, have - read)
+        self._state["read"] = read + size
+        self._left -= size
+        return self._view[read : read + size]
+
+    def _packet(self) -> None:
+        self._need(_PACKET_HEADER_BYTES)
+        read = self._state["read"]
+        self._left = int.from_bytes(self._view[read : read + 3], "little")
+        self._whole = self._left == PACKET_BYTES_MAX
+        self._state["read"] = read + _PACKET_HEADER_BYTES
+
+    def _need(self, count: int) -> None:
+        while self._state["have"] - self._state["read"] < count:
+            # What was read of a packet's header stays: a refusal is told from its beginning.
+            kept = min(self._state["read"], _PACKET_HEADER_BYTES)
+            self._state["read"] -= kept
+            self._stream.receive(self._state, _RECEIVE_SECONDS)
+            self._state["read"] += kept

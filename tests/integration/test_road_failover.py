@@ -1,0 +1,182 @@
+"""The primary dies while capture is in the middle of a large transaction; its replica, promoted, is captured instead.
+
+In:  a primary and a replica of it, both real, by GTID; the pipeline's connection is pointed at the other one.
+Out: silver equal to the new primary: no row lost, none doubled, nothing of the half transaction seen before its end;
+     or, when the new primary lacks what was captured, a stop that names it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support import mysql9 as mysql9_packages
+from tests.support.road import Road
+from tests.support.servers import ROOT
+from tidegate.binlog.segment import Segment
+from tidegate.capture import value_log
+from tidegate.capture.run import CaptureRun
+from tidegate.demo import mariadb as mariadb_package
+from tidegate.demo.server import Server
+from tidegate.errors import DownloadFailed, HostLacks, PositionLost, SourceUnavailable
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.merge.window import SegmentRef
+from tidegate.tables import SegmentFlag
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
+
+ROWS = 12
+ROW_BYTES = 4 << 20
+_PACKET = "--max-allowed-packet=268435456"
+
+
+class Pair(NamedTuple):
+    primary: Server
+    replica: Server
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
+    """A replica that follows its primary by GTID."""
+    with _server(request.param, tmp_path / "a", 101) as primary, _server(request.param, tmp_path / "b", 102) as replica:
+        login = f"HOST='{primary.host}', {{0}}PORT={primary.port}, {{0}}USER='{primary.user}'"
+        if request.param == "mariadb":
+            replica.query(
+                "CHANGE MASTER TO MASTER_" + login.format("MASTER_") + f", MASTER_PASSWORD='{primary.password}',"
+                " MASTER_USE_GTID=slave_pos, MASTER_SSL_VERIFY_SERVER_CERT=0"
+            )
+        else:
+            replica.query(
+                "CHANGE REPLICATION SOURCE TO SOURCE_"
+                + login.format("SOURCE_")
+                + f", SOURCE_PASSWORD='{primary.password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1"
+            )
+        replica.query(_words(replica, "START"))
+        yield Pair(primary, replica)
+
+
+def _server(flavour: str, folder: Path, number: int) -> Server:
+    options = (f"--server-id={number}", _PACKET)
+    if flavour == "mariadb":
+        return mariadb_package.MariaDB(
+            folder, mariadb_package.install(ROOT), options=(*options, "--log-slave-updates=ON")
+        )
+    try:
+        return mysql9_packages.MySQL9(folder, mysql9_packages.install(ROOT), options=options)
+    except (HostLacks, DownloadFailed) as error:
+        if os.environ.get("TIDEGATE_REQUIRE_SERVERS"):
+            raise
+        pytest.skip(f"no MySQL 9 here: {error}")
+
+
+def _words(server: Server, verb: str) -> str:
+    return f"{verb} {'SLAVE' if server.flavour == 'mariadb' else 'REPLICA'}"
+
+
+def _executed(server: Server) -> str:
+    return server.variables["gtid_binlog_pos" if server.flavour == "mariadb" else "gtid_executed"].replace("\n", "")
+
+
+def _replicated(pair: Pair) -> None:
+    _until(lambda: _executed(pair.replica) == _executed(pair.primary))
+
+
+def _until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def _captured_until_the_primary_dies(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The primary is killed when bronze has the first part of a transaction, and the value log some more of it."""
+    real, primary = value_log.ValueLog.append, road.server
+    opened: list[object] = []
+
+    def append(log: value_log.ValueLog, segment: Segment) -> object:
+        if segment.flags & SegmentFlag.OPEN_AT_END:
+            opened.append(segment)
+            if len(opened) == 3:
+                _until(lambda: bool(_segments(road)[-1].flags & SegmentFlag.OPEN_AT_END))
+                primary.kill()
+        return real(log, segment)
+
+    small = road.pipeline.capture.model_copy(update={"land_bytes": 1 << 20})
+    run = CaptureRun(road.pipeline.model_copy(update={"capture": small}), "one", road.info, road.folder / "state")
+    with monkeypatch.context() as patched:
+        patched.setattr(value_log.ValueLog, "append", append)
+        with pytest.raises(SourceUnavailable):
+            run.run(8)
+
+
+def test_the_promoted_replica_goes_on_in_mid_transaction(
+    pair: Pair, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.primary.query("CREATE DATABASE shop")
+    road = Road(pair.primary, tmp_path, include="shop.*")
+    road.capture()
+    pair.primary.query("CREATE TABLE shop.large (id INT PRIMARY KEY, b LONGBLOB)")
+    pair.primary.query("CREATE TABLE shop.small (id INT PRIMARY KEY, n INT)")
+    pair.primary.query("INSERT INTO shop.small VALUES (1, 1), (2, 2)")
+    road.capture()
+    with pair.primary.connect("shop", max_allowed_packet=256 << 20) as connection, connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE small SET n = 20 WHERE id = 2")
+        for number in range(ROWS):
+            cursor.execute("INSERT INTO large VALUES (%s, %s)", (number, os.urandom(ROW_BYTES)))
+        cursor.execute("INSERT INTO small VALUES (3, 3)")
+        cursor.execute("COMMIT")
+    _replicated(pair)
+    _captured_until_the_primary_dies(road, monkeypatch)
+
+    half = _segments(road)
+    assert half[-1].flags & SegmentFlag.OPEN_AT_END
+    road.apply(spark)  # while nothing is known of the other half
+    pair.replica.query(_words(pair.replica, "STOP"))
+    pair.replica.query("UPDATE shop.small SET n = 10 WHERE id = 1")
+    road.server = pair.replica
+    for _ in range(2):
+        road.capture()
+        road.apply(spark)
+    given_up = [ref.seq for ref in _segments(road) if ref.given_up_ts]
+    assert given_up
+    assert set(given_up) >= {ref.seq for ref in half if ref.flags & SegmentFlag.OPEN_AT_END}
+    assert road.assert_equal() == {"large": ROWS, "small": 3}
+
+
+def test_a_replica_that_lacks_what_was_captured_is_refused_by_name(pair: Pair, tmp_path: Path) -> None:
+    pair.primary.query("CREATE DATABASE shop")
+    pair.primary.query("CREATE TABLE shop.orders (id INT PRIMARY KEY)")
+    road = Road(pair.primary, tmp_path, include="shop.*")
+    road.capture()
+    _replicated(pair)
+    pair.replica.query(_words(pair.replica, "STOP"))
+    for number in range(3):
+        pair.primary.query(f"INSERT INTO shop.orders VALUES ({number})")
+    road.capture()
+    before, lacking = _segments(road), _executed(pair.primary)
+    pair.primary.kill()
+    road.server = pair.replica
+    with pytest.raises(PositionLost) as caught:
+        CaptureRun(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
+    assert "doesn't have transactions that were captured: GTIDs" in str(caught.value)
+    assert lacking.rpartition("-")[2] in str(caught.value)
+    assert "shop.orders" in str(caught.value)
+    # Its own transactions get larger numbers than those that it lacks: that makes it no better.
+    for number in range(10, 20):
+        pair.replica.query(f"INSERT INTO shop.orders VALUES ({number})")
+    with pytest.raises(PositionLost):
+        CaptureRun(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
+    assert _segments(road) == before
+
+
+def _segments(road: Road) -> list[SegmentRef]:
+    index = BronzeIndex(road.lake)
+    index.refresh(0)
+    return index.refs["one"]

@@ -1,0 +1,174 @@
+"""A server that no longer has what it sent: a crash or a restore un-wrote it, and other transactions took its place.
+
+In:  a server of our own per flavour, whose data folder is put back to an earlier copy, as a host that dies without
+     having synced its binlog, or a snapshot of a machine, does.
+Out: capture stops and names what is lost; bronze, and so silver, gets nothing of the other history.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capture_support import (
+    Background,
+    assert_equals_binlog,
+    binlog_end,
+    bronze_segments,
+    capture_run,
+    capture_until_quiet,
+    wait_for_bronze,
+)
+from tests.support import mysql9 as mysql9_packages
+from tests.support.servers import ROOT
+from tidegate.demo import mariadb as mariadb_package
+from tidegate.demo.server import Server
+from tidegate.errors import DownloadFailed, HostLacks, PositionLost
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
+
+DUMPS = ("gtid", "position")
+
+
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+def own_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that nobody else uses, with a database `shop` and two tables."""
+    folder = tmp_path_factory.mktemp("own")
+    server: Server
+    if request.param == "mariadb":
+        server = mariadb_package.MariaDB(folder / "server", mariadb_package.install(ROOT))
+    else:
+        try:
+            server = mysql9_packages.MySQL9(folder / "server", mysql9_packages.install(ROOT))
+        except (HostLacks, DownloadFailed) as error:
+            if os.environ.get("TIDEGATE_REQUIRE_SERVERS"):
+                raise
+            pytest.skip(f"no MySQL 9 here: {error}")
+    with server:
+        server.query("CREATE DATABASE shop")
+        server.query("CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(2000))")
+        server.query("CREATE TABLE shop.other (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(2000))")
+        yield server
+
+
+class Past:
+    """A copy of a server's data as it was, to be put back."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self._server, self._copy = server, folder / "copy"
+        server.kill()
+        shutil.copytree(server.data / "data", self._copy, symlinks=True)
+        server.start()
+
+    def comes_back(self) -> None:
+        self._server.kill()
+        shutil.rmtree(self._server.data / "data")
+        shutil.copytree(self._copy, self._server.data / "data", symlinks=True)
+        self._server.start()
+
+
+def _insert(server: Server, table: str, names: list[str]) -> None:
+    for name in names:
+        server.query(f"INSERT INTO shop.{table} (name) VALUES (%s)", (name,))
+
+
+def test_a_server_that_lost_captured_transactions_and_wrote_others_stops_capture_by_name(
+    own_server: Server, tmp_path: Path
+) -> None:
+    """The others have the same GTIDs and lie in the same file at the same positions, and there are more of them."""
+    server = own_server
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+    _insert(server, "other", ["kept"])
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+    past = Past(server, tmp_path)
+    _insert(server, "orders", ["lost " * 10] * 5)
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+    captured = {dump: bronze_segments(tmp_path / dump / "lake") for dump in DUMPS}
+    file, end = captured["gtid"][-1].file, captured["gtid"][-1].end_pos
+    assert_equals_binlog(captured["gtid"], server)
+
+    past.comes_back()
+    assert server.query("SELECT COUNT(*) FROM shop.orders") == [(0,)]
+    for written in ([], ["same " * 10] * 5, ["other " * 100] * 5):
+        _insert(server, "other", written)
+        for dump in DUMPS:
+            with pytest.raises(PositionLost) as caught:
+                capture_run(server, tmp_path / dump / "lake", dump=dump).run(5, idle_seconds=1)
+            message = str(caught.value)
+            assert "isn't what the server has there now" in message
+            assert "they touched shop.orders; " in message, "and not shop.other, which it has"
+            assert f"{file}:{end}" in message
+            assert "new lake path" in message
+    assert dict(server.query("SHOW BINARY LOGS"))[file] > end if server.flavour == "mariadb" else True
+    for dump in DUMPS:
+        assert bronze_segments(tmp_path / dump / "lake") == captured[dump]
+
+
+def test_a_running_capture_stops_when_the_server_comes_back_with_another_history(
+    own_server: Server, tmp_path: Path
+) -> None:
+    server, lake = own_server, tmp_path / "lake"
+    _insert(server, "other", ["kept"])
+    past = Past(server, tmp_path)
+    capture = Background(capture_run(server, lake))
+    with pytest.raises(PositionLost, match=r"GTIDs .*they touched shop\.orders"), capture:  # noqa: PT012  at its end
+        wait_for_bronze(lake, bool)
+        _insert(server, "orders", ["lost"] * 3)
+        end = binlog_end(server)
+        wait_for_bronze(lake, lambda s: (s[-1].file, s[-1].end_pos) == end)
+        past.comes_back()
+        _insert(server, "orders", ["another"] * 9)
+        capture.thread.join(60)
+    payload = b"".join(bytes(segment.payload) for segment in bronze_segments(lake))
+    assert b"lost" in payload
+    assert b"another" not in payload
+
+
+@pytest.mark.parametrize("cut", ["at an event", "in an event"])
+def test_a_binlog_file_that_lost_its_end_in_a_crash_stops_capture(own_server: Server, tmp_path: Path, cut: str) -> None:
+    """The file is cut, the tables aren't: what InnoDB has, the binlog lacks. New transactions go into a new file."""
+    server = own_server
+    for _ in range(2):
+        for dump in DUMPS:
+            capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        _insert(server, "other", ["kept"])
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+    name, end = binlog_end(server)
+    _insert(server, "orders", ["lost"] * 3)
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+    captured = {dump: bronze_segments(tmp_path / dump / "lake") for dump in DUMPS}
+    server.kill()
+    os.truncate(server.data / "data" / name, end if cut == "at an event" else end + 30)
+    server.start()
+    _insert(server, "other", ["new " * 100] * 5)
+    for dump in DUMPS:
+        with pytest.raises(
+            PositionLost, match=r"isn't what the server has there now.*they touched shop\.orders; .*new lake"
+        ):
+            capture_run(server, tmp_path / dump / "lake", dump=dump).run(5, idle_seconds=1)
+        assert bronze_segments(tmp_path / dump / "lake") == captured[dump]
+
+
+def test_a_server_that_was_reset_has_other_files_under_the_same_names(own_server: Server, tmp_path: Path) -> None:
+    server, lake = own_server, tmp_path / "lake"
+    _insert(server, "other", ["before"])
+    capture_until_quiet(server, lake)
+    _insert(server, "other", ["captured"])
+    capture_until_quiet(server, lake)
+    captured = bronze_segments(lake)
+    server.query("RESET MASTER" if server.flavour == "mariadb" else "RESET BINARY LOGS AND GTIDS")
+    for _ in range(12):
+        _insert(server, "other", ["after"] * 3)
+        server.query("FLUSH BINARY LOGS")
+    with pytest.raises(PositionLost, match="isn't what the server has there now"):
+        capture_run(server, lake).run(5, idle_seconds=1)
+    assert bronze_segments(lake) == captured
