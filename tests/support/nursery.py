@@ -9,7 +9,7 @@ each. When stdin ends it kills what it started.
 
 A child's lake can be gated by files in TIDEGATE_TEST_GATE: `stall` (a file of bronze is not written while it exists),
 `full` (half of it is, then there is no space), `slow` (bytes per second); `arm` names the failpoint that is set once a
-stall is over.
+stall is over, or at once on SIGUSR1.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 GATE: Final = "TIDEGATE_TEST_GATE"
+TERMINAL, TRANSIENT, BROKEN = 1, 75, 70  # exit codes: stop, try again, an exception that isn't ours
 
 
 class Child:
@@ -123,8 +124,8 @@ def _gate_lake(folder: Path) -> None:
         while (folder / "stall").exists():
             stalled = True
             time.sleep(0.02)
-        if stalled and (folder / "arm").exists():
-            os.environ["TIDEGATE_FAILPOINT"] = (folder / "arm").read_text()
+        if stalled:
+            _arm()
         if (folder / "full").exists():
             sink.write(b"PAR1" + bytes(1000))
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -133,6 +134,11 @@ def _gate_lake(folder: Path) -> None:
         real(sink, segments, *arguments)
 
     bronze.write_file = write_file
+
+
+def _arm(*_: object) -> None:
+    with contextlib.suppress(KeyError, FileNotFoundError):
+        os.environ["TIDEGATE_FAILPOINT"] = (Path(os.environ[GATE]) / "arm").read_text()
 
 
 def _child(command: dict[str, Any]) -> None:
@@ -145,9 +151,14 @@ def _child(command: dict[str, Any]) -> None:
     os.environ.update(command["environment"])
     if gate := os.environ.get(GATE):
         _gate_lake(Path(gate))
-    from tidegate.cli.main import run
+    from tidegate.cli.main import app
+    from tidegate.errors import TidegateError, Transient
 
-    run(command["arguments"])
+    try:
+        app(args=command["arguments"], standalone_mode=False)
+    except TidegateError as error:
+        print(f"tidegate: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        sys.exit(TRANSIENT if isinstance(error, Transient) else TERMINAL)
 
 
 def _report(**news: int) -> None:
@@ -171,6 +182,8 @@ def main() -> None:
     import tidegate.lake.storage  # noqa: F401
 
     assert threading.active_count() == 1, "a fork would lose threads"
+    signal.signal(signal.SIGUSR1, _arm)  # before the first fork: a child may be told at once
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started us; capture has handlers of its own
     children: set[int] = set()
     pending = b""
     while True:
@@ -196,7 +209,7 @@ def main() -> None:
 
                     traceback.print_exc()
                     sys.stderr.flush()
-                    os._exit(70)
+                    os._exit(BROKEN)
                 sys.stdout.flush()
                 os._exit(0)
             children.add(pid)

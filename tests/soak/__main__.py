@@ -1,0 +1,130 @@
+"""`make soak FAULTS=n SEED=s`: random faults over a busy source, and whether anything was lost, doubled or wrong.
+
+In:  --faults, --seed (a random one when empty), --flavour mariadb|mysql9, --apply-every, --settle-every.
+Out: on stdout one line, `soak: n faults, T transactions, 0 lost, 0 doubled, 0 wrong`, exit code 0; else what is wrong,
+     how to replay it, and exit code 1. All state is in a temporary folder, removed when all was well, else named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from tests.soak import faults
+from tests.soak.plan import Fault, apply_point, plan
+from tests.soak.witness import Wrong
+from tests.soak.world import ROOT, SilverDiffers, World
+
+
+class Soak:
+    """A run: done counts faults, wrong what isn't lost nor doubled."""
+
+    def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
+        self.arguments, self.folder = arguments, folder
+        self.done = self.wrong = self.transactions = self.lost = self.doubled = 0
+        self.began = time.monotonic()
+
+    def run(self) -> None:
+        """Raises Wrong."""
+        given = self.arguments
+        world = World(self.folder, given.seed, given.flavour)
+        try:
+            with world:
+                for fault in plan(given.seed, given.faults):
+                    self._one(world, fault)
+                if self.done % given.apply_every or not self.done:
+                    self._settle(world, compare=True)
+        finally:
+            witness = getattr(world, "witness", None)
+            if witness is not None:
+                self.transactions, self.lost, self.doubled = witness.transactions, witness.lost, witness.doubled
+
+    def _one(self, world: World, fault: Fault) -> None:
+        given = self.arguments
+        with (self.folder / "faults.log").open("a") as log:
+            log.write(f"{time.monotonic() - self.began:8.2f} {fault}\n")
+        faults.run(world, fault)
+        world.check()
+        self.done += 1
+        if given.kill_applies and self.done % given.apply_every == given.apply_every // 2:
+            world.begin_apply(apply_point(given.seed, self.done))
+        if self.done % given.apply_every == 0:
+            self._settle(world, compare=True)
+        elif self.done % given.settle_every == 0:
+            self._settle(world, compare=False)
+
+    def _settle(self, world: World, *, compare: bool) -> None:
+        world.settle()
+        rows = world.compare() if compare else None
+        world.sessions.resume()
+        compared = f", {rows} rows equal in silver" if compare else ""
+        seconds = time.monotonic() - self.began
+        print(
+            f"{seconds:.0f} s: {self.done} faults, {world.witness.transactions} transactions, "
+            f"capture started {world.capture.starts} times{compared}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def line(self) -> str:
+        return (
+            f"soak: {self.done} faults, {self.transactions} transactions, {self.lost} lost, {self.doubled} doubled, "
+            f"{self.wrong} wrong"
+        )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
+    parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
+    parser.add_argument("--settle-every", type=int, default=25, help="faults between comparisons of bronze")
+    parser.add_argument("--apply-every", type=int, default=100, help="faults between comparisons of silver")
+    parser.add_argument("--no-kill-applies", dest="kill_applies", action="store_false", help="kill no apply")
+    parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
+    given = parser.parse_args()
+    if given.seed is None:
+        given.seed = random.SystemRandom().randrange(1 << 31)
+    return given
+
+
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Exit code 0, 1 (something is wrong) or 130 (interrupted)."""
+    given = _arguments()
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
+    signal.signal(signal.SIGTERM, _interrupted)
+    folder = Path(tempfile.mkdtemp(prefix="tidegate-soak-"))
+    print(f"seed {given.seed}, {given.flavour}, in {folder}", file=sys.stderr, flush=True)
+    soak = Soak(given, folder)
+    try:
+        soak.run()
+    except KeyboardInterrupt:
+        print(f"interrupted after {soak.done} faults; state in {folder}", file=sys.stderr)
+        return 130
+    except Wrong as error:
+        soak.wrong += error.tables if isinstance(error, SilverDiffers) else int(not soak.lost and not soak.doubled)
+        print(f"{type(error).__name__}: {error}")
+        print(f"after {soak.done} faults, see faults.log and the other logs in {folder}")
+        print(f"again: make soak FAULTS={given.faults} SEED={given.seed} FLAVOUR={given.flavour}")
+        print(soak.line())
+        return 1
+    if not given.keep:
+        shutil.rmtree(folder)
+    print(soak.line())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

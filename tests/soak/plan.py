@@ -1,0 +1,106 @@
+"""The faults of a soak, from its seed alone.
+
+In:  a seed, how many.
+Out: a list of Fault. What a fault does is in faults.py; here is only what, how often, how long, where.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.support.fault_proxy import Way
+
+CAPTURE_POINTS: Final = (
+    "capture_before_value_log",
+    "capture_after_value_log_sync",
+    "capture_before_bronze_commit",
+    "capture_after_bronze_file",
+    "capture_after_bronze_commit",
+)
+CHASE_POINTS: Final = (
+    "capture_at_chase_start",
+    "capture_in_first_catch_up",
+    "capture_in_second_catch_up",
+    "capture_at_chase_end",
+)
+APPLY_POINTS: Final = (
+    "apply_before_schema_history",
+    "apply_after_schema_history",
+    "apply_in_decode",
+    "apply_after_stage",
+    "apply_before_commit",
+    "apply_after_commit:2",
+    "apply_after_merge",
+    "apply_before_publish",
+    "apply_after_publish",
+)
+TABLES: Final = ("keyed", "pairs", "bag", "notes")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault, in words for the log and in parameters. pause_seconds: of an undisturbed capture before it."""
+
+    number: int
+    kind: str
+    pause_seconds: float
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        words = ", ".join(f"{key} {value}" for key, value in self.parameters.items())
+        return f"{self.number} {self.kind}" + (f" ({words})" if words else "")
+
+
+def _seconds(rng: random.Random, low: float, high: float) -> float:
+    return round(rng.uniform(low, high), 3)
+
+
+def _half_open(rng: random.Random) -> dict[str, Any]:
+    """Mostly mended before capture gives up on it, now and then not before."""
+    seconds = _seconds(rng, 0.2, 1.5) if rng.random() < 0.9 else 60.0
+    return {"way": rng.choice([*Way, "both"]), "seconds": seconds}
+
+
+_KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] = {
+    "kill": (24, lambda rng: {"after": _seconds(rng, 0.0, 1.0)}),
+    "kill_point": (18, lambda rng: {"point": f"{rng.choice(CAPTURE_POINTS)}:{rng.randint(1, 3)}"}),
+    "kill_chasing": (5, lambda rng: {"point": rng.choice(CHASE_POINTS), "seconds": _seconds(rng, 0.1, 0.5)}),
+    "cut": (
+        14,
+        lambda rng: {
+            "after_bytes": rng.randint(1, 60_000),
+            "way": rng.choices(list(Way), [4, 1])[0],
+            "reset": rng.random() < 0.5,
+        },
+    ),
+    "half_open": (5, _half_open),
+    "trickle": (4, lambda rng: {"size": rng.randint(1, 40), "seconds": _seconds(rng, 0.2, 1.5)}),
+    "flush_logs": (6, lambda rng: {}),
+    "checksum": (3, lambda rng: {"algorithm": rng.choice(["NONE", "CRC32"])}),
+    "restart_source": (2, lambda rng: {}),
+    "crash_source": (3, lambda rng: {}),
+    "stall_lake": (4, lambda rng: {"seconds": _seconds(rng, 0.3, 1.5), "mebibytes": rng.randint(0, 2)}),
+    "move_lake": (2, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
+    "fill_lake": (3, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
+    "two_captures": (4, lambda rng: {"folder": rng.choice(["same", "own"]), "seconds": _seconds(rng, 0.2, 2.0)}),
+    "add_column": (3, lambda rng: {"table": rng.choice(TABLES)}),
+}
+
+
+def plan(seed: int, count: int) -> list[Fault]:
+    """The first `count` faults of a seed; a longer plan of the same seed begins with a shorter one."""
+    rng = random.Random(seed)
+    kinds, weights = list(_KINDS), [weight for weight, _ in _KINDS.values()]
+    faults = []
+    for number in range(1, count + 1):
+        kind = rng.choices(kinds, weights)[0]
+        faults.append(Fault(number, kind, _seconds(rng, 0.0, 0.6), _KINDS[kind][1](rng)))
+    return faults
+
+
+def apply_point(seed: int, number: int) -> str:
+    """Where the apply that runs beside the faults from this number on is killed."""
+    return random.Random(f"{seed} apply {number}").choice(APPLY_POINTS)

@@ -1,0 +1,190 @@
+"""The busy source: sessions that commit transactions, each with a counter of its own in the same transaction.
+
+In:  a server, a seed.
+Out: changes of every kind to four tables, and `soak.txns`: one row (session, n) per committed transaction. What is in
+     that table is what was committed, whatever a session heard of its COMMIT when its server died.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any, Final, Self
+
+import pymysql
+
+from tests.soak.plan import TABLES
+from tidegate.demo.server import Server
+
+DATABASE: Final = "soak"
+BURST_SESSION: Final = 99
+_ROWS_KEPT: Final = 400
+_SCHEMA: Final = (
+    "CREATE TABLE txns (session INT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (session, n))",
+    "CREATE TABLE keyed (id INT PRIMARY KEY, a VARCHAR(300), b INT, at DATETIME(6))",
+    "CREATE TABLE pairs (k VARCHAR(20) NOT NULL, n INT NOT NULL, v DECIMAL(18,4), PRIMARY KEY (k, n))",
+    "CREATE TABLE bag (a INT, b VARCHAR(40))",
+    "CREATE TABLE notes (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, t MEDIUMTEXT)",
+)
+# What may happen to a transaction whose sessions meet: it is rolled back.
+_MET: Final = (1062, 1205, 1213, 1020, 1412)
+
+
+class Sessions:
+    """A context manager: sessions write inside it, about per_second transactions in all, unless paused."""
+
+    def __init__(self, server: Server, seed: int, *, count: int = 3, per_second: float = 120.0) -> None:
+        self.server = server
+        self.columns: dict[str, list[str]] = {table: [] for table in TABLES}  # added since the start
+        self.errors: list[str] = []
+        self._period_seconds = count / per_second
+        self._over = threading.Event()
+        self._run = threading.Event()
+        self._idle = [threading.Event() for _ in range(count)]
+        self._threads = [
+            threading.Thread(target=self._work, args=(number, random.Random(f"{seed} session {number}")))
+            for number in range(count)
+        ]
+        self._burst = 0
+
+    def create(self) -> None:
+        self.server.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
+        for statement in _SCHEMA:
+            self.server.query(statement, database=DATABASE)
+
+    def __enter__(self) -> Self:
+        self._run.set()
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._run.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def pause(self) -> None:
+        """Wait until no session is inside a transaction."""
+        for idle in self._idle:
+            idle.clear()
+        self._run.clear()
+        for idle in self._idle:
+            assert idle.wait(120), "a session hangs"
+
+    def resume(self) -> None:
+        self._run.set()
+
+    def burst(self, mebibytes: int) -> None:
+        """Large transactions, one per half MiB, so that capture's queue fills while the lake stands still."""
+        with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
+            for _ in range(2 * mebibytes):
+                self._burst += 1
+                self._large(cursor)
+
+    def _large(self, cursor: Any) -> None:
+        try:
+            cursor.execute("BEGIN")
+            cursor.execute("INSERT INTO notes (t) VALUES (REPEAT(%s, 16384))", (f"{self._burst:032d}",))
+            cursor.execute("DELETE FROM notes WHERE LENGTH(t) > 100000 AND id < LAST_INSERT_ID() - 4")
+            cursor.execute("INSERT INTO txns VALUES (%s, %s)", (BURST_SESSION, self._burst))
+            cursor.execute("COMMIT")
+        except pymysql.err.MySQLError as error:
+            if error.args[0] not in _MET:
+                raise
+            cursor.execute("ROLLBACK")
+
+    def add_column(self, table: str) -> None:
+        name = f"c{len(self.columns[table]) + 1}"
+        self.server.query(f"ALTER TABLE {table} ADD COLUMN {name} INT NULL DEFAULT 7", database=DATABASE)
+        self.columns[table].append(name)
+
+    # --- a session ----------------------------------------------------------------------------------------
+
+    def _work(self, number: int, rng: random.Random) -> None:
+        n = 0
+        while not self._over.is_set():
+            try:
+                with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
+                    while not self._over.is_set():
+                        if not self._run.is_set():
+                            self._idle[number].set()
+                            self._run.wait()
+                            continue
+                        n += 1
+                        began = time.monotonic()
+                        self._transaction(cursor, rng, number, n)
+                        self._over.wait(max(0.0, self._period_seconds - (time.monotonic() - began)))
+            except (pymysql.err.MySQLError, OSError, AssertionError):  # its server is down
+                if not self._run.is_set():
+                    self._idle[number].set()
+                self._over.wait(0.1)
+        self._idle[number].set()
+
+    def _transaction(self, cursor: Any, rng: random.Random, session: int, n: int) -> None:
+        try:
+            cursor.execute("BEGIN")
+            for _ in range(rng.randint(1, 3)):
+                rng.choice((_keyed, _keyed, _pairs, _bag, _notes))(cursor, rng, self.columns)
+            cursor.execute("INSERT INTO txns VALUES (%s, %s)", (session, n))
+            cursor.execute("ROLLBACK" if rng.random() < 0.03 else "COMMIT")
+        except pymysql.err.MySQLError as error:
+            if error.args[0] not in _MET:
+                raise
+            cursor.execute("ROLLBACK")
+
+
+def _added(rng: random.Random, columns: list[str]) -> str:
+    return "" if not columns or rng.random() < 0.5 else f", {rng.choice(columns)} = {rng.randint(0, 99)}"
+
+
+def _keyed(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+    """Inserts, updates, deletes and changes of an integer key."""
+    id_, kind = rng.randrange(_ROWS_KEPT), rng.random()
+    if kind < 0.45:
+        text = rng.choice(["ä€😀", "x" * 200, "", "it's"])
+        cursor.execute(
+            "REPLACE INTO keyed (id, a, b, at) VALUES (%s, %s, %s, NOW(6))", (id_, text, rng.randrange(1000))
+        )
+    elif kind < 0.75:
+        cursor.execute(f"UPDATE keyed SET b = b + 1{_added(rng, columns['keyed'])} WHERE id = %s", (id_,))
+    elif kind < 0.9:
+        cursor.execute("UPDATE keyed SET id = %s WHERE id = %s", (rng.randrange(_ROWS_KEPT), id_))
+    else:
+        cursor.execute("DELETE FROM keyed WHERE id = %s", (id_,))
+
+
+def _pairs(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+    """The same on a key of two columns, several rows at a time."""
+    name, kind = f"k{rng.randrange(30)}", rng.random()
+    if kind < 0.5:
+        rows = [(name, rng.randrange(20), f"{rng.uniform(-1e9, 1e9):.4f}") for _ in range(4)]
+        cursor.executemany("INSERT IGNORE INTO pairs (k, n, v) VALUES (%s, %s, %s)", rows)
+    elif kind < 0.8:
+        cursor.execute(f"UPDATE pairs SET v = v * -1{_added(rng, columns['pairs'])} WHERE k = %s", (name,))
+    elif kind < 0.9:
+        cursor.execute("UPDATE pairs SET n = n + 20 WHERE k = %s ORDER BY n DESC LIMIT 2", (name,))
+    else:
+        cursor.execute("DELETE FROM pairs WHERE k = %s AND (n > 60 OR n < %s)", (name, rng.randrange(10)))
+
+
+def _bag(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+    """A table without a key, with rows that are equal."""
+    value, kind = rng.randrange(20), rng.random()
+    if kind < 0.5:
+        cursor.execute("INSERT INTO bag (a, b) VALUES (%s, 'same'), (%s, 'same')", (value, value))
+    elif kind < 0.6:
+        cursor.execute(f"UPDATE bag SET b = 'other'{_added(rng, columns['bag'])} WHERE a = %s LIMIT 2", (value,))
+    else:
+        cursor.execute("DELETE FROM bag WHERE a = %s LIMIT 3", (value,))
+
+
+def _notes(cursor: Any, rng: random.Random, columns: dict[str, list[str]]) -> None:
+    """Texts of some kB, of which the oldest go."""
+    if rng.random() < 0.6:
+        cursor.execute(
+            "INSERT INTO notes (t) VALUES (REPEAT(%s, %s))", (rng.choice(["text ", "Ж"]), rng.randrange(800))
+        )
+    else:
+        cursor.execute("DELETE FROM notes ORDER BY id LIMIT 2")

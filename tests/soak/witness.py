@@ -1,0 +1,150 @@
+"""What bronze holds, read without tidegate's decoder: dense, the binlog's own bytes, each transaction once.
+
+In:  bronze, the binlog files on the server's disk, and what soak.txns says was committed.
+Out: Witness.look() after each piece of bronze, Witness.settle() when the source is quiet; both raise Wrong.
+
+The counters are read straight from the bytes: a WRITE_ROWS event of txns begins with the same few fields in every
+version, and its one row has a fixed length.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from tests.integration.capture_support import IN_USE, assert_follows, part_of
+from tests.soak.source import DATABASE
+from tidegate.binlog.segment import Segment
+from tidegate.demo.server import Server
+from tidegate.tables import SEGMENTS
+
+_FORMAT_DESCRIPTION, _XID, _TABLE_MAP, _MARIADB_GTID, _MYSQL_GTID = 15, 16, 19, 162, 33
+_WRITE_ROWS: Final = {23: 8, 30: 10}  # type -> bytes between the header and the column count
+_HEADER: Final = 19
+
+
+class Wrong(Exception):  # noqa: N818
+    """Bronze or silver isn't what the source has."""
+
+
+class Events:
+    """Follows the events of consecutive payloads: which counters were committed, under which GTIDs."""
+
+    def __init__(self) -> None:
+        self.committed: Counter[tuple[int, int]] = Counter()
+        self.gtids: set[bytes] = set()
+        self.doubled_gtids = 0
+        self._open: list[tuple[int, int]] = []
+        self._table_id = b""
+
+    def feed(self, payload: bytes) -> None:
+        at = 0
+        while at < len(payload):
+            size = int.from_bytes(payload[at + 9 : at + 13], "little")
+            self._event(payload[at + 4], payload[at : at + size])
+            at += size
+
+    def _event(self, kind: int, event: bytes) -> None:
+        body = event[_HEADER:]
+        if kind in (_MARIADB_GTID, _MYSQL_GTID):
+            gtid = body[:12] + event[5:9] if kind == _MARIADB_GTID else body[1:25]
+            self.doubled_gtids += gtid in self.gtids
+            self.gtids.add(gtid)
+            self._open = []
+        elif kind == _FORMAT_DESCRIPTION:
+            self._open = []  # what a crash tore is not committed
+        elif kind == _TABLE_MAP:
+            name = body[9 : 9 + body[8]] + b"." + body[11 + body[8] :][: body[10 + body[8]]]
+            if name == f"{DATABASE}.txns".encode():
+                self._table_id = body[:6]
+        elif kind in _WRITE_ROWS and body[:6] == self._table_id:
+            row = body[_WRITE_ROWS[kind] + 3 :]  # column count, which columns, which are NULL
+            self._open.append((int.from_bytes(row[:4], "little"), int.from_bytes(row[4:12], "little")))
+        elif kind == _XID:
+            self.committed.update(self._open)
+            self._open = []
+
+
+class Witness:
+    """Reads each file of bronze once. transactions, lost, doubled: so far."""
+
+    def __init__(self, lake: Path, server: Server, source: str) -> None:
+        self.transactions = self.lost = self.doubled = 0
+        self.position = ("", 0)
+        self._root = lake / SEGMENTS.path
+        self._server = server
+        self._source = source
+        self._events = Events()
+        self._paths: set[str] = set()
+        self._before: Segment | None = None
+        self._settled: dict[int, int] = {}
+
+    def look(self) -> tuple[str, int]:
+        """Check what bronze got since; where it ends. Raises Wrong."""
+        if not (self._root / "_delta_log").exists():
+            return self.position
+        actions = pa.table(DeltaTable(str(self._root)).get_add_actions(flatten=True))
+        fresh = sorted(set(actions["path"].to_pylist()) - self._paths)
+        self._paths.update(fresh)
+        rows = []
+        for path in fresh:
+            table = pq.read_table(self._root / unquote(path), partitioning=None, use_threads=False)
+            rows += table.to_pylist()
+        segments = [Segment.from_row({**row, "source": self._source}) for row in rows]
+        for segment in sorted(segments, key=lambda one: one.seq):
+            self._check(segment)
+        return self.position
+
+    def _check(self, segment: Segment) -> None:
+        before, folder = self._before, self._server.data / "data"
+        if segment.seq != (before.seq if before else 0) + 1:
+            raise Wrong(f"bronze has seq {segment.seq} after {before.seq if before else 0}")
+        wanted = bytearray(part_of(folder / segment.file, segment.start_pos, segment.end_pos))
+        if segment.start_pos == 4 and wanted:
+            wanted[17] &= ~IN_USE
+        if segment.payload != bytes(wanted):
+            raise Wrong(f"{segment.where}: bronze differs from the binlog")
+        if before is not None:
+            try:
+                assert_follows(before, segment, folder)
+            except AssertionError as error:
+                message = f"seq {segment.seq} doesn't follow {before.file}:{before.end_pos}: {error}"
+                raise Wrong(message) from error
+        self._events.feed(segment.payload)
+        self._before = segment
+        self.position = (segment.file, segment.end_pos)
+
+    def settle(self) -> None:
+        """The source is quiet and bronze has all of it: compare the counters, then forget them on both sides."""
+        there: set[tuple[int, int]] = set()
+        for session, n in self._server.query("SELECT session, n FROM txns", database=DATABASE):
+            if n > self._settled.get(session, 0):
+                there.add((session, n))
+        seen = self._events.committed
+        lost = there - set(seen)
+        doubled = sum(count - 1 for count in seen.values()) + self._events.doubled_gtids
+        phantoms = set(seen) - there
+        self.transactions += len(there)
+        self.lost += len(lost)
+        self.doubled += doubled
+        for session, n in there:
+            self._settled[session] = max(self._settled.get(session, 0), n)
+        self._events.committed = Counter()
+        self._events.doubled_gtids = 0
+        if lost or doubled or phantoms:
+            some = sorted(lost)[:3] or sorted(phantoms)[:3] or [key for key, count in seen.items() if count > 1][:3]
+            raise Wrong(f"{len(lost)} lost, {doubled} doubled, {len(phantoms)} never committed, e.g. {some}")
+        for session, n in self._settled.items():
+            self._server.query("DELETE FROM txns WHERE session = %s AND n < %s", (session, n), database=DATABASE)
+        self._purge()
+
+    def _purge(self) -> None:
+        """What bronze has, the source needn't keep."""
+        self._server.query("FLUSH BINARY LOGS")
+        self._server.query("PURGE BINARY LOGS TO %s", (self.position[0],))

@@ -1,0 +1,253 @@
+"""Everything a soak runs: the source, the network before it, capture and who starts it again, apply, the witness.
+
+In:  a folder, a seed, a flavour.
+Out: World, a context manager; faults.py breaks parts of it, __main__.py lets it settle and compares.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self
+
+from tests.integration.capture_support import binlog_end
+from tests.soak.source import DATABASE, Sessions
+from tests.soak.witness import Witness, Wrong
+from tests.support import mysql9
+from tests.support.fault_proxy import FaultProxy
+from tests.support.nursery import GATE, TERMINAL, TRANSIENT, Child, Nursery
+from tidegate import config
+from tidegate.demo import jars, mariadb
+from tidegate.demo.server import Server
+from tidegate.lake.files import LakeFiles
+from tidegate.verify.report import Outcome
+from tidegate.verify.verification import Options, verify
+from tidegate.wire.connection import ConnectionInfo
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_CATCH_UP_SECONDS: Final = 120.0
+_APPLY_SECONDS: Final = 600.0
+_MARKER_SESSION: Final = 98
+# Small, so that what takes hours elsewhere happens every few seconds: rotation of the value log, full queues, returns.
+_CAPTURE: Final = (
+    "{land_seconds: 0.2, heartbeat_seconds: 0.5, segment_bytes: 65536, queue_bytes: 1048576, slow_seconds: 0.2,"
+    " hold_seconds: 0.5, return_seconds: 0.5, value_log_bytes_max: 67108864, value_log_reserve_bytes: 0}"
+)
+
+
+def make_server(flavour: str, folder: Path) -> Server:
+    """A fresh one of its own, not started. flavour: mariadb or mysql9."""
+    if flavour == "mysql9":
+        return mysql9.MySQL9(folder, mysql9.install(ROOT))
+    return mariadb.MariaDB(folder, mariadb.install(ROOT))
+
+
+class Capture:
+    """Capture, started again whenever it ends, as Airflow does. failure: what should never have ended it."""
+
+    def __init__(self, nursery: Nursery, folder: Path, environment: dict[str, str]) -> None:
+        self.gate = folder / "gate"
+        self.gate.mkdir()
+        self.child: Child | None = None
+        self.failure = ""
+        self.starts = 0
+        self.rivals = 0  # since the last time all was settled: what fences one is then no failure
+        self._nursery, self._folder = nursery, folder
+        self._environment = environment | {GATE: str(self.gate)}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def start(self, state: Path, log: Path) -> Child:
+        arguments = ["capture", str(self._folder / "soak.yaml"), "--state-dir", str(state), "--run-for", "86400"]
+        return self._nursery.start(arguments, self._environment, log)
+
+    def kill(self) -> None:
+        if self.child is not None:
+            self.child.send(signal.SIGKILL)
+
+    def arm(self, point: str) -> None:
+        """Let the process that runs now die at this point."""
+        (self.gate / "arm").write_text(point)
+        if self.child is not None:
+            self.child.send(signal.SIGUSR1)
+
+    def died(self, child: Child | None, seconds: float) -> None:
+        """Wait for it; a process that doesn't reach its point is killed where it is."""
+        if child is not None and child.wait(seconds) is None:
+            child.send(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self.child is not None:
+            self.child.send(signal.SIGTERM)
+            if self.child.wait(20) is None:
+                self.child.send(signal.SIGKILL)
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        log = self._folder / "capture.log"
+        while not self._over.is_set() and not self.failure:
+            child = self.child = self.start(self._folder / "state", log)
+            self.starts += 1
+            code = child.wait()
+            if code in (0, -signal.SIGKILL):
+                continue
+            last = next((line for line in reversed(log.read_text().splitlines()) if line.startswith("tidegate: ")), "")
+            if code == TERMINAL and self.rivals:
+                self._let_go(last)
+            elif code != TRANSIENT:
+                self.failure = f"capture ended with {code}: {last}"
+            self._over.wait(0.2)
+
+    def _let_go(self, line: str) -> None:
+        """Another capture won: what this one's value log has beyond bronze is moved away, as the error says."""
+        if "move it away" in line or "StreamCorrupt" in line or "moved bronze" in line:
+            folder = self._folder / "state" / "value_log"
+            folder.rename(self._folder / f"fenced-{self.starts}")
+
+
+class World:
+    """A context manager: starts all, and ends all that it started, whatever happens."""
+
+    def __init__(self, folder: Path, seed: int, flavour: str) -> None:
+        self.folder, self.seed = folder, seed
+        self.lake = folder / "lake"
+        self.server = make_server(flavour, folder / "server")
+        self.stack = contextlib.ExitStack()
+        self.applies = 0
+        self._apply: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.stack.close()
+            raise
+        return self
+
+    def _start(self) -> None:
+        jars.ensure(ROOT)
+        nursery = self.stack.enter_context(Nursery())
+        server = self.stack.enter_context(self.server)
+        self.proxy = self.stack.enter_context(FaultProxy(server.host, server.port))
+        (self.folder / "soak.yaml").write_text(
+            f"pipeline: soak_{os.getpid()}\nlake: {{path: {self.lake}}}\n"
+            f"sources: {{one: {{conn_id: one, flavour: {server.flavour}, start: now}}}}\n"
+            f"tables: {{include: ['{DATABASE}.*']}}\ncapture: {_CAPTURE}\napply: {{mode: batch}}\n"
+        )
+        login = f"mysql://{server.user}:{server.password}@{self.proxy.host}:{self.proxy.port}"
+        self.capture = Capture(nursery, self.folder, {"AIRFLOW_CONN_ONE": login})
+        self.witness = Witness(self.lake, server, "one")
+        self.sessions = Sessions(server, self.seed)
+        self.stack.callback(self.end_apply)
+        self.stack.enter_context(self.capture)
+        self._until(lambda: self.witness.look()[1] > 0, "capture doesn't begin")
+        self.sessions.create()
+        self.stack.enter_context(self.sessions)
+
+    def __exit__(self, *_: object) -> None:
+        self.stack.close()
+
+    # --- settle and compare -------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Nothing is broken and the source is quiet: bronze gets all of it, and every transaction is there once."""
+        self.proxy.mend()
+        for name in ("stall", "full", "arm"):
+            (self.capture.gate / name).unlink(missing_ok=True)
+        self.sessions.pause()
+        self.catch_up()
+        self.witness.settle()
+        self.catch_up()
+        self.capture.rivals = 0
+
+    def catch_up(self) -> None:
+        number = time.time_ns()
+        self.server.query("INSERT INTO txns VALUES (%s, %s)", (_MARKER_SESSION, number), database=DATABASE)
+        end = binlog_end(self.server)
+        self._until(lambda: self.witness.look() >= end, f"bronze doesn't get to {end[0]}:{end[1]}")
+
+    def check(self) -> None:
+        """Raises Wrong when a part of this has failed where it mustn't."""
+        if self.capture.failure:
+            raise Wrong(self.capture.failure)
+
+    def _until(self, condition: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + _CATCH_UP_SECONDS
+        while not condition():
+            self.check()
+            if time.monotonic() > end:
+                raise Wrong(f"{what} in {_CATCH_UP_SECONDS:.0f} s")
+            time.sleep(0.1)
+
+    # --- apply --------------------------------------------------------------------------------------------
+
+    def begin_apply(self, failpoint: str = "") -> None:
+        """`tidegate apply` beside everything else; killed at the point."""
+        self.end_apply()
+        self.applies += 1
+        environment = os.environ | {"TIDEGATE_HOME": str(ROOT), "TIDEGATE_FAILPOINT": failpoint or "none"}
+        with (self.folder / "apply.log").open("ab") as log:
+            self._apply = subprocess.Popen(
+                [str(Path(sys.executable).parent / "tidegate"), "apply", str(self.folder / "soak.yaml")],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_for_apply(self) -> int:
+        """Its exit code; 0 when none runs."""
+        if self._apply is None:
+            return 0
+        end = time.monotonic() + _APPLY_SECONDS
+        while (code := self._apply.poll()) is None:
+            self.check()
+            if time.monotonic() > end:
+                raise Wrong(f"apply takes over {_APPLY_SECONDS:.0f} s")
+            time.sleep(0.2)
+        self._apply = None
+        return code
+
+    def end_apply(self) -> None:
+        """Kill what still runs of it, the JVM and its workers included."""
+        if self._apply is not None and self._apply.poll() is None:
+            os.killpg(self._apply.pid, signal.SIGKILL)
+            self._apply.wait()
+        self._apply = None
+
+    def compare(self) -> int:
+        """Apply to the end, then silver against the source's own rows; how many rows. Raises Wrong."""
+        self.wait_for_apply()
+        self.begin_apply()
+        if code := self.wait_for_apply():
+            raise Wrong(f"apply ended with {code}: see apply.log")
+        server = self.server
+        info = ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
+        pipeline = config.load(self.folder / "soak.yaml")
+        report = verify(pipeline, {"one": info}, LakeFiles(str(self.lake)).root, {}, Options(timeout_seconds=60))
+        bad = [found for found in report.tables if found.outcome is not Outcome.EQUAL]
+        if bad:
+            told = "; ".join(f"{one.table} {one.outcome}: {one.reason} {one.differences[:2]}" for one in bad)
+            raise SilverDiffers(f"{len(bad)} tables of silver: {told}", len(bad))
+        return sum(found.source_rows for found in report.tables)
+
+
+class SilverDiffers(Wrong):
+    """tables: how many aren't the source's."""
+
+    def __init__(self, what: str, tables: int) -> None:
+        super().__init__(what)
+        self.tables = tables
