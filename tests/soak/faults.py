@@ -23,6 +23,7 @@ from tests.support.nursery import TERMINAL, TRANSIENT
 from tidegate.tables import SEGMENTS
 
 _POINT_SECONDS: Final = 6.0
+_CHASE_SECONDS: Final = 5.0
 _CUT_SECONDS: Final = 2.0
 _NOTICED_SECONDS: Final = 45.0
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
@@ -50,17 +51,19 @@ def kill(world: World, after: float) -> None:
 
 
 def kill_point(world: World, point: str) -> None:
-    child = world.capture.child
-    world.capture.arm(point)
+    child = world.capture.arm(point)
     world.capture.died(child, _POINT_SECONDS)
 
 
 def kill_chasing(world: World, point: str, seconds: float) -> None:
-    """A lake that stands still while much comes turns the chaser on."""
-    child = world.capture.child
+    """A lake that stands still while much comes turns the chaser on; so it stays for a while."""
     with _gate(world, "stall"):
-        world.capture.arm(point)
-        world.sessions.burst(2)
+        chases = world.capture.said("the slow chaser is on")
+        child = world.capture.arm(point)
+        world.sessions.burst(3)
+        end = time.monotonic() + _CHASE_SECONDS
+        while child.returncode is None and not chases() and time.monotonic() < end:
+            time.sleep(0.02)
         time.sleep(seconds)
     world.capture.died(child, _POINT_SECONDS)
 

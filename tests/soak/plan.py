@@ -85,7 +85,7 @@ _KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] 
     "stall_lake": (4, lambda rng: {"seconds": _seconds(rng, 0.3, 1.5), "mebibytes": rng.randint(0, 2)}),
     "move_lake": (2, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
     "fill_lake": (3, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
-    "two_captures": (4, lambda rng: {"folder": rng.choice(["same", "own"]), "seconds": _seconds(rng, 0.2, 2.0)}),
+    "two_captures": (4, lambda rng: {"folder": rng.choice(["same", "own", "own"]), "seconds": _seconds(rng, 0.3, 3.5)}),
     "add_column": (3, lambda rng: {"table": rng.choice(TABLES)}),
 }
 

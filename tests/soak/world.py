@@ -72,15 +72,26 @@ class Capture:
         if self.child is not None:
             self.child.send(signal.SIGKILL)
 
-    def arm(self, point: str) -> None:
+    def arm(self, point: str) -> Child:
         """Let the process that runs now die at this point."""
+        end = time.monotonic() + _CATCH_UP_SECONDS
+        while (child := self.child) is None or child.returncode is not None:
+            if self.failure or time.monotonic() > end:
+                raise Wrong(self.failure or "capture isn't started again")
+            time.sleep(0.02)
         (self.gate / "arm").write_text(point)
-        if self.child is not None:
-            self.child.send(signal.SIGUSR1)
+        child.send(signal.SIGUSR1)
+        return child
 
-    def died(self, child: Child | None, seconds: float) -> None:
+    def said(self, words: str) -> Callable[[], bool]:
+        """Whether capture's log has these words, from now on."""
+        log = self._folder / "capture.log"
+        start = log.stat().st_size
+        return lambda: words.encode() in log.read_bytes()[start:]
+
+    def died(self, child: Child, seconds: float) -> None:
         """Wait for it; a process that doesn't reach its point is killed where it is."""
-        if child is not None and child.wait(seconds) is None:
+        if child.wait(seconds) is None:
             child.send(signal.SIGKILL)
 
     def __enter__(self) -> Self:

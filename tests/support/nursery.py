@@ -47,7 +47,8 @@ class Child:
 
     def send(self, number: signal.Signals) -> None:
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it ended, and we weren't told yet
+                os.kill(self.pid, number)
 
     def ended(self, status: int) -> None:
         self.returncode = os.waitstatus_to_exitcode(status)

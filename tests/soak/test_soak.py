@@ -1,0 +1,69 @@
+"""The soak in small, with a seed of its own each time; and that it would find what it looks for."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capture_support import capture_until_quiet
+from tests.soak.plan import plan
+from tests.soak.source import DATABASE, Sessions
+from tests.soak.witness import Witness, Wrong
+from tests.support.servers import ROOT
+from tidegate.demo.server import Server
+
+
+def test_a_plan_follows_from_its_seed_and_a_longer_one_begins_with_a_shorter_one() -> None:
+    assert plan(7, 300)[:40] == plan(7, 40)
+    assert plan(7, 40) != plan(8, 40)
+    assert len({fault.kind for fault in plan(7, 300)}) == 15
+
+
+@pytest.mark.server
+def test_the_witness_finds_a_transaction_that_is_lost_and_one_that_never_was(mariadb: Server, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    capture_until_quiet(mariadb, lake)
+    sessions = Sessions(mariadb, 1)
+    sessions.create()
+    try:
+        with sessions:
+            sessions.pause()
+        mariadb.query("INSERT INTO txns VALUES (7, 1)", database=DATABASE)
+        capture_until_quiet(mariadb, lake)
+        honest = Witness(lake, mariadb, "one")
+        honest.look()
+        with mariadb.connect(DATABASE) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION sql_log_bin = 0")
+            cursor.execute("INSERT INTO txns VALUES (7, 2)")
+            cursor.execute("DELETE FROM txns WHERE session = 7 AND n = 1")
+        with pytest.raises(Wrong, match="1 lost, 0 doubled, 1 never committed"):
+            honest.settle()
+        assert honest.lost == 1
+    finally:
+        mariadb.query(f"DROP DATABASE {DATABASE}")
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_a_dozen_random_faults_lose_nothing_double_nothing_and_leave_silver_equal() -> None:
+    seed = random.randrange(1 << 31)
+    print(f"seed {seed}")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.soak", "--faults", "12", "--seed", str(seed), "--no-kill-applies"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.fullmatch(
+        r"soak: 12 faults, [1-9]\d* transactions, 0 lost, 0 doubled, 0 wrong", done.stdout.splitlines()[-1]
+    )
