@@ -55,6 +55,9 @@ def needs_snapshot_reason(version: TableVersion) -> str:
         return f"{place}: renamed from another table ({version.ddl[:120]}); its rows need a snapshot"
     if version.kind == "baseline":
         return f"{place}: held rows before capture started; take a snapshot of it, or truncate it at the source"
+    if version.moved is not None and version.moved.why:
+        changed = f"{version.ddl[:120]} changed rows that the binlog does not show: {version.moved.why}"
+        return f"{place}: {changed}; take a snapshot of it"
     changed = f"{version.kind} changed rows that the binlog does not show ({version.ddl[:120]})"
     return f"{place}: {changed}; take a snapshot of it"
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql_functions
 
 from spark_jobs.application import Application, StagedFile, TableWindow
+from spark_jobs.partition_rows import delete_statement
 from spark_jobs.recast_values import recast_values
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
 from spark_jobs.silver_values import literals, numbered
@@ -28,6 +29,7 @@ from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
 from tidegate.schema.columns import TableVersion
+from tidegate.schema.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.renames import renamed_here
 from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten, diff
 from tidegate.schema.types import canonical
@@ -157,6 +159,14 @@ class SilverWriter:
                 self.ensure_columns(shape)
             elif old is not None and shape is not None:
                 self._alter(old, new, shape, phase.upto_ts)
+                if new.moved is not None and new.moved.how == DELETED_ROWS:
+                    self._delete_partitions(old, new)
+
+    def _delete_partitions(self, old: TableVersion, new: TableVersion) -> None:
+        """Without a transaction version, for the reason that _empty gives."""
+        if (rows := self.rows()) is not None:
+            shard = silver_sql.only_shard(new) if self.entry.routed else "true"
+            self.session.sql(delete_statement(rows, silver_sql.table_at(self.spark_uri), shard, old, new))
 
     def _shape_before(self, phase: DdlPhase) -> SilverShape | None:
         """What silver looks like when the phase begins; of a table that is dropped, what it looked like last."""

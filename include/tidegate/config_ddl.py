@@ -53,6 +53,13 @@ class Ddl(Section):
         Policy.APPLY,
         description="DROP TABLE and DATABASE; ignore: silver keeps the rows until a table of that name comes",
     )
+    drop_partition: Policy = Field(
+        Policy.APPLY, description="DROP and TRUNCATE PARTITION; ignore: silver keeps the rows, and new ones join them"
+    )
+    move_partition: _Followed = Field(
+        Policy.APPLY,
+        description="EXCHANGE and CONVERT PARTITION, of both tables; one approval is for both",
+    )
 
     @property
     def asks(self) -> bool:

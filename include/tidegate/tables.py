@@ -133,6 +133,18 @@ SCHEMA_HISTORY: Final = Table(
             _field("collation", pa.string(), "default collation of the table"),
             _field("indexes", pa.string(), "JSON list of indexes: name, kind, column ids, in order of name"),
             _field("last_column_id", pa.int64(), "largest id of its columns; 0 without columns", nullable=True),
+            _field(
+                "partitioning",
+                pa.string(),
+                "JSON: method, expressions, partitions in order (schema/partitions.py); '' when it has none",
+                nullable=True,
+            ),
+            _field(
+                "moved",
+                pa.string(),
+                "JSON: rows that the statement moved or deleted without row events; null when none",
+                nullable=True,
+            ),
         ]
     ),
 )

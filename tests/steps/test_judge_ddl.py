@@ -34,6 +34,10 @@ STATEMENTS = {
     "TRUNCATE t": ["truncate"],
     "DROP TABLE t": ["drop_table"],
     "RENAME TABLE t TO u": ["rename_table"],
+    "ALTER TABLE t DROP PARTITION p": ["drop_partition"],
+    "ALTER TABLE t TRUNCATE PARTITION p": ["drop_partition"],
+    "ALTER TABLE t TRUNCATE PARTITION ALL": ["truncate"],
+    "ALTER TABLE t CONVERT PARTITION p TO TABLE u": ["move_partition"],
     CREATE.replace("CREATE", "CREATE OR REPLACE"): [],
 }
 
@@ -129,7 +133,7 @@ def test_what_is_ignored_is_no_change_of_the_table_and_what_follows_it_is(tmp_pa
     assert [(old.kind if old else "", new.ddl) for old, new in changes] == [("truncate", "ALTER TABLE t ADD c INT")]
 
 
-@pytest.mark.parametrize("kind", sorted(config.Ddl.model_fields.keys() - {"truncate", "drop_table"}))
+@pytest.mark.parametrize("kind", sorted(config.Ddl.model_fields.keys() - {"truncate", "drop_table", "drop_partition"}))
 def test_ignore_is_refused_where_later_rows_would_not_fit(kind: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"shop.yaml:5: ddl\.{kind}: .*ignore can't be right"):
         _app(tmp_path, f"{{{kind}: ignore}}")

@@ -163,6 +163,7 @@ def _version(found: Mismatch, last: TableVersion, columns: tuple[Column, ...], t
         commit_ts=found.commit_ts,
         file=found.file,
         pos=found.pos,
+        moved=None,
         kind=HEALED,
         ddl="",
         columns=columns,

@@ -29,8 +29,11 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX
 from tidegate.position import Position
 from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
-from tidegate.schema.ddl_reader import tables_named
+from tidegate.schema.ddl_reader import read, tables_named
+from tidegate.schema.ddl_statements import CreateTable
+from tidegate.schema.ddl_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, Server
 from tidegate.schema.history import BASELINE, DEFAULTS
+from tidegate.schema.partitions import Partitioning
 from tidegate.schema.table_indexes import key_of
 from tidegate.schema.types import COMPRESSED, type_as_known
 from tidegate.tables import splits
@@ -131,6 +134,7 @@ def read_schema(
         names = sorted(kept & collations.keys())
         columns = _columns(cursor, databases)
         indexes = _indexes(cursor, databases)
+        partitionings = _partitionings(cursor, databases, kept)
     versions = read_defaults(connection, source, position, databases)
     next_id = first_id
     for name in names:
@@ -156,6 +160,7 @@ def read_schema(
                 charset=_charset_of(collation),
                 collation=collation,
                 indexes=found,
+                partitioning=partitionings.get(name),
             )
         )
     return versions
@@ -237,6 +242,33 @@ def _collations(cursor: Any, databases: tuple[str, ...]) -> dict[Name, str]:
         databases,
     )
     return {(str(row[0]), str(row[1])): str(row[2] or "") for row in cursor.fetchall() if row[3] in _BASE}
+
+
+def _partitionings(cursor: Any, databases: tuple[str, ...], kept: Iterable[Name]) -> dict[Name, Partitioning]:
+    """Of the tables that have partitions; only SHOW CREATE TABLE says all of it in the statement's own words."""
+    cursor.execute(
+        f"SELECT DISTINCT table_schema, table_name FROM information_schema.partitions"
+        f" WHERE partition_name IS NOT NULL AND table_schema IN ({_in(databases)})",
+        databases,
+    )
+    names = sorted({(str(row[0]), str(row[1])) for row in cursor.fetchall()} & set(kept))
+    if not names:
+        return {}
+    cursor.execute("SELECT VERSION(), @@SESSION.sql_mode")
+    version, modes = cursor.fetchone()
+    bits = {"ANSI_QUOTES": ANSI_QUOTES, "ORACLE": ORACLE, "NO_BACKSLASH_ESCAPES": NO_BACKSLASH_ESCAPES}
+    sql_mode = sum(bits.get(mode, 0) for mode in str(modes).split(","))
+    found: dict[Name, Partitioning] = {}
+    for name in names:
+        cursor.execute(f"SHOW CREATE TABLE {quote_name(*name)}")
+        try:
+            statement = read(str(cursor.fetchone()[1]), database=name[0], sql_mode=sql_mode, server=Server.of(version))
+        except DDLError as error:
+            found[name] = Partitioning(unknown=f"its SHOW CREATE TABLE can't be read: {error.what}")
+            continue
+        assert isinstance(statement, CreateTable), "SHOW CREATE TABLE of a base table"
+        found[name] = statement.partitioning or Partitioning(unknown="SHOW CREATE TABLE doesn't show its partitions")
+    return found
 
 
 def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping[str, Any]]]:

@@ -15,6 +15,15 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from tidegate.schema.partitions import (
+    Partitioning,
+    RowsMoved,
+    from_text,
+    moved_from_text,
+    moved_to_text,
+    to_text,
+)
+
 
 class Generated(StrEnum):
     NO = ""
@@ -98,6 +107,8 @@ class TableVersion:
     key: ids of the primary key's columns in key order, else of the first unique key whose columns are all
     NOT NULL (shortest wins, then the name; no prefix lengths), else (). charset and collation: the table's defaults.
 
+    moved: rows that the statement moved or deleted without row events.
+
     A row with table "" is not a table: it holds the defaults of its database (of the server, when database is "" too).
     """
 
@@ -116,6 +127,8 @@ class TableVersion:
     status: VersionStatus = VersionStatus.ACTIVE
     collation: str = ""
     indexes: tuple[Index, ...] = ()
+    partitioning: Partitioning | None = None
+    moved: RowsMoved | None = None
 
     @property
     def name(self) -> str:
@@ -161,6 +174,8 @@ class TableVersion:
             "collation": self.collation,
             "indexes": json.dumps([asdict(i) for i in self.indexes], ensure_ascii=False),
             "last_column_id": max((c.id for c in self.columns), default=0),
+            "partitioning": to_text(self.partitioning),
+            "moved": moved_to_text(self.moved),
         }
 
     @classmethod
@@ -187,4 +202,6 @@ class TableVersion:
                 Index(**{**cell, "kind": IndexKind(cell["kind"]), "parts": tuple(cell["parts"])})
                 for cell in json.loads(row["indexes"])
             ),
+            partitioning=from_text(row.get("partitioning")),
+            moved=moved_from_text(row.get("moved")),
         )

@@ -9,6 +9,15 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.schema.ddl_columns import read_column, read_constraint, read_default, starts_constraint
+from tidegate.schema.ddl_partitions import (
+    definition_at,
+    read_definition,
+    read_names,
+    read_partition_action,
+    read_to_partition,
+    read_to_table,
+    without_validation,
+)
 from tidegate.schema.ddl_statements import (
     Action,
     AddColumn,
@@ -18,7 +27,6 @@ from tidegate.schema.ddl_statements import (
     ConvertCharset,
     DropColumn,
     DropIndex,
-    MovePartition,
     RenameColumn,
     RenameIndex,
     RenameTo,
@@ -32,15 +40,17 @@ from tidegate.schema.ddl_statements import (
 )
 from tidegate.schema.ddl_tokens import Cursor
 from tidegate.schema.ddl_types import charset_name
+from tidegate.schema.partitions import DropPartitions, ExchangePartition, TruncatePartitions
 
-_PARTITION_WORK: Final = frozenset(
-    {"ANALYZE", "CHECK", "COALESCE", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR", "REMOVE"}
-)
+_PARTITION_WORK: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR"})
 
 
 def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ignore: bool) -> tuple[Action, ...]:
     """All actions up to the end. ignore: ALTER IGNORE, under which adding a unique key deletes rows unseen."""
     actions: list[Action] = []
+    tokens, partitions_at = cursor.tokens, definition_at(cursor)
+    if partitions_at:  # stands behind the last action, without a comma
+        cursor.tokens = [*tokens[:partitions_at], tokens[-1]]
     while not cursor.ended:
         if cursor.take_mark(","):
             continue
@@ -50,6 +60,9 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
         _skip_rest(cursor, actions)
         if cursor.at == before:
             raise cursor.lost("an action of ALTER TABLE")
+    if partitions_at:
+        cursor.tokens, cursor.at = tokens, partitions_at
+        actions.append(read_definition(cursor))
     if ignore and any(isinstance(action, AddIndex) for action in actions):
         actions.append(RowsChanged("ALTER IGNORE TABLE deletes rows with duplicate keys"))
     return tuple(actions)
@@ -94,17 +107,22 @@ def _action(cursor: Cursor, database: str, touched: list[TableName]) -> list[Act
         return (
             [TableDefaults(_charset(cursor))] if cursor.now.upper in ("CHARSET", "CHARACTER", "CHAR", "COLLATE") else []
         )
-    if word in _PARTITION_WORK and cursor.ahead().upper in ("PARTITION", "PARTITIONING"):
-        cursor.next()
-        _skip_all(cursor)
-        return []
-    if word == "PARTITION":
+    if word in ("COALESCE", "REORGANIZE") and cursor.ahead().upper == "PARTITION":
+        cursor.at += 2
+        return _partitions(cursor, word)
+    if word in _PARTITION_WORK and cursor.ahead().upper == "PARTITION":
         _skip_all(cursor)
         return []
     if word in ("COMMENT", "CONNECTION"):  # COMMENT 'x' COLLATE y: step over the string, then options go on
         cursor.next()
     cursor.skip_one()
     return []
+
+
+def _partitions(cursor: Cursor, word: str) -> list[Action]:
+    found = read_partition_action(cursor, word)
+    _skip_all(cursor)
+    return [found]
 
 
 def _skip_all(cursor: Cursor) -> None:
@@ -134,8 +152,8 @@ def _add(cursor: Cursor) -> list[Action]:
         if_not_exists = _if_not_exists_ahead(cursor)
         return _add_constraint(cursor, if_not_exists)
     if cursor.now.upper == "PARTITION" and _is_partition(cursor):
-        _skip_all(cursor)
-        return []
+        cursor.next()
+        return _partitions(cursor, "ADD")
     if cursor.now.upper == "SYSTEM" and cursor.ahead().upper == "VERSIONING":
         cursor.at += 2
         return [SystemVersioning(on=True)]
@@ -185,8 +203,9 @@ def _drop(cursor: Cursor) -> list[Action]:
         cursor.skip_item()
         return []
     if word == "PARTITION" and cursor.ahead().text not in ("", ","):
-        _skip_all(cursor)
-        return [RowsChanged("DROP PARTITION deletes rows")]
+        cursor.next()
+        found = _partitions(cursor, "DROP")
+        return found if isinstance(found[0], DropPartitions) else [RowsChanged("DROP PARTITION deletes rows")]
     if word == "SYSTEM" and after == "VERSIONING":
         cursor.at += 2
         return [SystemVersioning(on=False)]
@@ -239,22 +258,30 @@ def _alter_column(cursor: Cursor) -> list[Action]:
 def _convert(cursor: Cursor, database: str, touched: list[TableName]) -> list[Action]:
     if cursor.take("TO"):
         return [ConvertCharset(_charset(cursor))]
-    back = cursor.now.upper == "TABLE"  # MariaDB: CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p
-    while not (cursor.ended or cursor.take("TABLE")):
-        cursor.skip_one()
-    other = cursor.table(database)
-    touched.append(other)
-    _skip_all(cursor)
-    return [MovePartition(other, back)]
+    if cursor.take("PARTITION"):  # MariaDB: CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p
+        split = read_to_table(cursor, database)
+        touched.append(split.other)
+        _skip_all(cursor)
+        return [split]
+    if not cursor.take("TABLE"):
+        raise cursor.lost("TABLE or PARTITION")
+    grown = read_to_partition(cursor, database)
+    touched.append(grown.other)
+    return [grown]
 
 
 def _rows_changed(cursor: Cursor, database: str, touched: list[TableName], word: str) -> list[Action]:
     """TRUNCATE / EXCHANGE PARTITION, DISCARD / IMPORT [PARTITION] TABLESPACE: rows change without row events."""
-    while not (cursor.ended or cursor.take("TABLE")):
-        cursor.skip_one()
-    if word == "EXCHANGE":
+    cursor.next()
+    if word == "TRUNCATE" and cursor.take("PARTITION"):
+        found = _partitions(cursor, word)
+        return found if isinstance(found[0], TruncatePartitions) else [RowsChanged("TRUNCATE PARTITION deletes rows")]
+    if word == "EXCHANGE" and cursor.take("PARTITION"):
+        names = read_names(cursor)
+        if len(names) != 1 or not cursor.take("WITH", "TABLE"):
+            raise cursor.lost("WITH TABLE")
         other = cursor.table(database)
         touched.append(other)
-        _skip_all(cursor)
-        return [RowsChanged("EXCHANGE PARTITION swaps rows with another table", other)]
+        return [ExchangePartition(names[0], other, not without_validation(cursor))]
+    _skip_all(cursor)
     return [RowsChanged(f"{word} changes rows without row events")]

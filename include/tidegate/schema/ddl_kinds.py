@@ -7,10 +7,14 @@ Out: names of fields of config.Ddl; none for what no policy is about: a new tabl
 from __future__ import annotations
 
 from tidegate.schema.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.partitions import DELETED
 
 
 def ddl_kinds(old: TableVersion | None, new: TableVersion) -> list[str]:
     """Kinds of the change from old to new, at most one of each."""
+    if new.moved is not None:
+        alone = new.moved.how == DELETED and new.moved.other == ("", "")
+        return ["drop_partition" if alone else "move_partition"]
     if new.kind == "rename":
         return ["rename_table"]
     if new.status is VersionStatus.DROPPED:

@@ -23,6 +23,26 @@ _DOUBTS: Final = frozenset({"EXCEPT", "INTERSECT", "MINUS", "ROLLUP", "PROCEDURE
 _NAME_MAX: Final = 64
 
 
+def query_starts(cursor: Cursor) -> bool:
+    """Whether [AS] SELECT ..., WITH x AS ..., TABLE t, VALUES ROW(...) or one of them in parentheses starts here."""
+    word, after = cursor.now.upper, cursor.ahead()
+    if word in ("SELECT", "TABLE"):
+        return True
+    if word == "AS":
+        return after.text != "="
+    if word == "WITH":
+        return after.upper == "RECURSIVE" or cursor.ahead(2).upper == "AS"
+    if word == "VALUES":
+        return after.upper == "ROW"
+    return cursor.is_mark("(") and query_in_parentheses(cursor)
+
+
+def query_in_parentheses(cursor: Cursor) -> bool:
+    """Whether the parenthesis that starts here holds a query."""
+    after = cursor.ahead()
+    return after.upper in ("SELECT", "WITH", "VALUES", "TABLE") or (after.text == "(" and after.kind == Kind.MARK)
+
+
 def read_query(cursor: Cursor, database: str) -> Query | None:
     """The cursor stands anywhere afterwards."""
     try:

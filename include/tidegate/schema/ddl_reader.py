@@ -16,7 +16,8 @@ from tidegate.errors import DDLError
 from tidegate.schema.columns import IndexKind
 from tidegate.schema.ddl_alter import read_actions
 from tidegate.schema.ddl_columns import read_column, read_constraint, read_parts, starts_constraint
-from tidegate.schema.ddl_query import read_query
+from tidegate.schema.ddl_partitions import read_partitioning
+from tidegate.schema.ddl_query import query_in_parentheses, query_starts, read_query
 from tidegate.schema.ddl_statements import (
     Action,
     AddIndex,
@@ -31,15 +32,15 @@ from tidegate.schema.ddl_statements import (
     DropTables,
     Ignored,
     IndexDefinition,
-    MovePartition,
     RenameTables,
     RenameTo,
     Statement,
     TableName,
     Truncate,
 )
-from tidegate.schema.ddl_tokens import Cursor, Kind, Server
+from tidegate.schema.ddl_tokens import Cursor, Server
 from tidegate.schema.ddl_types import charset_name
+from tidegate.schema.partitions import ExchangePartition, Partitioning, PartitionToTable, TableToPartition
 
 # Verbs of statements that touch neither columns nor rows of a table that has a binlog of its own.
 _OTHER_VERBS: Final = frozenset(
@@ -115,8 +116,8 @@ def _other_table(action: Action) -> TableName | None:
     match action:
         case RenameTo(to):
             return to
-        case MovePartition(other):
-            return other
+        case ExchangePartition() | PartitionToTable() | TableToPartition():
+            return action.other
         case _:
             return None
 
@@ -229,7 +230,7 @@ def _create_table(
     columns: list[ColumnDefinition] = []
     indexes: list[IndexDefinition] = []
     period: tuple[str, ...] = ()
-    if cursor.is_mark("(") and not _query_in_parentheses(cursor):
+    if cursor.is_mark("(") and not query_in_parentheses(cursor):
         cursor.next()
         period = _table_elements(cursor, columns, indexes)
     options = _table_options(cursor)
@@ -247,12 +248,8 @@ def _create_table(
         period,
         read_query(cursor, database) if options.select else None,
         options.versioned,
+        options.partitioning,
     )
-
-
-def _query_in_parentheses(cursor: Cursor) -> bool:
-    after = cursor.ahead()
-    return after.upper in ("SELECT", "WITH", "VALUES", "TABLE") or (after.text == "(" and after.kind == Kind.MARK)
 
 
 def _table_elements(cursor: Cursor, columns: list[ColumnDefinition], indexes: list[IndexDefinition]) -> tuple[str, ...]:
@@ -279,11 +276,13 @@ class _Options:
     charset: Charset
     select: bool = False
     versioned: bool = False
+    partitioning: Partitioning | None = None
 
 
 def _table_options(cursor: Cursor) -> _Options:
     """START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
     charset, collation, versioned = "", "", False
+    partitioning: Partitioning | None = None
     while not cursor.ended:
         word = cursor.now.upper
         if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
@@ -294,29 +293,17 @@ def _table_options(cursor: Cursor) -> _Options:
             collation = cursor.next().text
         elif cursor.take("WITH", "SYSTEM", "VERSIONING"):
             versioned = True
-        elif _query_starts(cursor):
-            return _Options(Charset(charset, collation), select=True, versioned=versioned)
+        elif cursor.take("PARTITION", "BY"):
+            partitioning = read_partitioning(cursor)
+        elif query_starts(cursor):
+            return _Options(Charset(charset, collation), True, versioned, partitioning)
         elif word in ("COMMENT", "CONNECTION", "PASSWORD", "ENGINE"):
             cursor.next()
             cursor.take_mark("=")
             cursor.next()
         else:
             cursor.skip_one()
-    return _Options(Charset(charset, collation), versioned=versioned)
-
-
-def _query_starts(cursor: Cursor) -> bool:
-    """Whether [AS] SELECT ..., WITH x AS ..., TABLE t, VALUES ROW(...) or one of them in parentheses starts here."""
-    word, after = cursor.now.upper, cursor.ahead()
-    if word in ("SELECT", "TABLE"):
-        return True
-    if word == "AS":
-        return after.text != "="
-    if word == "WITH":
-        return after.upper == "RECURSIVE" or cursor.ahead(2).upper == "AS"
-    if word == "VALUES":
-        return after.upper == "ROW"
-    return cursor.is_mark("(") and _query_in_parentheses(cursor)
+    return _Options(Charset(charset, collation), False, versioned, partitioning)
 
 
 def _database(cursor: Cursor, database: str, *, create: bool, or_replace: bool = False) -> DefineDatabase:

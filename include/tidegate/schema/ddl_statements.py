@@ -6,9 +6,11 @@ Out: frozen values. Names are as written; nothing here depends on what tables ex
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate.schema.columns import Generated, IndexKind
+from tidegate.schema.partitions import PartitionAction, Partitioning
 from tidegate.schema.select_expressions import Expression
 
 TableName = tuple[str, str]  # (database, table)
@@ -191,14 +193,6 @@ class SystemVersioning:
 
 
 @dataclass(frozen=True, slots=True)
-class MovePartition:
-    """CONVERT PARTITION p TO TABLE other; back: CONVERT TABLE other TO PARTITION p."""
-
-    other: TableName
-    back: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class SetNotNull:
     """What ADD PERIOD does to its two columns."""
 
@@ -207,13 +201,9 @@ class SetNotNull:
 
 @dataclass(frozen=True, slots=True)
 class RowsChanged:
-    """An action that changes rows which no row event tells of (DROP PARTITION, IMPORT TABLESPACE ...).
-
-    other: a second table whose rows change too.
-    """
+    """An action that changes rows which no row event tells of, and nobody can say which (IMPORT TABLESPACE ...)."""
 
     reason: str
-    other: TableName | None = None
 
 
 Action = (
@@ -231,9 +221,16 @@ Action = (
     | TableDefaults
     | SetNotNull
     | SystemVersioning
-    | MovePartition
+    | PartitionAction
     | RowsChanged
 )
+
+
+def renamed_columns(actions: Iterable[Action]) -> frozenset[str]:
+    """Old and new names of columns that get another one, in lower case."""
+    pairs = [(action.old, action.new) for action in actions if isinstance(action, RenameColumn)]
+    pairs += [(action.old, action.definition.name) for action in actions if isinstance(action, ChangeColumn)]
+    return frozenset(name.lower() for old, new in pairs for name in (old, new) if old.lower() != new.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +303,7 @@ class CreateTable:
     period: tuple[str, ...] = ()
     query: Query | None = None
     versioned: bool = False
+    partitioning: Partitioning | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,15 +28,14 @@ from tidegate.schema.ddl_statements import (
     DropDatabase,
     DropTables,
     Ignored,
-    MovePartition,
     RenameTables,
     RenameTo,
-    RowsChanged,
     Statement,
     TableName,
     Truncate,
 )
 from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.partition_moves import PartitionMoves
 from tidegate.schema.table_charsets import resolve_charset
 from tidegate.schema.table_query import query_columns
 from tidegate.schema.table_shape import Context, Shape, alter, copy, create
@@ -296,32 +295,18 @@ class SchemaHistory:
     def _alter(self, statement: AlterTable, work: Work, context: Context) -> None:
         table = statement.table
         renamed = next((action.to for action in statement.actions if isinstance(action, RenameTo)), None)
-        changed = [action for action in statement.actions if isinstance(action, RowsChanged)]
         if not statement.actions or (statement.if_exists and not work.lives(table)):
             return
         if not self._known(table, work):
             if renamed is not None:
                 self._known(renamed, work)
             return
-        work.put(table, alter(work.shape(table), statement.actions, context), "alter", work.status(table))
-        for action in changed:
-            work.put(table, work.shape(table), "alter", VersionStatus.NEEDS_SNAPSHOT)
-            if action.other is not None and self._known(action.other, work):
-                work.put(action.other, work.shape(action.other), "alter", VersionStatus.NEEDS_SNAPSHOT)
-        for moved in statement.actions:
-            if isinstance(moved, MovePartition):
-                self._move(table, moved, work, context)
+        before = work.shape(table)
+        work.put(table, alter(before, statement.actions, context), "alter", work.status(table))
+        moves = PartitionMoves(work, lambda other: self._known(other, work), self._keeps, context.new_id)
+        moves.follow(table, before, statement.actions)
         if renamed is not None:
             self._rename(table, renamed, work)
-
-    def _move(self, table: TableName, action: MovePartition, work: Work, context: Context) -> None:
-        """A partition becomes a table, or a table a partition: no row event tells of the rows."""
-        work.put(table, work.shape(table), "alter", VersionStatus.NEEDS_SNAPSHOT)
-        if action.back:
-            work.drop(action.other, "drop")
-        else:
-            shape = copy(work.shape(table), context.new_id)
-            work.put(action.other, shape, "create", VersionStatus.NEEDS_SNAPSHOT)
 
     def _rename(self, old: TableName, new: TableName, work: Work) -> None:
         if not work.lives(old):
@@ -372,6 +357,8 @@ class SchemaHistory:
                 status=after.status,
                 collation=after.shape.collation,
                 indexes=after.shape.indexes,
+                partitioning=after.shape.partitioning,
+                moved=after.moved,
             )
             made.append(version)
         self.add(made)

@@ -36,9 +36,11 @@ from tidegate.schema.ddl_statements import (
     SetVisibility,
     SystemVersioning,
     TableDefaults,
+    renamed_columns,
 )
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.ddl_types import shown_type
+from tidegate.schema.partitions import Partitioning, altered
 from tidegate.schema.table_charsets import converted, resolve_charset
 from tidegate.schema.table_indexes import find, key_of, with_indexes, with_row_end
 
@@ -59,16 +61,17 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Columns in table order, indexes in the order in which they were made, default charset and collation."""
+    """Columns in table order, indexes in the order in which they were made, defaults, partitions if it has any."""
 
     columns: tuple[Column, ...]
     indexes: tuple[Index, ...]
     charset: str
     collation: str
+    partitioning: Partitioning | None = None
 
     @classmethod
     def of(cls, version: TableVersion) -> Shape:
-        return cls(version.columns, version.indexes, version.charset, version.collation)
+        return cls(version.columns, version.indexes, version.charset, version.collation, version.partitioning)
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -91,7 +94,7 @@ def create(statement: CreateTable, context: Context, taken: Sequence[Column] = (
     inline = [index for definition in statement.columns for index in _inline_indexes(definition)]
     indexes = with_indexes((), [*inline, *statement.indexes], columns, statement.period)
     indexes = with_row_end(indexes, columns, versioned=statement.versioned)
-    return _settled(columns, indexes, defaults, statement.period)
+    return replace(_settled(columns, indexes, defaults, statement.period), partitioning=statement.partitioning)
 
 
 def _as_defined(defined: Column | None, taken: Column, context: Context) -> Column:
@@ -117,7 +120,8 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     indexes = with_indexes(indexes, added, columns, not_null)
     switch = next((action.on for action in actions if isinstance(action, SystemVersioning)), None)
     versioned = any(index.hidden_end for index in shape.indexes) if switch is None else switch
-    return _settled(columns, with_row_end(indexes, columns, versioned=versioned), defaults, not_null)
+    after = _settled(columns, with_row_end(indexes, columns, versioned=versioned), defaults, not_null)
+    return replace(after, partitioning=altered(shape.partitioning, actions, renamed_columns(actions)))
 
 
 def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
@@ -128,6 +132,7 @@ def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
         tuple(replace(index, parts=tuple(ids.get(part, 0) for part in index.parts)) for index in shape.indexes),
         shape.charset,
         shape.collation,
+        shape.partitioning,
     )
 
 

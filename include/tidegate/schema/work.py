@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.ddl_statements import TableName
+from tidegate.schema.partitions import RowsMoved
 from tidegate.schema.table_shape import Shape
 
 # What makes a version even when shape and status stay the same: rows changed, or a new lineage began.
@@ -22,11 +23,12 @@ _ALWAYS = frozenset({"create", "truncate"})
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A table after the statement, so far. kind: as in schema_history."""
+    """A table after the statement, so far. kind: as in schema_history. moved: rows that no row event tells of."""
 
     shape: Shape
     kind: str
     status: VersionStatus
+    moved: RowsMoved | None = None
 
 
 class Work:
@@ -59,14 +61,16 @@ class Work:
         assert state is not None
         return state.status
 
-    def put(self, name: TableName, shape: Shape, kind: str, status: VersionStatus) -> None:
-        self._after[name] = State(shape, kind, status)
+    def put(
+        self, name: TableName, shape: Shape, kind: str, status: VersionStatus, moved: RowsMoved | None = None
+    ) -> None:
+        self._after[name] = State(shape, kind, status, moved)
 
-    def drop(self, name: TableName, kind: str) -> None:
+    def drop(self, name: TableName, kind: str, moved: RowsMoved | None = None) -> None:
         """Nothing to do when the table isn't known: DROP ... IF EXISTS, or a table from before our time."""
         state = self._now(name)
         if state is not None and state.status is not VersionStatus.DROPPED:
-            self._after[name] = State(state.shape, kind, VersionStatus.DROPPED)
+            self._after[name] = State(state.shape, kind, VersionStatus.DROPPED, moved)
 
     def changed(self) -> Iterator[tuple[TableName, State]]:
         """Tables that the statement left different, in the order in which it came to them."""
@@ -75,7 +79,5 @@ class Work:
             if version is None or after.kind in _ALWAYS:
                 if version is not None or after.status is not VersionStatus.DROPPED:
                     yield name, after
-            elif (after.shape, after.status) != (Shape.of(version), version.status) or (
-                after.status is VersionStatus.NEEDS_SNAPSHOT and after.kind == "alter"
-            ):
+            elif (after.shape, after.status) != (Shape.of(version), version.status) or after.moved is not None:
                 yield name, after

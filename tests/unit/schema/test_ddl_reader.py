@@ -177,21 +177,12 @@ def test_what_only_looks_like_create_select_is_not(sql: str) -> None:
     assert not statement.select
 
 
-@pytest.mark.parametrize(
-    ("action", "other"),
-    [
-        ("DROP PARTITION p1, p2", None),
-        ("TRUNCATE PARTITION ALL", None),
-        ("EXCHANGE PARTITION p WITH TABLE o WITHOUT VALIDATION", ("db", "o")),
-        ("IMPORT TABLESPACE", None),
-    ],
-)
-def test_an_action_that_changes_rows_unseen_says_so(action: str, other: tuple[str, str] | None) -> None:
+@pytest.mark.parametrize("action", ["IMPORT TABLESPACE", "DISCARD PARTITION p TABLESPACE", "TRUNCATE PARTITION"])
+def test_an_action_that_changes_rows_unseen_says_so(action: str) -> None:
     statement = _read(f"ALTER TABLE t {action}")
     assert isinstance(statement, AlterTable)
     (found,) = statement.actions
     assert isinstance(found, RowsChanged)
-    assert found.other == other
 
 
 @pytest.mark.parametrize(
