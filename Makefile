@@ -9,6 +9,8 @@ WORKERS ?= 2
 
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.tidegate/numba
 export TIDEGATE_HOME ?= $(CURDIR)
+# Some images set it; then each process that a test or the demo starts would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14

@@ -61,7 +61,7 @@ def measure(ctx: Context, workload: Workload, origin: BenchLake | None) -> list[
     except Missing as missing:
         row.why_missing = str(missing)
         (row.ours,) = in_turns(ctx.sizes.runs, ours)
-    return [row, *([bronze(ctx, workload, origin)] if origin else [])]
+    return [row, *(bronze(ctx, workload, origin) if origin else [])]
 
 
 def segments(server: Server, workload: Workload) -> None:
@@ -94,21 +94,23 @@ def facts_of(server: Server) -> SourceFacts:
         connection.close()
 
 
-def bronze(ctx: Context, workload: Workload, origin: BenchLake) -> Row:
-    """The road to bronze; there is no peer that does it."""
+def bronze(ctx: Context, workload: Workload, origin: BenchLake) -> list[Row]:
+    """The road to bronze, in either packing; there is no peer that does it."""
 
-    def once(folder: Path = ctx.folder / "bronze") -> float:
-        lake = origin.fork(folder)
+    def once(compression: str = "zstd", folder: Path = ctx.folder / "bronze") -> float:
+        lake = origin.fork(folder, capture=f"compression: {compression}")
         came: list[int] = []
         run = ctx.meter.run(lambda: came.append(lake.capture()))
         lake.remove()
         return came[0] / 1e6 / run.cpu_seconds
 
-    (ours,) = in_turns(ctx.sizes.runs, once)
-    return Row(
-        f"capture_to_bronze_{workload.name}",
-        f"capture to bronze, workload {workload.name}",
-        _UNIT,
-        ours,
-        note="socket to committed bronze, value log synced; connecting and waiting for more included",
-    )
+    once()  # what a capture of many minutes does once: imports, memory touched for the first time
+    zstd, lz4 = in_turns(ctx.sizes.runs, once, lambda: once("lz4"))
+    note = "socket to committed bronze, value log synced; connecting and waiting for more included"
+    return [
+        Row(f"capture_to_bronze_{name}", f"capture to bronze{told}, workload {workload.name}", _UNIT, found, note=note)
+        for name, told, found in (
+            (workload.name, "", zstd),
+            (f"lz4_{workload.name}", ", compression: lz4", lz4),
+        )
+    ]

@@ -27,16 +27,17 @@ _ATTEMPTS = 20
 
 
 class BenchLake:
-    """One lake of one pipeline; apply: lines for the pipeline file's section of that name."""
+    """One lake of one pipeline; apply, capture: what the pipeline file's sections of these names hold."""
 
-    def __init__(self, server: Server, folder: Path, table: str, apply: str = "mode: batch") -> None:
+    def __init__(self, server: Server, folder: Path, table: str, apply: str = "mode: batch", capture: str = "") -> None:
         self.server = server
         self.folder = folder
         self.table = table
         text = (
             f"pipeline: bench\nlake: {{path: {folder / 'lake'}}}\n"
             f"sources: {{one: {{conn_id: bench_one, flavour: {server.flavour}, start: now}}}}\n"
-            f"tables: {{include: ['{DATABASE}.{table}']}}\ncapture: {{heartbeat_seconds: {_HEARTBEAT_SECONDS}}}\n"
+            f"tables: {{include: ['{DATABASE}.{table}']}}\n"
+            f"capture: {{{', '.join(filter(None, (f'heartbeat_seconds: {_HEARTBEAT_SECONDS}', capture)))}}}\n"
             f"apply: {{{apply}}}\n"
         )
         self.pipeline = config.parse(text, where="bench.yaml")
@@ -69,7 +70,7 @@ class BenchLake:
                 return done
         raise AssertionError(f"capture never came to {goal}")
 
-    def fork(self, folder: Path, apply: str = "mode: batch") -> BenchLake:
+    def fork(self, folder: Path, apply: str = "mode: batch", capture: str = "") -> BenchLake:
         """A copy elsewhere. Data files are linked, since nobody changes them; logs and the value log are copied."""
         shutil.rmtree(folder, ignore_errors=True)
         for path in self.folder.rglob("*"):
@@ -82,7 +83,7 @@ class BenchLake:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, target)
-        return BenchLake(self.server, folder, self.table, apply)
+        return BenchLake(self.server, folder, self.table, apply, capture)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -48,7 +48,11 @@ def main() -> None:
     bootstrap_uv()
     environment = uv_environment()
     say("installing what requirements.txt pins")
-    run([bin_path("uv"), "pip", "sync", "--quiet", "--require-hashes", "requirements.txt"], environment)
+    # Compiled here, as pip does: where PYTHONDONTWRITEBYTECODE is set, every start would do it again, for seconds.
+    run(
+        [bin_path("uv"), "pip", "sync", "--quiet", "--compile-bytecode", "--require-hashes", "requirements.txt"],
+        environment,
+    )
     run(
         [bin_path("uv"), "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable", "."],
         environment,

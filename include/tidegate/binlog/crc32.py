@@ -1,10 +1,10 @@
 """CRC-32 (IEEE 802.3, reflected, as in zlib) of binlog events, compiled, callable from other kernels.
 
-In:  a uint8 array, an offset and a length.
+In:  an address and a length; or a uint8 array, an offset and a length.
 Out: the checksum that MySQL and MariaDB put after an event (BINLOG_CHECKSUM_ALG_CRC32).
 
-Two roads, one answer: carry-less multiplication folds 64 bytes a step where the CPU has PCLMULQDQ
-(Gopal et al., Intel 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"); elsewhere
+Two roads, one answer: carry-less multiplication folds 64 bytes a step, and 16 of shorter ones, where the CPU has
+PCLMULQDQ (Gopal et al., Intel 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"); elsewhere
 eight tables take eight bytes a step. The choice depends only on the CPU features that numba compiles
 for, and these are in numba's cache key: a cache that moves to another machine is simply not used there.
 """
@@ -19,6 +19,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
+
+from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32
 
 _POLYNOMIAL: Final = 0xEDB88320
 # x^n mod P in reflected bit order, n being the distance folded over: 4 x 128 bits, 1 x 128 bits, 64 bits,
@@ -130,59 +132,63 @@ class _Folder:
         return builder.trunc(builder.lshr(low, ir.Constant(word, 32)), ir.IntType(32))
 
 
-@intrinsic
-def _fold(_context: Any, data: Any, start: Any, length: Any, crc: Any) -> Any:
-    """CRC register after length bytes (a multiple of 16, at least 64) of data from start."""
-    del start, length, crc
-    signature = types.uint32(data, types.int64, types.int64, types.uint32)
+def _folding(registers: int) -> Any:
+    """A compiled fold that begins with so many registers of 16 bytes: 4 for what is long, 1 for at least 16 bytes."""
 
-    def codegen(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
-        array = context.make_array(sig.args[0])(context, builder, args[0])
-        folder = _Folder(builder, builder.gep(array.data, [args[1]]))
-        word = ir.IntType(64)
-        values = [folder.load(ir.Constant(word, 16 * i)) for i in range(4)]
-        first = builder.insert_element(folder.pair((0, 0)), builder.zext(args[3], word), ir.Constant(ir.IntType(32), 0))
-        values[0] = builder.xor(values[0], first)
-        offset, values = folder.loop(ir.Constant(word, 64), args[2], 64, values, folder.pair(_FOLD_512))
-        value = values[0]
-        for other in values[1:]:
-            value = folder.fold(value, folder.pair(_FOLD_128), other)
-        _, (value,) = folder.loop(offset, args[2], 16, [value], folder.pair(_FOLD_128))
-        return folder.reduce(value)
+    @intrinsic
+    def fold(_context: Any, start: Any, length: Any, crc: Any) -> Any:
+        """CRC register after length bytes (a multiple of 16) at an address."""
+        del start, length, crc
+        signature = types.uint32(types.int64, types.int64, types.uint32)
 
-    return signature, codegen
+        def codegen(_context: Any, builder: ir.IRBuilder, _signature: Any, args: Any) -> ir.Value:
+            folder = _Folder(builder, builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
+            word = ir.IntType(64)
+            values = [folder.load(ir.Constant(word, 16 * i)) for i in range(registers)]
+            first = builder.insert_element(
+                folder.pair((0, 0)), builder.zext(args[2], word), ir.Constant(ir.IntType(32), 0)
+            )
+            values[0] = builder.xor(values[0], first)
+            offset = ir.Constant(word, 16 * registers)
+            if registers == 4:
+                offset, values = folder.loop(offset, args[1], 64, values, folder.pair(_FOLD_512))
+            value = values[0]
+            for other in values[1:]:
+                value = folder.fold(value, folder.pair(_FOLD_128), other)
+            _, (value,) = folder.loop(offset, args[1], 16, [value], folder.pair(_FOLD_128))
+            return folder.reduce(value)
+
+        return signature, codegen
+
+    return fold
 
 
-_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
-_SIGNATURE = types.uint32(_BYTES, types.int64, types.int64, types.uint32)
+_fold_long: Final = _folding(4)
+_fold_short: Final = _folding(1)
+_BYTES: Final = types.Array(types.uint8, 1, "C", readonly=True)
 
 
-@numba.njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False)
-def _by_tables(data: Any, start: int, length: int, crc: int) -> Any:
-    """CRC register after length bytes, eight at a time."""
+@numba.njit(types.uint32(I, I, types.uint32), **FAST)
+def _by_tables(start: int, length: int, crc: int) -> Any:
+    """CRC register after length bytes at an address, eight at a time."""
     tables = _TABLES
     at, end = start, start + length
     value = np.uint32(crc)
     while at + 8 <= end:
-        low = value ^ (
-            np.uint32(data[at])
-            | np.uint32(data[at + 1]) << np.uint32(8)
-            | np.uint32(data[at + 2]) << np.uint32(16)
-            | np.uint32(data[at + 3]) << np.uint32(24)
-        )
+        low, high = value ^ np.uint32(load32(at)), np.uint32(load32(at + 4))
         value = (
             tables[7, low & np.uint32(0xFF)]
             ^ tables[6, low >> np.uint32(8) & np.uint32(0xFF)]
             ^ tables[5, low >> np.uint32(16) & np.uint32(0xFF)]
             ^ tables[4, low >> np.uint32(24)]
-            ^ tables[3, data[at + 4]]
-            ^ tables[2, data[at + 5]]
-            ^ tables[1, data[at + 6]]
-            ^ tables[0, data[at + 7]]
+            ^ tables[3, high & np.uint32(0xFF)]
+            ^ tables[2, high >> np.uint32(8) & np.uint32(0xFF)]
+            ^ tables[1, high >> np.uint32(16) & np.uint32(0xFF)]
+            ^ tables[0, high >> np.uint32(24)]
         )
         at += 8
     while at < end:
-        value = value >> np.uint32(8) ^ tables[0, (value ^ np.uint32(data[at])) & np.uint32(0xFF)]
+        value = value >> np.uint32(8) ^ tables[0, (value ^ np.uint32(load8(at))) & np.uint32(0xFF)]
         at += 1
     return np.uint32(value)
 
@@ -191,23 +197,29 @@ def _compiled_road(*, carryless: bool) -> Any:
     """The kernel by the one road or by the other; both are tested on a machine that has both."""
     if not carryless:
 
-        @numba.njit(types.uint32(_BYTES, types.int64, types.int64), cache=True, nogil=True, boundscheck=False)
-        def crc32_by_tables(data: Any, start: int, length: int) -> int:
-            return ~_by_tables(data, start, length, np.uint32(0xFFFFFFFF))
+        @numba.njit(types.uint32(I, I), **FAST)
+        def crc32_by_tables(start: int, length: int) -> int:
+            return ~_by_tables(start, length, np.uint32(0xFFFFFFFF))
 
         return crc32_by_tables
 
-    @numba.njit(types.uint32(_BYTES, types.int64, types.int64), cache=True, nogil=True, boundscheck=False)
-    def crc32_by_folding(data: Any, start: int, length: int) -> int:
+    @numba.njit(types.uint32(I, I), **FAST)
+    def crc32_by_folding(start: int, length: int) -> int:
         value = np.uint32(0xFFFFFFFF)
         folded = length & ~15
         if folded >= 64:
-            value = _fold(data, start, folded, value)
-        else:
-            folded = 0
-        return ~_by_tables(data, start + folded, length - folded, value)
+            value = _fold_long(start, folded, value)
+        elif folded:
+            value = _fold_short(start, folded, value)
+        return ~_by_tables(start + folded, length - folded, value)
 
     return crc32_by_folding
 
 
-crc32: Final = _compiled_road(carryless=has_carryless_multiply())
+crc32_at: Final = _compiled_road(carryless=has_carryless_multiply())
+
+
+@numba.njit(types.uint32(_BYTES, I, I), **FAST)
+def crc32(data: Any, start: int, length: int) -> Any:
+    """The checksum of data[start : start + length], which the caller has checked to be inside."""
+    return crc32_at(address(data) + start, length)

@@ -188,7 +188,7 @@ class _Loop:
     def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
         name, run, settings = self.run.source_name, self.run, self.settings
-        self.bronze = Bronze(run.lake, name)
+        self.bronze = Bronze(run.lake, name, compression=settings.compression)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
         self.value_log = ValueLog(value_log_folder(run.pipeline, name, run.state_dir), budget=budget)
         try:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numba
 from numba import types
 
-from tidegate.binlog.crc32 import crc32
+from tidegate.binlog.crc32 import crc32_at
 from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32, word
 from tidegate.binlog.transaction_scan import ABORTED, CHECKSUM, CURRENT, MALFORMED, READ_ONLY, STATE, scan_at
 
@@ -62,7 +62,7 @@ def walk_file(data: Any, total: int, seen: int, scan: Any, found: Any, place: An
         if size < _HEADER + checksum:
             stopped = BAD_LENGTH
             break
-        if kind != 15 and checksum and crc32(data, at, size - 4) != load32(event + size - 4):
+        if kind != 15 and checksum and crc32_at(event, size - 4) != load32(event + size - 4):
             stopped = BAD_CHECKSUM
             break
         bits = scan_at(event, size, size, state)
