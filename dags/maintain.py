@@ -1,9 +1,12 @@
-"""Keeps silver small and quick to read: few clustered files, deleted rows purged, dead files removed.
+"""Keeps silver and bronze small and quick to read: few files, deleted rows purged, dead files removed.
 
-**Tables read:** `control/cuts`, `control/schema_history`, and the silver tables' logs and files.
+**Tables read:** `control/cuts`, `control/table_states`, `control/schema_history`, and the logs and files of silver and
+bronze.
 
 **Tables written:** the silver tables (the same rows in other files), `control/cuts` (cuts that are too old go),
-`control/maintenance` (what was done, or why not); all tables under `control` are compacted. Bronze is not touched.
+`control/maintenance` (what was done, or why not); all tables under `control` are compacted. Small files of
+`bronze/segments` are packed, beside capture; segments of before `keep_bronze_days` go once every table has them, one
+that is held or waits included (empty: they stay for ever).
 
 **How it runs:** by `schedule`, meant to be once a day, beside apply. Nothing waits for it and it waits for nobody: a
 rewrite that apply or a person was quicker than is tried again, then left to the next run. A cut that was published

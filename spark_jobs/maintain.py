@@ -1,7 +1,8 @@
-"""Maintain: silver in few, clustered files; old files, cuts and log entries removed, kept cuts readable.
+"""Maintain: silver and bronze in few files; old files, cuts and log entries removed, kept cuts readable.
 
 In:  --pipeline FILE; an object store's keys in TIDEGATE_STORAGE_OPTIONS (JSON).
-Out: the same rows in other files; control/cuts without forgotten cuts; control/maintenance. Exit codes as apply's.
+Out: the same rows in other files; bronze without segments that nothing needs; control/cuts without forgotten cuts;
+     control/maintenance. Exit codes as apply's.
 
 Any step may be killed and done again. A table whose step fails doesn't stop the others; the run is red at the end.
 """
@@ -18,10 +19,13 @@ from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.maintenance import LEFT, Maintenance, SilverTable
 from spark_jobs.session import application_session, maintenance_session
 from spark_jobs.steps.cluster_files import cluster_files
+from spark_jobs.steps.compact_bronze import compact_bronze
 from spark_jobs.steps.compact_control import compact_control
 from spark_jobs.steps.forget_cuts import forget_cuts
 from spark_jobs.steps.purge_deleted_rows import purge_deleted_rows
+from spark_jobs.steps.remove_old_segments import remove_old_segments
 from spark_jobs.steps.retain_versions import retain_versions
+from spark_jobs.steps.vacuum_bronze import vacuum_bronze
 from spark_jobs.steps.vacuum_files import vacuum_files
 from tidegate import spark_settings, tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
@@ -36,11 +40,16 @@ STEPS: Final[tuple[Callable[[Maintenance, SilverTable], None], ...]] = (
     purge_deleted_rows,
     vacuum_files,
 )
+# Segments go before the others are packed: nothing is rewritten that then goes.
+BRONZE: Final[tuple[Callable[[Maintenance], None], ...]] = (remove_old_segments, compact_bronze, vacuum_bronze)
 AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (compact_control,)
 
 
 def run(job: Maintenance, only: str | None = None) -> int:
-    """Maintain every silver table, or one; returns how many. Raises LakeUnavailable when a table's step failed."""
+    """Maintain every silver table, and bronze; or one table alone. Returns how many.
+
+    Raises LakeUnavailable when a table's step failed.
+    """
     for step in BEFORE:
         step(job)
     found = silver_tables(job, only)
@@ -56,12 +65,18 @@ def run(job: Maintenance, only: str | None = None) -> int:
             line = (str(error).strip().splitlines() or [type(error).__name__])[0]
             troubles.append(f"{table.name}: {line}")
             job.note(table.name, table_step.__name__, LEFT, 0.0, line)
+    for step in () if only else BRONZE:
+        try:
+            step(job)
+        except TidegateError as error:
+            troubles.append(error.what)
+            job.note(tables.SEGMENTS.path, step.__name__, LEFT, 0.0, str(error))
     for step in AFTER:
         step(job)
     job.record()
     if troubles:
         raise LakeUnavailable(
-            f"{len(troubles)} of {len(found)} tables could not be maintained: {troubles[0]}",
+            f"{len(troubles)} of {len(found) + 1} tables could not be maintained: {troubles[0]}",
             where=job.pipeline.pipeline,
             remedy="control/maintenance has a row for each",
         )

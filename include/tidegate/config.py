@@ -203,7 +203,7 @@ class Apply(Section):
 
 
 class Maintain(Section):
-    """How silver and the control tables are kept small and quick to read."""
+    """How silver, bronze and the control tables are kept small and quick to read."""
 
     schedule: str = Field(
         "@daily", description="When <name>__maintain runs: a preset or a cron expression; empty: by hand only"
@@ -224,6 +224,15 @@ class Maintain(Section):
         0.2, ge=0, le=1, description="A table is rewritten when more than this share of its rows is deleted by vector"
     )
     file_bytes: int = Field(256 << 20, ge=1 << 20, description="Size of the files that clustering and packing write")
+    bronze_bytes: int = Field(
+        16 << 30, ge=0, description="Most bytes of bronze's small files that one run packs into larger ones; 0: never"
+    )
+    keep_bronze_days: int | None = Field(
+        30,
+        ge=1,
+        description="What was captured so many days ago leaves bronze once it is in silver of every table; null: never,"
+        " so that `tidegate rebuild` can go back to the beginning",
+    )
 
 
 class Pipeline(Section):

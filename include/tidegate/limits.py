@@ -75,6 +75,20 @@ UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
 # A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.
 MAINTAIN_ATTEMPTS_MAX: Final = 3
 
+# --- bronze's upkeep ------------------------------------------------------------------------------
+# Files that one packed file takes in: its commit has a line for each, which capture reads when it commits next.
+BRONZE_RUN_FILES_MAX: Final = 4096
+# Fewer small files are left to a later run, unless together they fill a file.
+BRONZE_RUN_FILES_MIN: Final = 8
+# Segments in a row group of a packed file: who wants one of them reads the small columns of all.
+BRONZE_GROUP_ROWS_MAX: Final = 1024
+# Files of the last minutes are what apply and capture are at work on: they are left alone.
+BRONZE_YOUNG_SECONDS: Final = 600
+# Capture commits up to four times a second; each clash costs a look at one small commit.
+BRONZE_COMMIT_ATTEMPTS_MAX: Final = 50
+# What bronze's log removed stays on disk so long, for whoever planned with it: twice the longest apply, at least this.
+BRONZE_REMOVED_SECONDS_MIN: Final = 48 * 3600
+
 # --- decode in apply ------------------------------------------------------------------------------
 # Windows that the driver decodes by itself. Where Spark is one machine its Python workers would take the same cores,
 # after starting and loading Arrow; on a cluster a job is worth it sooner (it costs about 0.2 s).

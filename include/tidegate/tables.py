@@ -4,7 +4,8 @@ In:  nothing; this is data.
 Out: Arrow schemas that capture writes with delta-rs and jobs read with Spark, DuckDB or pyarrow.
 
 A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
-Bronze stays plain and append-only (no deletion vectors, no clustering), so that delta-rs can write it.
+Bronze stays plain (no deletion vectors, no clustering), so that delta-rs can write it; capture only appends to it, and
+maintain packs files and takes whole ones out.
 Control tables can be rebuilt from bronze; they too are written by delta-rs alone.
 """
 
@@ -229,7 +230,7 @@ MAINTENANCE: Final = Table(
     schema=pa.schema(
         [
             _field("at", pa.timestamp("us", tz="UTC"), "when the step ended"),
-            _field("table", pa.string(), "silver table, database.table; or a control table's path"),
+            _field("table", pa.string(), "silver table, database.table; or the path of another table"),
             _field("step", pa.string(), "retain | cluster | purge | vacuum | compact | forget"),
             _field("outcome", pa.string(), "done | gave way (to another writer) | left (detail says why)"),
             _field("files_before", pa.int64(), "live files; rows, for forget"),

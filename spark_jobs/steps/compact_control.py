@@ -1,6 +1,6 @@
 """After the tables: control tables in few files, with a checkpoint and a short log.
 
-In:  the tables under control/ of tables.py. Bronze is left alone: it is a plain, append-only log.
+In:  the tables under control/ of tables.py.
 Out: commits by delta-rs, beside apply's appends.
 """
 

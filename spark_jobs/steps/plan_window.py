@@ -27,6 +27,7 @@ def next_window(app: Application) -> Window | None:
     """The window above what is applied everywhere, or None when nothing new is resolved."""
     release_with_partners(app)
     low_ts = app.low_ts
+    app.index.check_reaches(low_ts, app.pipeline.sources)
     cut_ts = choose_cut(app.index.refs, app.pipeline.sources, low_ts, app.pipeline.apply.window_bytes)
     if cut_ts is None:
         return None

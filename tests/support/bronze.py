@@ -17,11 +17,12 @@ from tidegate.tables import SegmentFlag, SegmentKind
 
 
 class QuietBronze:
-    """Appends to a lake's bronze, one commit per call."""
+    """Appends to a lake's bronze, one commit per call. at: when what comes next was captured; now when None."""
 
     def __init__(self, lake: Path) -> None:
         self._lake = LakeFiles(str(lake))
         self.landed: list[Segment] = []
+        self.at: datetime | None = None
         self._ends: dict[str, tuple[int, int, int]] = {}  # per source: seq, position, resolved_ts
 
     def land(self, source: str, *rows: tuple[int, ...]) -> int:
@@ -57,5 +58,5 @@ class QuietBronze:
             context=b"",
             payload=payload,
             payload_crc32c=crc32c(payload),
-            captured_at=datetime.now(UTC),
+            captured_at=self.at or datetime.now(UTC),
         )

@@ -28,7 +28,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "up": ("tidegate.cli.up", "up", "Start Airflow on this computer for a pipeline."),
     "capture": ("tidegate.cli.capture", "capture", "Capture a source's binlog into bronze."),
     "apply": ("tidegate.cli.apply", "apply", "Apply bronze to silver, by spark-submit."),
-    "maintain": ("tidegate.cli.maintain", "maintain", "Keep silver small and quick to read, by spark-submit."),
+    "maintain": (
+        "tidegate.cli.maintain",
+        "maintain",
+        "Keep silver and bronze small and quick to read.",
+    ),
     "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
     "latency": ("tidegate.cli.latency", "latency", "How soon a commit at the source is visible in silver."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),

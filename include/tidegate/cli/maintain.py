@@ -1,7 +1,7 @@
 """`tidegate maintain PIPELINE`: the job that <pipeline>__maintain submits, without Airflow.
 
 In:  a pipeline file; an object store's keys in the lake's connection (AIRFLOW_CONN_<ID>).
-Out: silver and control tables in fewer files; a line per step; spark-submit's exit code.
+Out: silver, bronze and control tables in fewer files; a line per step; spark-submit's exit code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def maintain(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")] = False,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
-    """Keep silver small and quick to read."""
+    """Keep silver and bronze small and quick to read."""
     arguments = ["--dry-run"] if dry_run else []
     if table:
         arguments += ["--table", table]

@@ -19,21 +19,22 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
-from pyarrow import fs
 
 from tidegate.binlog.segment import Segment
 from tidegate.errors import Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_file import by_day, statistics, write_file
+from tidegate.lake.bronze_file import by_day, created, statistics, write_file
+from tidegate.lake.bronze_log import properties
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.position import Position
@@ -67,7 +68,7 @@ class Bronze:
     def __init__(self, lake: LakeFiles, source: str, *, compression: str = "zstd") -> None:
         self.source = source
         self.url = lake.uri(SEGMENTS.path)
-        self._local = lake.is_local
+        self._lake = lake
         self._options = dict(lake.storage_options)
         self._compression = compression
         self._app_id = capture_app_id(source)
@@ -95,14 +96,13 @@ class Bronze:
         files = _files(self._table, self.source)
         found: list[Segment] = []
         for path, largest in files:
-            rows = self._read_rows(path)
-            if not found and (largest != wanted or rows[-1].seq != wanted):
-                raise Fenced(
-                    f"bronze ends at seq {largest}, its application transaction says {wanted}",
-                    where=f"{self.source} in {self.url}",
-                    remedy="restore the table, or start a new lake path",
-                )
-            for row in reversed(rows):
+            for row in self._rows_backwards(path):
+                if not found and (largest != wanted or row.seq != wanted):
+                    raise Fenced(
+                        f"bronze ends at seq {largest}, its application transaction says {wanted}",
+                        where=f"{self.source} in {self.url}",
+                        remedy="restore the table, or start a new lake path",
+                    )
                 found.insert(0, row)
                 if not row.flags & SegmentFlag.OPEN_AT_START:
                     self._last = found[-1]
@@ -115,7 +115,7 @@ class Bronze:
             return
         assert self._table is not None
         for path, _ in _files(self._table, self.source, with_bytes=True):
-            yield from (row for row in reversed(self._read_rows(path)) if row.end_pos > row.start_pos)
+            yield from (row for row in self._rows_backwards(path) if row.end_pos > row.start_pos)
 
     def append(self, segments: Sequence[Segment]) -> int:
         """Commit segments that aren't in the table yet, in one commit; the table's version.
@@ -179,19 +179,9 @@ class Bronze:
     def _write(self, day: date, segments: Sequence[Segment]) -> AddAction:
         folder = f"source={self.source}/day={day.isoformat()}"
         path = f"{folder}/{segments[0].seq:012d}-{uuid.uuid4().hex}.parquet"
-        if self._local:
-            target = Path(self.url) / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("xb") as file:
-                write_file(file, segments, self._compression)
-                file.flush()
-                os.fsync(file.fileno())
-                size = file.tell()
-        else:
-            store = fs.PyFileSystem(DeltaStorageHandler(self.url, self._options))
-            with store.open_output_stream(path) as stream:
-                write_file(stream, segments, self._compression)
-                size = stream.tell()
+        with created(self._lake, f"{SEGMENTS.path}/{path}") as file:
+            write_file(file, segments, self._compression)
+            size = file.tell()
         return AddAction(
             path=path,
             size=size,
@@ -201,17 +191,15 @@ class Bronze:
             stats=statistics(segments),
         )
 
-    def _read_rows(self, path: str) -> list[Segment]:
-        """Segments of one file without context and payload."""
-        store: Any = None
-        place = path
-        if self._local:
-            place = str(Path(self.url) / path)
-        else:
-            store = fs.PyFileSystem(DeltaStorageHandler(self.url, self._options))
-        rows = pq.read_table(place, columns=_NARROW, filesystem=store, partitioning=None).to_pylist()
+    def _rows_backwards(self, path: str) -> Iterator[Segment]:
+        """Segments of one file without context and payload, the newest first. Upkeep may have made it a large one."""
         empty: dict[str, Any] = {"source": self.source, "context": b"", "payload": b""}
-        return sorted((Segment.from_row(row | empty) for row in rows), key=lambda segment: segment.seq)
+        with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
+            parquet = pq.ParquetFile(handle)
+            for group in reversed(range(parquet.num_row_groups)):
+                rows = parquet.read_row_group(group, columns=_NARROW, use_threads=False).to_pylist()
+                for row in sorted(rows, key=itemgetter("seq"), reverse=True):
+                    yield Segment.from_row(row | empty)
 
     def _load(self) -> bool:
         """Load the newest version; False when there is no table yet."""
@@ -231,7 +219,7 @@ class Bronze:
                 mode="ignore",
                 partition_by=list(SEGMENTS.partition_by),
                 description=SEGMENTS.doc,
-                configuration={"delta.appendOnly": "true"},
+                configuration=properties(0),
                 storage_options=self._options,
             )
         except OSError as error:

@@ -11,8 +11,11 @@ no statistics: both cost CPU and help nobody.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,40 +23,66 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.binlog.segment import Segment
+from tidegate.lake.files import LakeFiles
 from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.tables import SEGMENTS
 
 _BULKY: Final = ("context", "payload")
-_FILE_SCHEMA: Final = pa.schema([field for field in SEGMENTS.schema if field.name not in SEGMENTS.partition_by])
-_ROW_GROUP_BYTES: Final = SEGMENT_BYTES_MAX
-_STATISTICS: Final = ("seq", "start_pos", "end_pos", "prev_commit_ts", "min_commit_ts", "max_commit_ts", "resolved_ts")
+FILE_SCHEMA: Final = pa.schema([field for field in SEGMENTS.schema if field.name not in SEGMENTS.partition_by])
+ROW_GROUP_BYTES: Final = SEGMENT_BYTES_MAX
+STATISTICS: Final = ("seq", "start_pos", "end_pos", "prev_commit_ts", "min_commit_ts", "max_commit_ts", "resolved_ts")
 
 
 def write_file(sink: Any, segments: Sequence[Segment], compression: str) -> None:
     """Write segments to an open binary file. compression: "none", "lz4", "zstd"."""
-    with pq.ParquetWriter(
-        sink,
-        _FILE_SCHEMA,
-        use_dictionary=False,
-        compression={name: compression if name in _BULKY else "none" for name in _FILE_SCHEMA.names},
-        compression_level=dict.fromkeys(_BULKY, 1) if compression == "zstd" else None,
-        write_statistics=[name for name in _FILE_SCHEMA.names if name not in (*_BULKY, "tables")],
-        data_page_size=_ROW_GROUP_BYTES,
-        write_batch_size=1,
-    ) as writer:
+    with opened(sink, compression) as writer:
         for group in _groups(segments):
             writer.write_table(_table(group), row_group_size=len(group))
 
 
+def opened(sink: Any, compression: str) -> pq.ParquetWriter:
+    """A writer of bronze's Parquet files; each table given to it is to be one row group."""
+    return pq.ParquetWriter(
+        sink,
+        FILE_SCHEMA,
+        use_dictionary=False,
+        compression={name: compression if name in _BULKY else "none" for name in FILE_SCHEMA.names},
+        compression_level=dict.fromkeys(_BULKY, 1) if compression == "zstd" else None,
+        write_statistics=[name for name in FILE_SCHEMA.names if name not in (*_BULKY, "tables")],
+        data_page_size=ROW_GROUP_BYTES,
+        write_batch_size=1,
+    )
+
+
+@contextmanager
+def created(lake: LakeFiles, path: str) -> Iterator[Any]:
+    """A new file at a path within the lake, to be written; on disk, or in the store, when the block ends well."""
+    if not lake.is_local:
+        with lake.filesystem.open_output_stream(lake.local(path)) as stream:
+            yield stream
+        return
+    target = Path(lake.uri(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def statistics(segments: Sequence[Segment]) -> str:
     """The `stats` of an add action (Delta protocol, "Per-file Statistics")."""
-    found = {name: [getattr(segment, name) for segment in segments] for name in _STATISTICS}
+    found = {name: [getattr(segment, name) for segment in segments] for name in STATISTICS}
+    return statistics_of(len(segments), {name: (min(values), max(values)) for name, values in found.items()})
+
+
+def statistics_of(rows: int, bounds: Mapping[str, tuple[int, int]]) -> str:
+    """The same from the smallest and largest value of each column of STATISTICS."""
     return json.dumps(
         {
-            "numRecords": len(segments),
-            "minValues": {name: min(values) for name, values in found.items()},
-            "maxValues": {name: max(values) for name, values in found.items()},
-            "nullCount": dict.fromkeys(_STATISTICS, 0),
+            "numRecords": rows,
+            "minValues": {name: low for name, (low, _) in bounds.items()},
+            "maxValues": {name: high for name, (_, high) in bounds.items()},
+            "nullCount": dict.fromkeys(bounds, 0),
         }
     )
 
@@ -67,11 +96,11 @@ def by_day(segments: Sequence[Segment]) -> dict[date, list[Segment]]:
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Runs of segments of at most _ROW_GROUP_BYTES, or one that is larger."""
+    """Runs of segments of at most ROW_GROUP_BYTES, or one that is larger."""
     groups: list[list[Segment]] = []
     size = 0
     for segment in segments:
-        if not groups or size + len(segment.payload) > _ROW_GROUP_BYTES:
+        if not groups or size + len(segment.payload) > ROW_GROUP_BYTES:
             groups.append([])
             size = 0
         groups[-1].append(segment)
@@ -82,10 +111,10 @@ def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
 def _table(segments: Sequence[Segment]) -> pa.Table:
     rows = [segment.to_row() for segment in segments]
     columns = []
-    for field in _FILE_SCHEMA:
+    for field in FILE_SCHEMA:
         cells = [row[field.name] for row in rows]
         columns.append(_binary(cells) if field.name in _BULKY else pa.array(cells, field.type))
-    return pa.Table.from_arrays(columns, schema=_FILE_SCHEMA)
+    return pa.Table.from_arrays(columns, schema=FILE_SCHEMA)
 
 
 def _binary(cells: Sequence[bytes | memoryview]) -> pa.ChunkedArray:

@@ -5,14 +5,19 @@ Out: SegmentRefs in order per source, kept in memory only above a low-water mark
 
 A refresh reads just the commits that were not known before, so a loop that looks many times a second pays for
 what is new and not for what bronze holds. Files are judged by Delta's statistics first: a file whose
-resolved_ts and commit_ts all lie at or below the low-water mark is never opened. Both, because a segment that ends
-inside a transaction resolves only what is before it: its rows wait for a window that comes later.
+resolved_ts and commit_ts all lie at or below the low-water mark is never opened, row groups of larger files likewise.
+Both, because a segment that ends inside a transaction resolves only what is before it: its rows wait for a window that
+comes later.
+
+Upkeep packs files and removes the oldest. A packed file takes the place of those it was made of; a window that was
+planned before reads the old ones, which stay on disk until VACUUM. Who asks for what was removed gets an error, and
+so does everybody when a segment is missing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
 from operator import attrgetter
@@ -24,6 +29,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tidegate.binlog.segment import Segment
+from tidegate.errors import LakeRefused
 from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef, without_given_up
@@ -53,6 +59,9 @@ class BronzeIndex:
         self._version = -1
         self._refs: dict[str, dict[int, SegmentRef]] = {}
         self._low_ts = 0  # segments resolved at or below it may have been forgotten
+        # Of sources whose first segments were removed: prev_commit_ts of what is left. Of each source: its last seq.
+        self._begins: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
 
     @property
     def refs(self) -> dict[str, list[SegmentRef]]:
@@ -82,20 +91,45 @@ class BronzeIndex:
             self._load()
         return True
 
+    def check_reaches(self, low_ts: int, sources: Collection[str]) -> None:
+        """Raises LakeRefused when changes above low_ts of one of these sources may have been removed from bronze."""
+        for source in sources:
+            begin = self._begins.get(source, 0)
+            if begin > low_ts:
+                raise LakeRefused(
+                    f"bronze begins after commit_ts {begin}, and changes from {low_ts} on are needed:"
+                    " what lies between was removed by maintain.keep_bronze_days",
+                    where=f"{source} in {self._lake.uri(SEGMENTS.path)}",
+                    remedy="take snapshots of the tables, or start a new lake path",
+                )
+
+    def _check_follows(self, source: str, first: int) -> None:
+        """A segment that is missing must never pass for one without changes. Raises LakeRefused."""
+        wanted = self._ends.get(source, first - 1) + 1
+        if first != wanted:
+            raise LakeRefused(
+                f"bronze {'lacks' if first > wanted else 'holds twice'} segment {min(first, wanted)}",
+                where=f"{source} in {self._lake.uri(SEGMENTS.path)}",
+                remedy="restore bronze/segments from a copy, or start a new lake path",
+            )
+
     def _take(self, version: int) -> bool:
-        """Take in one commit; False when it can't be: it is no longer in the log, or files were removed."""
+        """Take in one commit; False when it can't be: it is no longer in the log, or segments were removed."""
         text = self._log.commit(version)
         if text is None:
             return False
         actions = [json.loads(line) for line in text.splitlines()]
-        if any("remove" in action for action in actions):
+        if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
             return False
-        for action in actions:
-            if "add" in action:
-                add = action["add"]
-                largest = json.loads(add.get("stats") or "{}").get("maxValues", {})
-                tops = [largest.get(name) for name in _TOPS]
-                self._add(add["path"], add["partitionValues"]["source"], tops)
+        adds = [action["add"] for action in actions if "add" in action]
+        for add in adds:
+            add["stats"] = json.loads(add.get("stats") or "{}")
+        for add in sorted(adds, key=_first_seq):
+            source, largest = add["partitionValues"]["source"], add["stats"].get("maxValues", {})
+            if add["dataChange"] and "seq" in largest:
+                self._check_follows(source, _first_seq(add))
+                self._ends[source] = largest["seq"]
+            self._add(add["path"], source, [largest.get(name) for name in _TOPS])
         self._version = version
         return True
 
@@ -104,9 +138,18 @@ class BronzeIndex:
         table = DeltaTable(self._lake.uri(SEGMENTS.path), storage_options=self._lake.storage_options)
         self._refs = {}  # what was removed may have been rewritten elsewhere
         actions = pa.table(table.get_add_actions(flatten=True))
-        paths = actions.column("path").to_pylist()
+        sources, paths = _column(actions, "partition.source"), actions.column("path").to_pylist()
+        firsts, lasts, begins = (_column(actions, name) for name in ("min.seq", "max.seq", "min.prev_commit_ts"))
+        self._begins, self._ends = {}, {}
+        for source, first, last, begin in sorted(
+            one for one in zip(sources, firsts, lasts, begins, strict=True) if None not in one
+        ):
+            if source not in self._ends and first > 1:
+                self._begins[source] = begin
+            self._check_follows(source, first)
+            self._ends[source] = last
         tops = zip(*(_column(actions, f"max.{name}") for name in _TOPS), strict=True)
-        for path, of_path, source in zip(paths, tops, _column(actions, "partition.source"), strict=True):
+        for path, of_path, source in zip(paths, tops, sources, strict=True):
             self._add(path, source, of_path)
         self._version = table.version()
 
@@ -131,10 +174,18 @@ class BronzeIndex:
         with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
             parquet = pq.ParquetFile(handle)
             for group in range(parquet.num_row_groups):
+                if parquet.num_row_groups > 1 and not self._is_needed(parquet.metadata.row_group(group)):
+                    continue
                 rows = parquet.read_row_group(group, columns=_SMALL_COLUMNS, use_threads=False).to_pylist()
                 for index, row in enumerate(rows):
                     ref = _ref(row, source, (path, group, index))
                     self._refs.setdefault(ref.source, {})[ref.seq] = ref
+
+    def _is_needed(self, group: pq.RowGroupMetaData) -> bool:
+        """Whether a row group may hold a segment with anything above the low-water mark."""
+        columns = [group.column(number) for number in range(group.num_columns)]
+        bounds = [column.statistics for column in columns if column.path_in_schema in _TOPS]
+        return any(found is None or not found.has_min_max or found.max > self._low_ts for found in bounds)
 
 
 def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment]]:
@@ -172,6 +223,11 @@ def _segment(ref: SegmentRef, row: dict[str, Any], payload: memoryview, context:
 def _view(cell: pa.Scalar) -> memoryview:
     buffer = cell.as_buffer()
     return memoryview(buffer) if buffer is not None else memoryview(b"")
+
+
+def _first_seq(add: dict[str, Any]) -> int:
+    """Of an add action whose statistics are parsed; -1 without."""
+    return int(add["stats"].get("minValues", {}).get("seq", -1))
 
 
 def _column(actions: pa.Table, name: str) -> list[Any]:

@@ -1,0 +1,104 @@
+"""Which of bronze nothing needs any more, and its removal.
+
+In:  BronzeFiles; how far every table is; how many days are kept anyhow.
+Out: whole files, the oldest of a source first, taken out of the table in one commit.
+
+A file goes when each of its transactions is in silver of every table, those included that are held, catch up or wait
+for a snapshot; when no published cut lies below it; and when it is older than maintain.keep_bronze_days. Only a prefix
+of a source's segments goes, so that what is left is dense and says itself where it begins: the first segment's
+prev_commit_ts, below which readers are refused. The newest file of a source stays, and the newest that holds bytes:
+capture reads there where it stands, and compares what it has with the server's.
+A prepared XA transaction holds its tables, so its segments stay with theirs.
+
+Bronze is an append-only Delta table. The property is lifted for this one commit, and set again by the next run
+when this one is killed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidegate import tables
+from tidegate.failpoint import failpoint
+from tidegate.lake import control
+from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import last_events
+from tidegate.tables import SEGMENTS, SegmentFlag
+
+_WAITS: Final = ("held", "released")
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """No window that is still to come has a transaction at or below commit_ts. who: what keeps it from being later."""
+
+    commit_ts: int
+    who: str
+
+
+def floor(lake: LakeFiles) -> Floor:
+    """By control/cuts and control/table_states; 0 before the first cut."""
+    cuts = control.read(lake, tables.CUTS, columns=["cut_ts", "table"])
+    published = cuts.filter(pc.equal(cuts["table"], ""))["cut_ts"]
+    if not len(published):
+        return Floor(0, "no cut is published yet")
+    lowest = [Floor(pc.min(published).as_py(), "the oldest kept cut")]
+    lowest += [
+        Floor(event["commit_ts"], f"{name} is {event['state']}")
+        for name, event in sorted(last_events(lake).items())
+        if event["state"] in _WAITS
+    ]
+    return min(lowest, key=lambda one: one.commit_ts)
+
+
+def choose_gone(files: Mapping[str, Sequence[BronzeFile]], floor_ts: int, first_day: date) -> list[list[BronzeFile]]:
+    """Per source that has any, the files that may go, in order of seq: before first_day (UTC), at or below floor_ts.
+
+    files: per source in order of seq.
+    """
+    found = []
+    for mine in files.values():
+        gone: list[BronzeFile] = []
+        newest = max((at for at, file in enumerate(mine) if file.max_commit_ts), default=0)
+        for file in mine[:newest]:
+            # max_commit_ts counts a transaction that is still open at the end, which resolved_ts doesn't.
+            if max(file.resolved_ts, file.max_commit_ts) > floor_ts or file.day >= first_day:
+                break
+            gone.append(file)
+        if gone:
+            found.append(gone)
+    return found
+
+
+def whole_transactions(
+    lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile]
+) -> Sequence[BronzeFile]:
+    """Fewer of them, when what would be left would begin inside a transaction. files: all of this source."""
+    while gone and _begins_inside(lake, files[len(gone)]):
+        gone = gone[:-1]
+    return gone
+
+
+def _begins_inside(lake: LakeFiles, file: BronzeFile) -> bool:
+    with lake.open(f"{SEGMENTS.path}/{unquote(file.path)}") as handle:
+        first = pq.ParquetFile(handle).read_row_group(0, columns=["flags"], use_threads=False)
+    return bool(first["flags"][0].as_py() & SegmentFlag.OPEN_AT_START)
+
+
+def remove(log: BronzeLog, gone: Sequence[BronzeFile]) -> None:
+    """Take files out of the table. Raises CommitConflict, LakeUnavailable."""
+    log.set_properties({APPEND_ONLY: "false"})
+    failpoint("bronze_before_removal")
+    try:
+        log.commit(gone, [], data_change=True)
+        failpoint("bronze_after_removal")
+    finally:
+        log.set_properties({APPEND_ONLY: "true"})

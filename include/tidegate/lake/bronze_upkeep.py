@@ -1,0 +1,186 @@
+"""Many small files of bronze become few, with the same rows in the same order.
+
+In:  BronzeFiles; how large files may become, and how much one run may rewrite.
+Out: runs of neighbours to be packed (pure); one new file per run, and its commit.
+
+A packed file holds the very rows of the files it replaces, in order of seq, in row groups as small as capture's own;
+the commit says that no data changed and touches no application transaction, so capture, which goes by that, doesn't
+notice. What it replaces stays on disk until VACUUM: whoever planned with those files reads them to the end. Killed
+before the commit it leaves a file that no log names; killed after, nothing is left to do.
+
+At most a row group of what is read, one that is being filled, and one that is being written are in memory.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
+
+from tidegate.binlog.crc32c import crc32c
+from tidegate.errors import LakeRefused, LakeUnavailable, StreamCorrupt
+from tidegate.failpoint import failpoint
+from tidegate.lake.bronze_file import FILE_SCHEMA, ROW_GROUP_BYTES, STATISTICS, created, opened, statistics_of
+from tidegate.lake.bronze_log import BronzeFile, BronzeLog
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import BRONZE_GROUP_ROWS_MAX, BRONZE_RUN_FILES_MAX, BRONZE_RUN_FILES_MIN
+from tidegate.tables import SEGMENTS
+
+_COMPRESSION: Final = "zstd"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """file_bytes: what a packed file may have. run_bytes: what is read in one run of maintain.
+
+    young_ms: files written at or after it (Unix milliseconds) are left alone.
+    """
+
+    file_bytes: int
+    run_bytes: int
+    young_ms: int
+
+
+def choose_runs(files: Mapping[str, Sequence[BronzeFile]], limits: Limits) -> list[list[BronzeFile]]:
+    """Runs of neighbouring small files of one source and day that are worth packing, the oldest first.
+
+    files: per source in order of seq. A file is small below half of file_bytes. A run is worth it when it has many
+    files, or fills a file that then stays as it is: so a segment is rewritten a few times in its life, not daily.
+    """
+    found: list[list[BronzeFile]] = []
+    for mine in files.values():
+        run: list[BronzeFile] = []
+        for file in mine[:-1]:  # the newest is what capture reads when it starts
+            if run and not _goes_on(run, file, limits):
+                found.append(run)
+                run = []
+            if file.bytes < limits.file_bytes // 2 and file.modified_ms < limits.young_ms:
+                run.append(file)
+        found.append(run)
+    taken = 0
+    chosen: list[list[BronzeFile]] = []
+    for run in sorted((run for run in found if _worth(run, limits)), key=lambda run: run[0].modified_ms):
+        taken += sum(file.bytes for file in run)
+        if taken > limits.run_bytes and chosen:
+            break
+        chosen.append(run)
+    return chosen
+
+
+def _goes_on(run: Sequence[BronzeFile], file: BronzeFile, limits: Limits) -> bool:
+    small = file.bytes < limits.file_bytes // 2 and file.modified_ms < limits.young_ms
+    fits = sum(one.bytes for one in run) + file.bytes <= limits.file_bytes and len(run) < BRONZE_RUN_FILES_MAX
+    return small and fits and file.day == run[-1].day and file.min_seq == run[-1].max_seq + 1
+
+
+def _worth(run: Sequence[BronzeFile], limits: Limits) -> bool:
+    fills = sum(file.bytes for file in run) >= limits.file_bytes // 2
+    return len(run) >= BRONZE_RUN_FILES_MIN or (len(run) > 1 and fills)
+
+
+def compact_run(log: BronzeLog, run: Sequence[BronzeFile]) -> AddAction:
+    """Pack one run and commit. Raises CommitConflict, LakeUnavailable, StreamCorrupt (nothing is committed then)."""
+    packed = pack(log.lake, run)
+    failpoint("bronze_before_compaction")
+    log.commit(run, [packed], data_change=False)
+    failpoint("bronze_after_compaction")
+    return packed
+
+
+def pack(lake: LakeFiles, run: Sequence[BronzeFile]) -> AddAction:
+    """Write the rows of a run into one new file. Raises StreamCorrupt when they aren't what the log says."""
+    first = run[0]
+    path = f"source={first.source}/day={first.day.isoformat()}/{first.min_seq:012d}-{uuid.uuid4().hex}.parquet"
+    bounds: dict[str, tuple[int, int]] = {}
+    rows = 0
+    try:
+        with created(lake, f"{SEGMENTS.path}/{path}") as sink:
+            with opened(sink, _COMPRESSION) as writer:
+                for group in _groups(_pieces(lake, run)):
+                    writer.write_table(group, row_group_size=group.num_rows)
+                    _widen(bounds, group)
+                    rows += group.num_rows
+                    failpoint("bronze_in_compaction")
+            size = sink.tell()
+    except (OSError, pa.ArrowException) as error:
+        raise LakeUnavailable(f"can't be packed: {error}", where=lake.uri(SEGMENTS.path)) from error
+    return AddAction(
+        path=path,
+        size=size,
+        partition_values=first.partition,
+        modification_time=int(time.time() * 1000),
+        data_change=False,
+        stats=statistics_of(rows, bounds),
+    )
+
+
+def _pieces(lake: LakeFiles, run: Sequence[BronzeFile]) -> Iterator[pa.Table]:
+    """The run's rows in order of seq, verified, a row group of a file at a time."""
+    wanted = run[0].min_seq
+    for file in run:
+        with lake.open(f"{SEGMENTS.path}/{unquote(file.path)}") as handle:
+            parquet = pq.ParquetFile(handle, pre_buffer=not lake.is_local)
+            if not parquet.schema_arrow.equals(FILE_SCHEMA):
+                raise LakeRefused(
+                    f"{file.path} has other columns than bronze has now",
+                    where=lake.uri(SEGMENTS.path),
+                    remedy="it stays as it is",
+                )
+            for number in range(parquet.num_row_groups):
+                rows = parquet.read_row_group(number, use_threads=False)
+                wanted = _verified(rows, file, wanted)
+                yield rows
+    if wanted != run[-1].max_seq + 1:
+        raise _not_as_logged(run[-1], f"ends at seq {wanted - 1}, the log says {run[-1].max_seq}")
+
+
+def _verified(rows: pa.Table, file: BronzeFile, wanted: int) -> int:
+    """Check order and bytes of a row group that begins at seq `wanted`; the seq after it."""
+    for seq, payload, crc in zip(rows["seq"], rows["payload"], rows["payload_crc32c"], strict=True):
+        if seq.as_py() != wanted:
+            raise _not_as_logged(file, f"has seq {seq.as_py()} where {wanted} is due")
+        if crc32c(payload.as_buffer()) != crc.as_py():
+            raise _not_as_logged(file, f"payload of segment {wanted} isn't what was captured")
+        wanted += 1
+    return wanted
+
+
+def _not_as_logged(file: BronzeFile, what: str) -> StreamCorrupt:
+    return StreamCorrupt(f"{file.path} {what}", where=file.source, remedy="restore bronze's file from a copy")
+
+
+def _groups(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in row groups of at most ROW_GROUP_BYTES of payload (or one segment) and BRONZE_GROUP_ROWS_MAX."""
+    held: list[pa.Table] = []
+    rows = size = 0
+    for piece in pieces:
+        for part in _cut(piece):
+            more = part["payload"].nbytes
+            if held and (rows + part.num_rows > BRONZE_GROUP_ROWS_MAX or size + more > ROW_GROUP_BYTES):
+                yield pa.concat_tables(held)
+                held, rows, size = [], 0, 0
+            held.append(part)
+            rows += part.num_rows
+            size += more
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _cut(piece: pa.Table) -> Iterator[pa.Table]:
+    for at in range(0, piece.num_rows, BRONZE_GROUP_ROWS_MAX):
+        yield piece.slice(at, BRONZE_GROUP_ROWS_MAX)
+
+
+def _widen(bounds: dict[str, tuple[int, int]], group: pa.Table) -> None:
+    for name in STATISTICS:
+        found = pc.min_max(group[name]).as_py()
+        low, high = bounds.get(name, (found["min"], found["max"]))
+        bounds[name] = (min(low, found["min"]), max(high, found["max"]))

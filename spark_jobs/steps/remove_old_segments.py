@@ -1,0 +1,49 @@
+"""After the tables: segments that nothing needs any more leave bronze, as whole files.
+
+In:  bronze/segments, control/cuts, control/table_states; maintain.keep_bronze_days.
+Out: one commit that removes files; the files themselves stay until VACUUM.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, timedelta
+
+from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
+from tidegate.errors import CommitConflict
+from tidegate.lake.bronze_log import BronzeLog
+from tidegate.lake.bronze_retention import choose_gone, floor, remove, whole_transactions
+from tidegate.tables import SEGMENTS
+
+
+def remove_old_segments(job: Maintenance) -> None:
+    """Per source a prefix of its segments; nothing when keep_bronze_days is null."""
+    days = job.settings.keep_bronze_days
+    log = BronzeLog.load(job.lake) if days is not None else None
+    if log is None or days is None:
+        return
+    started = time.monotonic()
+    first_day = job.now.astimezone(UTC).date() - timedelta(days=days)
+    files = log.files()
+    lowest = floor(job.lake)
+    chosen = choose_gone(files, lowest.commit_ts, first_day)
+    gone = [file for mine in chosen for file in whole_transactions(job.lake, mine, files[mine[0].source])]
+    waiting = sum(file.day < first_day for mine in files.values() for file in mine[:-1]) - len(gone)
+    kept = f"; {waiting} older files stay: {lowest.who}, at {lowest.commit_ts}" if waiting else ""
+    if not gone:
+        if kept:
+            job.note(SEGMENTS.path, "forget", LEFT, time.monotonic() - started, kept.lstrip("; "))
+        return
+    detail = f"removed {sum(file.rows for file in gone)} segments of before {first_day}{kept}"
+    if job.dry_run:
+        job.note(SEGMENTS.path, "forget", LEFT, 0.0, f"dry run: would have {detail}")
+        return
+    live = [file for mine in files.values() for file in mine]
+    try:
+        remove(log, gone)
+    except CommitConflict as error:
+        job.note(SEGMENTS.path, "forget", GAVE_WAY, time.monotonic() - started, error.what)
+        return
+    total = sum(file.bytes for file in live)
+    sizes = (len(live), len(live) - len(gone), total, total - sum(file.bytes for file in gone))
+    job.add(SEGMENTS.path, "forget", DONE, time.monotonic() - started, detail, sizes)
