@@ -56,7 +56,7 @@ class Events:
             gtid = body[:12] + event[5:9] if kind == _MARIADB_GTID else body[1:25]
             self.doubled_gtids += gtid in self.gtids
             self.gtids.add(gtid)
-            self._open = []
+            self._open, self._table_id = [], b""  # ids of tables are used again
         elif kind == _FORMAT_DESCRIPTION:
             self._open = []  # what a crash tore is not committed
         elif kind == _TABLE_MAP:
