@@ -123,7 +123,7 @@ class Capture:
 
     def _let_go(self, line: str) -> None:
         """Another capture won: what this one's value log has beyond bronze is moved away, as the error says."""
-        if "move it away" in line or "StreamCorrupt" in line or "moved bronze" in line:
+        if "move it away" in line or "value log away" in line:
             folder = self._folder / "state" / "value_log"
             folder.rename(self._folder / f"fenced-{self.starts}")
 

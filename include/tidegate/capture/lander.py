@@ -23,6 +23,7 @@ from typing import NamedTuple, Self
 
 from tidegate.binlog.segment import Segment
 from tidegate.capture.chaser import ChaserStatus, SlowChaser
+from tidegate.capture.checkpoint import check_belongs
 from tidegate.capture.value_log import ValueLog
 from tidegate.capture.value_log_file import Pointer
 from tidegate.capture.value_log_record import commit_ts_of
@@ -344,7 +345,9 @@ class Lander:
                 wait = self._after_failure(error, wait)
         seq = newest[-1].seq if newest else 0
         first = next((record for record in self._value_log.heads(seq)), None)
-        if (first is None and self._value_log.last_seq != seq) or (first is not None and first.segment.seq != seq + 1):
+        if first is not None:
+            check_belongs(first.segment, newest[-1] if newest else None, self._bronze.source, self._value_log.folder)
+        elif self._value_log.last_seq != seq:
             raise Fenced(
                 f"bronze ends at seq {seq}, the value log has none that follows it",
                 where=str(self._value_log.folder),

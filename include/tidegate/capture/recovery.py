@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.binlog.segment import Segment
-from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.checkpoint import Checkpoint, check_belongs
 from tidegate.capture.lander import Backlog
 from tidegate.capture.value_log import ValueLog
-from tidegate.errors import Fenced, LakeUnavailable
+from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze import Bronze
 from tidegate.tables import SegmentFlag
 
@@ -49,7 +48,7 @@ def recover(bronze: Bronze, value_log: ValueLog, first_checkpoint: Callable[[], 
     first, last, size, tail = None, None, 0, None
     for record in value_log.heads(checkpoint.seq):
         if first is None:
-            _check_belongs(record.segment, bronze.source, checkpoint.seq, value_log.folder)
+            check_belongs(record.segment, found[-1] if found else None, bronze.source, value_log.folder)
             first = record.pointer
         checkpoint, last, size = checkpoint.after(record.segment), record.pointer, size + record.pointer.bytes
         tail = record.segment if _has_bytes(record.segment) else tail
@@ -74,13 +73,3 @@ def _without_bronze(value_log: ValueLog, error: LakeUnavailable) -> Recovered:
 
 def _has_bytes(segment: Segment) -> bool:
     return segment.end_pos > segment.start_pos
-
-
-def _check_belongs(segment: Segment, source: str, bronze_seq: int, folder: Path) -> None:
-    """A value log that doesn't go on where bronze ends is another lake's."""
-    if segment.seq != bronze_seq + 1 or segment.source != source:
-        raise Fenced(
-            f"the value log goes on at seq {segment.seq}, bronze ends at {bronze_seq}",
-            where=str(folder),
-            remedy="it belongs to another lake: move it away",
-        )

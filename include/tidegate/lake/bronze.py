@@ -194,12 +194,15 @@ class Bronze:
     def _rows_backwards(self, path: str) -> Iterator[Segment]:
         """Segments of one file without context and payload, the newest first. Upkeep may have made it a large one."""
         empty: dict[str, Any] = {"source": self.source, "context": b"", "payload": b""}
-        with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
-            parquet = pq.ParquetFile(handle)
-            for group in reversed(range(parquet.num_row_groups)):
-                rows = parquet.read_row_group(group, columns=_NARROW, use_threads=False).to_pylist()
-                for row in sorted(rows, key=itemgetter("seq"), reverse=True):
-                    yield Segment.from_row(row | empty)
+        try:
+            with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
+                parquet = pq.ParquetFile(handle)
+                for group in reversed(range(parquet.num_row_groups)):
+                    rows = parquet.read_row_group(group, columns=_NARROW, use_threads=False).to_pylist()
+                    for row in sorted(rows, key=itemgetter("seq"), reverse=True):
+                        yield Segment.from_row(row | empty)
+        except OSError as error:  # the table was there a moment ago
+            raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
 
     def _load(self) -> bool:
         """Load the newest version; False when there is no table yet."""
@@ -230,10 +233,17 @@ def check_continues(before: Segment, after: Segment) -> None:
     """Refuse a gap or an overlap. Raises StreamCorrupt.
 
     In one file of one server the bytes touch, or (only between transactions, where GTIDs prove that nothing is
-    missing) leap forward. The next file begins at its beginning, or by GTID. Another server: only by GTID.
+    missing) leap forward. The next file begins at its beginning, or by GTID. Another server: only by GTID. Always
+    commit_ts goes on where it stood: what another capture cut may leap as well, and then over transactions.
     """
     if after.seq != before.seq + 1:
         raise StreamCorrupt(f"segment {after.seq} after {before.seq}", where=after.where, remedy="restart capture")
+    if after.prev_commit_ts != before.resolved_ts:
+        raise StreamCorrupt(
+            f"goes on behind commit_ts {after.prev_commit_ts}, bronze ends at {before.resolved_ts} ({before.where})",
+            where=after.where,
+            remedy="another capture went on in bronze: move this one's value log away and restart it",
+        )
     end, start = Position.of(before.file, before.end_pos), Position.of(after.file, after.start_pos)
     same = (before.server_id, before.server_uuid) == (after.server_id, after.server_uuid)
     open_there = bool(before.flags & SegmentFlag.OPEN_AT_END)

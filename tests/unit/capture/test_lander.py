@@ -125,7 +125,7 @@ def test_a_value_log_that_bronze_doesnt_precede_is_fenced_before_anything_lands(
         log.sync()
         lander = lander_of(tmp_path, log)
         lander.begin(Backlog(None, pointers[-1], 0))
-        with pytest.raises(Fenced, match="bronze ends at seq 0, the value log has none that follows it"), lander:
+        with pytest.raises(Fenced, match=r"value log goes on with seq 7 .* bronze ends with seq 0"), lander:
             until(lambda: lander.flush() is not None, 5)
     assert not (tmp_path / "lake").exists()
 

@@ -1,0 +1,117 @@
+"""Where a run goes on: the value log must continue bronze's own last segment, not just its number."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.segments import segment
+from tidegate.binlog.segment import Segment
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.lander import Backlog, Lander, LanderSettings
+from tidegate.capture.recovery import recover
+from tidegate.capture.value_log import ValueLog
+from tidegate.errors import Fenced, StreamCorrupt
+from tidegate.lake.bronze import Bronze
+from tidegate.lake.files import LakeFiles
+from tidegate.tables import SegmentFlag
+
+SETTINGS = LanderSettings(land_bytes=3000, queue_bytes=6000, slow_seconds=0.2, hold_seconds=0.3, return_seconds=0.5)
+
+
+def cut(seq: int, start: int, end: int) -> Segment:
+    """Of a source with a transaction in each byte: its commit_ts is its position."""
+    return replace(
+        segment(seq, b"x" * (end - start)),
+        start_pos=start,
+        end_pos=end,
+        prev_commit_ts=start,
+        min_commit_ts=start + 1,
+        max_commit_ts=end,
+        resolved_ts=end,
+        flags=SegmentFlag(0),
+    )
+
+
+OURS = [cut(1, 4, 100), cut(2, 100, 200), cut(3, 200, 300), cut(4, 300, 400), cut(5, 400, 500)]
+# Another capture of the same source, with a value log of its own, landed smaller segments under the same numbers.
+THEIRS = [OURS[0], cut(2, 100, 150), cut(3, 150, 250)]
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> Bronze:
+    return Bronze(LakeFiles(str(tmp_path / "lake")), "one")
+
+
+def written(folder: Path, segments: Sequence[Segment]) -> ValueLog:
+    log = ValueLog(folder / "log")
+    for one in segments:
+        log.append(one)
+    log.sync()
+    return log
+
+
+def flush_for(lander: Lander, seconds: float) -> None:
+    """Raises what the lander's thread failed with."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        lander.flush()
+
+
+def test_a_value_log_that_leaps_over_what_another_capture_landed_is_refused(bronze: Bronze, tmp_path: Path) -> None:
+    bronze.append(THEIRS)
+    log = written(tmp_path, OURS)
+    try:
+        with pytest.raises(Fenced, match=r"binlog.000001:300.*move it away"):
+            recover(bronze, log, Checkpoint.start)
+    finally:
+        log.close()
+
+
+def test_the_same_when_the_lake_could_be_asked_only_later(bronze: Bronze, tmp_path: Path) -> None:
+    bronze.append(THEIRS)
+    log = written(tmp_path, OURS)
+    try:
+        lander = Lander(bronze, log, SETTINGS)
+        lander.begin(Backlog(None, list(log.heads())[-1].pointer, 0))
+        with pytest.raises(Fenced, match=r"binlog.000001:300.*move it away"), lander:
+            flush_for(lander, 10)
+    finally:
+        log.close()
+    assert bronze.last_segments()[-1].seq == 3
+
+
+def test_segments_that_dont_continue_bronzes_commit_ts_are_never_appended(bronze: Bronze) -> None:
+    bronze.append(THEIRS)
+    with pytest.raises(StreamCorrupt, match="bronze ends at 250"):
+        bronze.append(OURS[3:])
+    assert bronze.last_segments()[-1].seq == 3
+
+
+def test_a_lake_that_goes_while_it_is_read_is_away_not_broken(bronze: Bronze, tmp_path: Path) -> None:
+    bronze.append(OURS[:3])
+    log = written(tmp_path, OURS)
+    for file in (tmp_path / "lake").rglob("*.parquet"):
+        file.unlink()
+    try:
+        recovered = recover(bronze, log, Checkpoint.start)
+    finally:
+        log.close()
+    assert recovered.newest is None, "bronze couldn't be asked"
+    assert recovered.checkpoint.seq == 5
+
+
+def test_a_value_log_that_continues_bronze_lands(bronze: Bronze, tmp_path: Path) -> None:
+    bronze.append(OURS[:3])
+    log = written(tmp_path, OURS)
+    try:
+        recovered = recover(bronze, log, Checkpoint.start)
+    finally:
+        log.close()
+    assert recovered.backlog is not None
+    assert recovered.backlog.first is not None
+    assert (recovered.checkpoint.seq, recovered.checkpoint.offset) == (5, 500)
