@@ -126,6 +126,8 @@ class Bronze:
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
                 if self._table is None and not self._load():
+                    if ours:  # never begin anew where a table was: an unmounted disk looks like this, too
+                        raise LakeUnavailable("isn't there any more", where=self.url, remedy="bring the lake back")
                     self._create()
                 there = self.last_seq
                 if there != ours:
