@@ -11,7 +11,7 @@ import uuid
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids
@@ -19,10 +19,13 @@ from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
 from tidegate.errors import PositionLost, SourceRefused
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.wire.connection import ConnectionInfo
-from tidegate.wire.dump_stream import DumpRequest
+from tidegate.wire.dump_stream import OFFSET_MAX, DumpRequest
 from tidegate.wire.source import SourceFacts
 
 log = logging.getLogger(__name__)
+
+_ROTATE_BYTES: Final = 19 + 8  # header, position; then the next file's name
+_CHECKSUM_BYTES: Final = 4
 
 
 def first_checkpoint(facts: SourceFacts, source: Source) -> Checkpoint:
@@ -118,9 +121,26 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
         replica_uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
         heartbeat_seconds=pipeline.capture.heartbeat_seconds,
         gtid=checkpoint.gtid_executed if mode is DumpMode.GTID else "",
-        position=Position.of(checkpoint.file, checkpoint.replay_from) if mode is DumpMode.POSITION else None,
+        position=_first_asked_for(facts, checkpoint) if mode is DumpMode.POSITION else None,
         semi_sync=source.semi_sync,
     )
+
+
+def _first_asked_for(facts: SourceFacts, checkpoint: Checkpoint) -> Position:
+    """Where to begin. Beyond 4 GiB, where the protocol can't point, a file holds one large transaction and nothing
+    behind it but its ROTATE event: the next file goes on from there.
+    """
+    position = Position.of(checkpoint.file, checkpoint.replay_from)
+    if position.offset <= OFFSET_MAX:
+        return position
+    names = [name for name, _ in facts.binary_logs]
+    at = names.index(position.file) + 1 if position.file in names else len(names)
+    if at < len(names):
+        left = facts.binary_logs[at - 1][1] - position.offset
+        rotate = _ROTATE_BYTES + len(names[at].encode())
+        if left in (0, rotate, rotate + _CHECKSUM_BYTES):
+            return Position.of(names[at], 4)
+    return position
 
 
 def _reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:

@@ -28,7 +28,7 @@ from tidegate.lake.bronze import Bronze
 from tidegate.limits import PACKET_BYTES_MAX
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
 from tidegate.wire.connection import ConnectionInfo
-from tidegate.wire.dump_stream import DumpRequest, DumpStream
+from tidegate.wire.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
 from tidegate.wire.source import SourceFacts
 
 NEW_LAKE: Final = "take a new snapshot: capture into a new lake path"
@@ -173,9 +173,14 @@ class _Reader:
         return self._oldest is None or Position.of(segment.file, 0) < self._oldest
 
     def has(self, segment: Segment) -> bool:
-        """Whether the server's bytes there are those that were captured. Raises SourceUnavailable."""
+        """Whether the server's bytes there are those that were captured. Raises SourceUnavailable.
+
+        Beyond 4 GiB of a file nothing can be asked for by position: there its length must do.
+        """
         if self._sizes.get(segment.file, 0) < segment.end_pos:
             return False
+        if segment.start_pos > OFFSET_MAX:
+            return True
         stream = DumpStream.open(self._info, self._request(Position.of(segment.file, segment.start_pos)))
         try:
             return _crc_of(stream, segment.start_pos, segment.end_pos) == segment.payload_crc32c

@@ -382,7 +382,6 @@ class _Loop:
         if self.on_progress is None:
             self.told_at, self.told_bytes = now, self.bytes
             return
-        source_ms = time.time() * 1000 + side.clock_ahead_ms
         self.on_progress(
             CaptureProgress(
                 segments=self.segments,
@@ -392,7 +391,7 @@ class _Loop:
                 landed_seq=self.lander.committed_seq,
                 queued_bytes=self.lander.queued_bytes,
                 lifeboat=lifeboat,
-                lag_seconds=max(0.0, (source_ms - resolved_ms) / 1000) if resolved_ms else 0.0,
+                lag_seconds=max(0.0, (side.source_ms - resolved_ms) / 1000) if resolved_ms else 0.0,
                 position=self.checkpoint.position,
             )
         )

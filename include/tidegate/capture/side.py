@@ -41,7 +41,8 @@ class Side:
         preflight(self.facts, source.flavour, source.dump, semi_sync=source.semi_sync)
         for caution in cautions(self.facts, semi_sync=source.semi_sync):
             log.warning("%s", caution)
-        self.clock_ahead_ms = self.clock_ms() - int(time.time() * 1000)
+        self._clock = (0, 0.0)  # the source's, in milliseconds, and when it was read by time.monotonic()
+        self.clock_ms()
         self._watch = RetentionWatch(info.where, purge_rules(self.facts.variables), alert_seconds)
         self._retention: Retention | None = None
         self._look_at = time.monotonic()
@@ -75,14 +76,21 @@ class Side:
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + _LOOK_SECONDS
-            source_ms = time.time() * 1000 + self.clock_ahead_ms
-            age_seconds = max(source_ms - reached_ms, 0) / 1000 if reached_ms else 0.0
+            age_seconds = max(self.source_ms - reached_ms, 0) / 1000 if reached_ms else 0.0
             self._retention = self._watch.look(self._ask(read_binary_logs), file, age_seconds)
         return self._retention
 
+    @property
+    def source_ms(self) -> float:
+        """What the source's clock should say now. This machine's own may jump, and counts for nothing."""
+        read_ms, at = self._clock
+        return read_ms + (time.monotonic() - at) * 1000
+
     def clock_ms(self) -> int:
         """The source's own clock. Raises SourceUnavailable."""
-        return self._ask(read_clock_ms)
+        found = self._ask(read_clock_ms)
+        self._clock = (found, time.monotonic())
+        return found
 
     def _ask(self, question: Callable[[Any], T]) -> T:
         try:

@@ -34,7 +34,7 @@ _COM_BINLOG_DUMP_GTID: Final = 0x1E
 _SEND_ANNOTATE_ROWS: Final = 2  # MariaDB: without it the stream has holes where the file has Annotate_rows
 _THROUGH_GTID: Final = 4
 _FIRST_OFFSET: Final = 4  # behind the file's magic number
-_OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
+OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
 _TLS_BYTES: Final = 1 << 20
@@ -273,9 +273,11 @@ def _command(request: DumpRequest) -> bytes:
     if request.mode is DumpMode.POSITION:
         assert request.position is not None, "a dump by position needs one"
         file, offset = request.position.file.encode(), request.position.offset
-        if offset > _OFFSET_MAX:
+        if offset > OFFSET_MAX:
             raise PositionLost(
-                "a position beyond 4 GiB can't be asked for", where=str(request.position), remedy="set dump: gtid"
+                "a position beyond 4 GiB can't be asked for",
+                where=str(request.position),
+                remedy="set dump: gtid, and capture into a new lake path when it was that already",
             )
     return struct.pack("<BIHI", _COM_BINLOG_DUMP, offset, flags, request.server_id) + file
 
