@@ -27,7 +27,7 @@ from tests.support import mysql9 as mysql9_packages
 from tests.support.servers import ROOT
 from tidegate.demo import mariadb as mariadb_package
 from tidegate.demo.server import Server
-from tidegate.errors import DownloadFailed, HostLacks, PositionLost
+from tidegate.errors import DownloadFailed, HostLacks, PositionLost, StreamCorrupt
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
@@ -172,3 +172,58 @@ def test_a_server_that_was_reset_has_other_files_under_the_same_names(own_server
     with pytest.raises(PositionLost, match="isn't what the server has there now"):
         capture_run(server, lake).run(5, idle_seconds=1)
     assert bronze_segments(lake) == captured
+
+
+@pytest.mark.parametrize("checked_by", ["capture", "the server"])
+def test_a_byte_that_flipped_in_the_servers_file_stops_capture_at_its_place(
+    own_server: Server, tmp_path: Path, checked_by: str
+) -> None:
+    """Servers send their files as they lie there, unless they are told to look; capture always looks."""
+    server, lake = own_server, tmp_path / "lake"
+    variable = f"{'master' if server.flavour == 'mariadb' else 'source'}_verify_checksum"
+    capture_until_quiet(server, lake)
+    file, sound = binlog_end(server)
+    _insert(server, "orders", ["a value that was sound", "and another"])
+    path = server.data / "data" / file
+    data = path.read_bytes()
+    at = data.rindex(b"a value that was sound") + 3
+    server.query(f"SET GLOBAL {variable} = {'ON' if checked_by == 'the server' else 'OFF'}")
+    try:
+        _put(path, at, bytes([data[at] ^ 1]))
+        before = bronze_segments(lake)
+        with pytest.raises(StreamCorrupt) as caught:
+            capture_run(server, lake).run(5, idle_seconds=1)
+        assert "checksum" in str(caught.value)
+        assert file in str(caught.value) or checked_by == "the server"
+        assert b"".join(bytes(s.payload) for s in bronze_segments(lake)) == b"".join(bytes(s.payload) for s in before)
+    finally:
+        _put(path, at, data[at : at + 1])
+        server.query(f"SET GLOBAL {variable} = OFF")
+    capture_until_quiet(server, lake)
+    segments = bronze_segments(lake)
+    assert_equals_binlog(segments, server)
+    assert segments[-1].end_pos > sound
+
+
+def _put(path: Path, at: int, byte: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(byte)
+
+
+def test_checksums_switched_between_runs_change_nothing(own_server: Server, tmp_path: Path) -> None:
+    """Nor does it matter for what is compared with the server at each start."""
+    server = own_server
+    try:
+        for algorithm in ("CRC32", "NONE", "NONE", "CRC32", "NONE"):
+            server.query(f"SET GLOBAL binlog_checksum = {algorithm}")
+            for dump in DUMPS:
+                capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+            _insert(server, "orders", [algorithm] * 2)
+    finally:
+        server.query("SET GLOBAL binlog_checksum = CRC32")
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        segments = bronze_segments(tmp_path / dump / "lake")
+        assert_equals_binlog(segments, server)
+        assert (segments[-1].file, segments[-1].end_pos) == binlog_end(server)

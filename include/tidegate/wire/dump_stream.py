@@ -87,7 +87,7 @@ class DumpStream:
                 for name, value in _session_variables(request).items():
                     cursor.execute(f"SET @{name} = %s", (value,))
             connection._next_seq_id = 0  # noqa: SLF001
-            connection.write_packet(_command(request))
+            connection.write_packet(command(request))
         except (pymysql.err.MySQLError, OSError) as error:
             connection.close()
             raise named(error, info) from error
@@ -263,7 +263,8 @@ def _session_variables(request: DumpRequest) -> dict[str, str | int]:
     return found
 
 
-def _command(request: DumpRequest) -> bytes:
+def command(request: DumpRequest) -> bytes:
+    """The packet that asks for the stream. Raises PositionLost for a position that the protocol has no room for."""
     if request.mode is DumpMode.GTID and request.flavour is Flavour.MYSQL:
         data = encode_gtid_set(MysqlGtidSet.parse(request.gtid))
         head = struct.pack("<BHII", _COM_BINLOG_DUMP_GTID, _THROUGH_GTID, request.server_id, 0)
