@@ -191,10 +191,8 @@ def test_a_byte_that_flipped_in_the_servers_file_stops_capture_at_its_place(
     try:
         _put(path, at, bytes([data[at] ^ 1]))
         before = bronze_segments(lake)
-        with pytest.raises(StreamCorrupt) as caught:
+        with pytest.raises(StreamCorrupt, match=rf"({file}.*wrong checksum in|its own binlog damaged: .*{file})"):
             capture_run(server, lake).run(5, idle_seconds=1)
-        assert "checksum" in str(caught.value)
-        assert file in str(caught.value) or checked_by == "the server"
         assert b"".join(bytes(s.payload) for s in bronze_segments(lake)) == b"".join(bytes(s.payload) for s in before)
     finally:
         _put(path, at, data[at : at + 1])

@@ -37,6 +37,7 @@ _FIRST_OFFSET: Final = 4  # behind the file's magic number
 OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
+_DAMAGED: Final = ("crc check", "checksum verification failed", "corrupt")  # what it says of its own files
 _TLS_BYTES: Final = 1 << 20
 # A server that sends as it commits wakes us for each packet. After a receive that brought little, this pause lets more
 # come together: a quarter less CPU for transactions of one row, and latency doesn't notice.
@@ -232,6 +233,12 @@ class DumpStream:
                 f"another reader uses replica id {self.request.server_id}: {text}",
                 where=where,
                 remedy="stop it, or give this source a server_id of its own in the pipeline file",
+            )
+        if any(words in lowered for words in _DAMAGED):
+            return StreamCorrupt(
+                f"the server finds its own binlog damaged: {text}",
+                where=where,
+                remedy="mend that file from a copy, or go on at a replica by GTID; nothing of it was captured",
             )
         if "max_allowed_packet" in lowered or "checksum" in lowered:
             return SourceRefused(text, where=where, remedy="mend the server's setting")
