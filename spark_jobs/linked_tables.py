@@ -16,15 +16,18 @@ from itertools import groupby
 
 from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.marked_moves import with_marked
-from spark_jobs.silver_moves import take_rows, taken_rows, version_before
+from spark_jobs.partition_rows import partial_taker, refuse_doubts
+from spark_jobs.silver_moves import only_shards, take_rows, taken_rows, version_before
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_moves import Move, hold_with, partners
 from spark_jobs.table_shapes import shape_at, window_phases
-from tidegate.errors import Terminal
+from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake.silver import delta_version
 from tidegate.merge.phases import DdlPhase, Phase, RowsPhase
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.columns import TableVersion
+from tidegate.schema.partition_rows import rows_where
 from tidegate.schema.renames import leaves, renamed_here
 
 Step = tuple[TableWindow, Phase]
@@ -108,11 +111,29 @@ class LinkedWriter:
         shape = shape_at(self._app, entry, moves[0].commit_ts)
         assert shape is not None, "a taker has columns"
         rows = taken_rows(writer, shape, moves, versions)
-        if shape.keeps_deleted:
+        if any(partial_taker(move.new) for move in moves):
+            self._refuse_partial(writer, shape, moves)
+        elif shape.keeps_deleted:
             gave = {_physical(move.old) for move in self._window.moves if move.commit_ts == moves[0].commit_ts}
             carried = all(_physical(version) in gave for version in replaced)
             rows = with_marked(writer, shape, rows, replaced, carried=carried)
         takes.append((entry.name, partial(take_rows, writer, shape, rows, replaced, moves[0].commit_ts)))
+
+    def _refuse_partial(self, writer: SilverWriter, shape: SilverShape, moves: Sequence[Move]) -> None:
+        """Raise SchemaMismatch where a partition of the taker can't be told, or has rows that silver alone has."""
+        new = moves[0].new
+        if shape.keeps_deleted:
+            raise SchemaMismatch(
+                f"{new.ddl[:120]}: what becomes of deleted rows that stay isn't known here",
+                where=new.where,
+                remedy="take a snapshot of the table",
+            )
+        own = writer.rows()
+        for move in moves:
+            if own is not None and move.moved is not None and partial_taker(move.new):
+                rows = own.where(only_shards([move.new])) if shape.routed else own
+                where = rows_where(move.new.columns, move.new.partitioning, move.moved.partitions)
+                refuse_doubts(rows, where, move.new)
 
     def _attempt(self, name: str, commit_ts: int, step: Callable[[], None]) -> None:
         if name in self._stopped:

@@ -1,17 +1,20 @@
-"""Rows of silver that lie in partitions: DROP and TRUNCATE PARTITION write no row event, so silver deletes them itself.
+"""Rows of silver that lie in partitions: statements about partitions write no row event, so silver moves them itself.
 
 In:  silver's rows, the version before the statement, the one that it made.
-Out: SQL of one Delta commit without those rows, or with them marked where deleted rows stay.
+Out: SQL of one Delta commit without those rows, or with them marked where deleted rows stay; which rows a table gives
+     to another one, and which of its own they replace.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from spark_jobs.table_moves import Move
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.partition_rows import RowsWhere, rows_where
+from tidegate.schema.partitions import EXCHANGED, GIVEN, GROWN, SPLIT
 
 
 def delete_statement(rows: DataFrame, target: str, shard: str, old: TableVersion, new: TableVersion) -> str:
@@ -39,3 +42,38 @@ def refuse_doubts(rows: DataFrame, where: RowsWhere, new: TableVersion) -> None:
             where=new.where,
             remedy="take a snapshot of the table",
         )
+
+
+def partition_given(rows: DataFrame, move: Move) -> DataFrame:
+    """Of a giver's live and marked rows those that the taker gets: all, or a partition's.
+
+    Raises SchemaMismatch when it isn't certain where each of them lies, at the giver's or at the taker's.
+    """
+    moved = move.moved
+    if moved is None:
+        return rows
+    if moved.how in (GIVEN, SPLIT):
+        where = rows_where(move.old.columns, move.old.partitioning, moved.partitions)
+        refuse_doubts(rows, where, move.new)
+        return rows.where(where.condition)
+    # The server looks at each row unless told not to. WITHOUT VALIDATION one may lie where nobody looks for it.
+    where = rows_where(move.new.columns, move.new.partitioning, moved.partitions)
+    refuse_doubts(rows, where, move.new)
+    if rows.where(f"NOT {where.condition}").limit(1).collect():
+        raise SchemaMismatch(
+            f"{move.new.ddl[:120]}: rows came that don't belong into the partition",
+            where=move.new.where,
+            remedy="take a snapshot of the table",
+        )
+    return rows
+
+
+def partial_taker(version: TableVersion) -> bool:
+    """Whether a table got rows beside those that it keeps."""
+    return version.moved is not None and version.moved.how in (EXCHANGED, GROWN)
+
+
+def partition_replaced(version: TableVersion) -> str:
+    """SQL condition: the taker's rows that go: those of the partition, which a new one has none of."""
+    assert version.moved is not None, "a partial taker"
+    return rows_where(version.columns, version.partitioning, version.moved.partitions).condition

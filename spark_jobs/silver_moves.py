@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame
 
 from spark_jobs.application import Application
+from spark_jobs.partition_rows import partial_taker, partition_given, partition_replaced
 from spark_jobs.recast_values import recast_values
 from spark_jobs.silver_values import literals, numbered
 from spark_jobs.silver_writer import SilverWriter
@@ -86,7 +88,7 @@ def taken_rows(
 
 
 def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:
-    app, old, new = writer.app, move.old, move.new
+    app, old, new = writer.app, move.old if move.moved is None else _aligned(move.old, move.new), move.new
     actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
     shards = zip(tables.SHARDS, (new.source, new.database, new.table), strict=True) if shape.routed else ()
     fixed = {name: silver_sql.literal(value) for name, value in shards}
@@ -98,6 +100,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     rows = writer.session.read.format("delta").option("versionAsOf", str(version)).load(source)
     if app.logical(old.database, old.table)[2]:
         rows = rows.where(silver_sql.only_shard(old))
+    rows = partition_given(rows, move)
     if tables.DELETED in rows.columns and not shape.keeps_deleted:
         rows = rows.where(f"NOT {tables.DELETED}")
     _refuse_more_columns(app, rows, move)
@@ -116,6 +119,12 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
             value = "false"
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     return rows.selectExpr(*select)
+
+
+def _aligned(old: TableVersion, new: TableVersion) -> TableVersion:
+    """The giver's version with the taker's column ids: the server took rows over as they stood, column by column."""
+    columns = tuple(replace(column, id=own.id) for column, own in zip(old.columns, new.columns, strict=True))
+    return replace(old, columns=columns, key=())
 
 
 def _refuse_more_columns(app: Application, rows: DataFrame, move: Move) -> None:
@@ -153,11 +162,18 @@ def only_shards(versions: Sequence[TableVersion]) -> str:
     return " OR ".join(f"({silver_sql.only_shard(version)})" for version in versions)
 
 
+def _replaced(version: TableVersion, *, routed: bool) -> str:
+    """SQL condition: the rows of a taker that go as others come."""
+    own = silver_sql.only_shard(version) if routed else "true"
+    return f"{own} AND {partition_replaced(version)}" if partial_taker(version) else own
+
+
 def take_rows(
     writer: SilverWriter, shape: SilverShape, rows: DataFrame, replaced: Sequence[TableVersion], commit_ts: int
 ) -> None:
-    """Commit them: instead of all that an unrouted table has, or instead of the rows of the `replaced` shards."""
-    if not shape.routed:
+    """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced` shards or partitions."""
+    partial = any(partial_taker(version) for version in replaced)
+    if not shape.routed and not partial:
         writer.ensure(shape)
         writer.overwrite(rows, shape, commit_ts)
         return
@@ -166,7 +182,7 @@ def take_rows(
         rows.select(*(quote(column.name) for column in shape.all_columns))
         .write.format("delta")
         .mode("overwrite")
-        .option("replaceWhere", only_shards(replaced))
+        .option("replaceWhere", " OR ".join(f"({_replaced(version, routed=shape.routed)})" for version in replaced))
         .option("txnAppId", writer.app_id)
         .option("txnVersion", str(commit_ts))
         .save(writer.spark_uri)

@@ -147,9 +147,9 @@ class SilverWriter:
         if before := self._shape_before(phase):
             self._follow_soft_delete(before)
         for old, new in phase.changes:
-            if renamed_here(new):
+            if renamed_here(new) or (new.moved is not None and new.moved.takes):
                 raise SchemaMismatch(
-                    f"{new.ddl[:120]}: the table that was renamed isn't in silver",
+                    f"{new.ddl[:120]}: the table that had the rows isn't in silver",
                     where=new.where,
                     remedy="take a snapshot of the table",
                 )

@@ -15,13 +15,18 @@ from dataclasses import dataclass
 
 from spark_jobs.application import HELD, RELEASED, Application, TableState, Window
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.history import SchemaHistory
+from tidegate.schema.partitions import RowsMoved
 from tidegate.schema.renames import renames
 from tidegate.tables import RENAMED_WITH_HELD
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """old, new: the physical table's versions around its rename. giver, taker: logical names; they may be one."""
+    """old, new: the version that had the rows, and the one that has them now. giver, taker: logical names; maybe one.
+
+    Around a rename they are one physical table's; where a partition changes tables they are two tables'.
+    """
 
     old: TableVersion
     new: TableVersion
@@ -32,16 +37,21 @@ class Move:
     def commit_ts(self) -> int:
         return self.new.commit_ts
 
+    @property
+    def moved(self) -> RowsMoved | None:
+        """Of a partition; None for a rename."""
+        return self.new.moved
+
 
 def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
-    """The renames in (low_ts, cut_ts] whose takers don't have their rows yet.
+    """The renames and moves of partitions in (low_ts, cut_ts] whose takers don't have their rows yet.
 
     A table that comes from a name that the pipeline doesn't keep has status NEEDS_SNAPSHOT and is none of them.
     """
     found: list[Move] = []
     for history in app.histories.values():
-        for rename in renames(history, low_ts, cut_ts):
-            old, new = rename.old, rename.new
+        pairs = [(rename.old, rename.new) for rename in renames(history, low_ts, cut_ts)]
+        for old, new in pairs + _between_tables(history, low_ts, cut_ts):
             if old is None or new.status != VersionStatus.ACTIVE:
                 continue
             if not (app.keeps(old.source, old.database, old.table) and app.keeps(new.source, new.database, new.table)):
@@ -50,6 +60,15 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
             if app.applied(taker) < new.commit_ts:
                 found.append(Move(old, new, app.logical_name(old.database, old.table), taker))
     return sorted(found, key=lambda move: move.commit_ts)
+
+
+def _between_tables(history: SchemaHistory, low_ts: int, cut_ts: int) -> list[tuple[TableVersion | None, TableVersion]]:
+    """(the version that had the rows, the one that got them) of partitions that became or met other tables."""
+    return [
+        (history.version_at(*version.moved.other, version.commit_ts - 1), version)
+        for version in history.made_in(low_ts, cut_ts)
+        if version.moved is not None and version.moved.takes and not version.moved.why
+    ]
 
 
 def partners(moves: Iterable[Move], name: str) -> set[str]:
@@ -81,7 +100,8 @@ def hold_partners(app: Application, window: Window, moves: Sequence[Move]) -> No
 
 def hold_with(app: Application, window: Window, name: str, partner: str, why: str) -> None:
     """Hold a table because of its partner."""
-    reason = f"{name}: a rename moves rows between it and {partner}, which is held; it goes on with that one ({why})"
+    what = f"a rename or a partition moves rows between it and {partner}"
+    reason = f"{name}: {what}, which is held; it goes on with that one ({why})"
     held = window.held.get(partner) or app.states.get(partner)
     window.hold(name, f"{RENAMED_WITH_HELD} {partner}", reason, app.applied(name), held.place if held else None)
 

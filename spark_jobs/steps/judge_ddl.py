@@ -28,10 +28,10 @@ def judge_ddl(app: Application, window: Window) -> None:
 
 
 def _judge(app: Application, window: Window, entry: TableWindow) -> None:
-    origins = {_id(move.new): move.old for move in window.moves}
+    origins = {_id(move.new): move.old for move in window.moves if move.moved is None}
     linked = partners(window.moves, entry.name)
     own_ts = _approved_ts(app, entry.name)
-    # A rename is one statement of several tables: a person approves it once.
+    # A rename, and EXCHANGE PARTITION, are one statement of several tables: a person approves it once.
     renames_ts = max([own_ts, *(_approved_ts(app, name) for name in linked)])
     for before, version in version_changes(app, entry, window.cut_ts):
         kinds = ddl_kinds(before, version)
@@ -39,7 +39,8 @@ def _judge(app: Application, window: Window, entry: TableWindow) -> None:
             kinds += column_kinds(origin, version)
         policies = {kind: getattr(app.pipeline.ddl, kind) for kind in kinds}
         stops = [kind for kind, policy in policies.items() if policy is Policy.STOP]
-        approved_ts = renames_ts if version.kind == RENAME else own_ts
+        several = version.kind == RENAME or (version.moved is not None and version.moved.links)
+        approved_ts = renames_ts if several else own_ts
         asks = [kind for kind, policy in policies.items() if policy is Policy.ASK and version.commit_ts > approved_ts]
         if stops or asks:
             error, reason = (

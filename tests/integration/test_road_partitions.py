@@ -82,6 +82,106 @@ def test_dropped_and_truncated_partitions_take_their_rows_along(
     assert road.assert_equal() == {"before_us": 1, "shrunk": 3, "bag": 1, "days": 1, "names": 2, "hashed": 1}
 
 
+def test_exchanged_partitions_change_places_with_the_table(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    road = Road(any_server, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    run(any_server, database, f"""
+        CREATE TABLE t (id INT PRIMARY KEY, v INT) {TWO};
+        CREATE TABLE u (id INT PRIMARY KEY, v INT);
+        CREATE TABLE bag (id INT, v INT) {TWO};
+        CREATE TABLE sack (id INT, v INT);
+        CREATE TABLE late (id INT PRIMARY KEY, v INT) {TWO};
+        INSERT INTO t VALUES (1, 1), (2, 1), (11, 1);
+        INSERT INTO u VALUES (3, 2);
+        INSERT INTO bag VALUES (1, 1), (1, 1), (NULL, 1), (11, 1);
+        INSERT INTO sack VALUES (5, 2), (5, 2), (5, 2);
+        INSERT INTO late VALUES (1, 1);
+        ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u;
+        INSERT INTO t VALUES (1, 3);
+        UPDATE u SET v = 4 WHERE id = 2;
+        DELETE FROM t WHERE id = 3;
+        ALTER TABLE bag EXCHANGE PARTITION p0 WITH TABLE sack;
+        DELETE FROM sack WHERE id = 1 LIMIT 1;
+        DELETE FROM bag WHERE id = 5 LIMIT 1;
+    """)  # fmt: skip
+    road.capture(idle=0.3)
+    assert not held(road.apply(spark))
+    assert road.assert_equal() == {"t": 2, "u": 2, "bag": 3, "sack": 2, "late": 1}
+    run(any_server, database, """
+        CREATE TABLE archive LIKE late;
+        ALTER TABLE archive REMOVE PARTITIONING;
+        INSERT INTO late VALUES (2, 1), (12, 1);
+        ALTER TABLE late EXCHANGE PARTITION p0 WITH TABLE archive WITH VALIDATION;
+        TRUNCATE TABLE late;
+        INSERT INTO late VALUES (13, 1);
+        ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u;
+        ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u;
+        INSERT INTO u VALUES (9, 9);
+    """)  # fmt: skip
+    road.capture(idle=0.3)
+    assert not held(road.apply(spark))
+    assert road.assert_equal() == {"t": 2, "u": 3, "bag": 3, "sack": 2, "late": 1, "archive": 2}
+
+
+def test_a_partition_becomes_a_table_and_a_table_a_partition(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    run(mariadb, database, f"""
+        CREATE TABLE t (id INT PRIMARY KEY, v INT) {TWO};
+        CREATE TABLE u (id INT PRIMARY KEY, v INT);
+        INSERT INTO t VALUES (1, 1), (2, 1), (11, 1);
+        INSERT INTO u VALUES (21, 2), (22, 2);
+        ALTER TABLE t CONVERT PARTITION p0 TO TABLE split;
+        UPDATE split SET v = 2 WHERE id = 1;
+        INSERT INTO t VALUES (1, 5);
+        ALTER TABLE t CONVERT TABLE u TO PARTITION p2 VALUES LESS THAN (30);
+        UPDATE t SET v = 3 WHERE id = 21;
+        DELETE FROM t WHERE id = 22;
+    """)  # fmt: skip
+    road.capture(idle=0.3)
+    app = road.apply(spark)
+    assert not held(app)
+    assert app.states[f"{database}.u"].state == "dropped"
+    assert road.assert_equal() == {"t": 3, "split": 2}
+    run(mariadb, database, """
+        ALTER TABLE t CONVERT PARTITION p2 TO TABLE u;
+        ALTER TABLE t DROP PARTITION p1;
+        INSERT INTO split VALUES (7, 7);
+    """)  # fmt: skip
+    road.capture(idle=0.3)
+    assert not held(road.apply(spark))
+    assert road.assert_equal() == {"t": 0, "split": 3, "u": 1}
+
+
+def test_rows_that_come_without_validation_are_looked_at(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    road = Road(any_server, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    run(any_server, database, f"""
+        CREATE TABLE good (id INT PRIMARY KEY) {TWO};
+        CREATE TABLE fits (id INT PRIMARY KEY);
+        CREATE TABLE bad (id INT PRIMARY KEY) {TWO};
+        CREATE TABLE stranger (id INT PRIMARY KEY);
+        INSERT INTO fits VALUES (1);
+        INSERT INTO stranger VALUES (15);
+        ALTER TABLE good EXCHANGE PARTITION p0 WITH TABLE fits WITHOUT VALIDATION;
+        ALTER TABLE bad EXCHANGE PARTITION p0 WITH TABLE stranger WITHOUT VALIDATION;
+    """)  # fmt: skip
+    road.capture(idle=0.3)
+    app = road.apply(spark)
+    assert held(app).keys() == {f"{database}.bad", f"{database}.stranger"}
+    assert "rows came that don't belong" in held(app)[f"{database}.bad"]
+    assert road.assert_equal() == {"good": 1, "fits": 0}
+
+
 def test_where_it_is_not_certain_which_rows_go_the_table_is_held(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

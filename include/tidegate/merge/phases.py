@@ -6,8 +6,8 @@ Out: phases in order: rows up to a DDL, the DDL, rows after it ... Each is one D
 
 Rows are applied with the columns in force at their commit_ts, which is why a window never mixes rows
 from both sides of a DDL. What comes before a TRUNCATE or DROP that leaves no row need not be done at all, schema
-changes included: the phase that empties the table gives it its columns. Only up to a rename it must be: there
-another name takes the rows over.
+changes included: the phase that empties the table gives it its columns. Only up to a rename, or a
+partition that changes tables, it must be: there another name takes the rows over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.renames import leaves
+from tidegate.schema.renames import gives, leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def empties(version: TableVersion) -> bool:
 
 
 def _given_away(found: list[Phase]) -> list[Phase]:
-    """The phases up to the last one in which the table's rows go on under another name."""
-    given = [isinstance(phase, DdlPhase) and any(leaves(*change) for change in phase.changes) for phase in found]
+    """The phases up to the last one in which rows of the table go on under another name."""
+    given = [isinstance(phase, DdlPhase) and any(gives(*change) for change in phase.changes) for phase in found]
     return found[: len(given) - given[::-1].index(True)] if any(given) else []
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.columns import Column, VersionStatus
@@ -31,8 +30,6 @@ from tidegate.schema.partitions import (
 )
 from tidegate.schema.table_shape import Shape, copy
 from tidegate.schema.work import Work
-
-_MOVES_FOLLOWED: Final = False
 
 
 class PartitionMoves:
@@ -113,8 +110,6 @@ class PartitionMoves:
 
     def _unfollowed(self, taker: TableName, giver: TableName, *, known: bool) -> str:
         """Why rows that come from a table aren't known; "" when they are, or nobody wants them."""
-        if not _MOVES_FOLLOWED:
-            return "rows that change tables aren't followed yet"
         if not known or (self._keeps(*taker) and not self._keeps(*giver)):
             return f"rows came from {'.'.join(giver)}, which isn't followed"
         if self._work.status(giver) is VersionStatus.NEEDS_SNAPSHOT:

@@ -281,6 +281,21 @@ class RowsMoved:
     validated: bool = True
     why: str = ""
 
+    @property
+    def links(self) -> bool:
+        """Whether rows went from one table to another."""
+        return self.other != ("", "")
+
+    @property
+    def takes(self) -> bool:
+        """Whether this table got rows of the other one."""
+        return self.how in (EXCHANGED, GIVEN, SPLIT, GROWN)
+
+    @property
+    def gives(self) -> bool:
+        """Whether rows that this table had are the other one's."""
+        return self.links and self.how in (EXCHANGED, GIVEN, DELETED, LEFT)
+
 
 DELETED: Final = "deleted"  # rows of these partitions are gone
 EXCHANGED: Final = "exchanged"  # rows of the partition and all rows of `other` changed places

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.history import SchemaHistory
+from tidegate.schema.partitions import LEFT
 
 RENAME = "rename"
 
@@ -33,7 +34,13 @@ def renamed_here(version: TableVersion) -> bool:
 
 def leaves(old: TableVersion | None, new: TableVersion) -> bool:
     """Whether the rows that a name had until now go on under another one."""
-    return new.kind == RENAME and old is not None and old.status != VersionStatus.DROPPED
+    converted = new.moved is not None and new.moved.how == LEFT
+    return (new.kind == RENAME or converted) and old is not None and old.status != VersionStatus.DROPPED
+
+
+def gives(old: TableVersion | None, new: TableVersion) -> bool:
+    """Whether another name takes rows that this one had; of a partition's perhaps, not all."""
+    return leaves(old, new) or (new.moved is not None and new.moved.gives)
 
 
 def renames(history: SchemaHistory, after_ts: int, upto_ts: int) -> list[Rename]:
