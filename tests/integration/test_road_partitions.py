@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application
 from tests.support.road import Road
 from tests.support.servers import FreshDatabase
+from tidegate import tables
 from tidegate.demo.server import Server
 from tidegate.tables import NEEDS_SNAPSHOT
 
@@ -151,7 +153,7 @@ def test_a_partition_becomes_a_table_and_a_table_a_partition(
     assert road.assert_equal() == {"t": 3, "split": 2}
     run(mariadb, database, """
         ALTER TABLE t CONVERT PARTITION p2 TO TABLE u;
-        ALTER TABLE t DROP PARTITION p1;
+        ALTER TABLE t TRUNCATE PARTITION p1;
         INSERT INTO split VALUES (7, 7);
     """)  # fmt: skip
     road.capture(idle=0.3)
@@ -180,6 +182,39 @@ def test_rows_that_come_without_validation_are_looked_at(
     assert held(app).keys() == {f"{database}.bad", f"{database}.stranger"}
     assert "rows came that don't belong" in held(app)[f"{database}.bad"]
     assert road.assert_equal() == {"good": 1, "fits": 0}
+
+
+def test_only_the_shard_s_own_rows_go_and_deleted_rows_stay_where_they_are_kept(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    extra = f", routes: [{{match: '{database}.o_\\d+', to: {database}.o}}], soft_delete: ['{database}.kept']"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=extra)
+    road.capture(idle=0.5)
+    run(mariadb, database, f"""
+        CREATE TABLE o_1 (id INT PRIMARY KEY, v INT) {TWO};
+        CREATE TABLE o_2 (id INT PRIMARY KEY, v INT) {TWO};
+        CREATE TABLE given (id INT PRIMARY KEY, v INT);
+        CREATE TABLE kept (id INT PRIMARY KEY, v INT) {TWO};
+        INSERT INTO o_1 VALUES (1, 1), (11, 1);
+        INSERT INTO o_2 VALUES (1, 2), (11, 2);
+        INSERT INTO given VALUES (12, 3);
+        INSERT INTO kept VALUES (1, 1), (2, 1), (11, 1);
+        DELETE FROM kept WHERE id = 1;
+        ALTER TABLE o_1 DROP PARTITION p0;
+        ALTER TABLE o_2 EXCHANGE PARTITION p1 WITH TABLE given;
+        ALTER TABLE kept TRUNCATE PARTITION p0;
+        INSERT INTO kept VALUES (2, 5);
+        INSERT INTO kept VALUES (3, 5);
+        ALTER TABLE kept DROP PARTITION p1;
+    """)  # fmt: skip
+    road.capture(idle=0.3)
+    assert not held(road.apply(spark))
+    assert road.assert_equal() == {"o": 3, "given": 1, "kept": 2}
+    silver = pl.read_delta(road.lake.uri(tables.silver_path(database, "kept")))
+    assert sorted(silver.select("id", "v", tables.DELETED).rows()) == [
+        (1, 1, True), (2, 5, False), (3, 5, False), (11, 1, True),
+    ]  # fmt: skip
 
 
 def test_where_it_is_not_certain_which_rows_go_the_table_is_held(

@@ -35,17 +35,23 @@ TYPES: tuple[tuple[str, str, Callable[[random.Random], object]], ...] = (
 )
 # Index in TYPES -> what a column of it may become; a statement that strict mode refuses is left out.
 RETYPED = {0: 6, 6: 3, 3: 7, 7: 3}
+# Of ids from 1 to 60.
+PARTITIONS = (
+    " PARTITION BY RANGE (id) (PARTITION p20 VALUES LESS THAN (20), PARTITION p40 VALUES LESS THAN (40),"
+    " PARTITION pm VALUES LESS THAN MAXVALUE)"
+)
 
 
 class Shape:
     """What a table has, as this side knows it: the server is asked for nothing. columns: name -> index in TYPES."""
 
-    def __init__(self, *, keyed: bool, columns: dict[str, int]) -> None:
+    def __init__(self, *, keyed: bool, columns: dict[str, int], partitions: tuple[str, ...] = ()) -> None:
         self.keyed = keyed
         self.columns = columns
+        self.partitions = partitions
 
     def copy(self) -> Shape:
-        return Shape(keyed=self.keyed, columns=dict(self.columns))
+        return Shape(keyed=self.keyed, columns=dict(self.columns), partitions=self.partitions)
 
 
 class Workload:
@@ -87,6 +93,7 @@ class Workload:
                 self.rng.choice((
                     self.create, self.create_from, self.drop, self.truncate, self.rename, self.swap, self.rename,
                     self.add, self.add, self.remove, self.rename_column, self.add_and_rename, self.retype, self.retype,
+                    self.partition, self.partition, self.partition,
                 ))()  # fmt: skip
 
     def table(self) -> tuple[str, Shape]:
@@ -117,8 +124,38 @@ class Workload:
             shape.columns[self.column()] = self.rng.randrange(len(TYPES))
         columns = "".join(f", {name} {TYPES[kind][0]}" for name, kind in shape.columns.items())
         name = self.name()
-        if self.run(f"CREATE TABLE {name} (id INT{' PRIMARY KEY' if shape.keyed else ''}{columns})"):
+        shape.partitions = ("p20", "p40", "pm") if self.rng.random() < 0.5 else ()
+        clause = PARTITIONS if shape.partitions else ""
+        if self.run(f"CREATE TABLE {name} (id INT{' PRIMARY KEY' if shape.keyed else ''}{columns}){clause}"):
             self.tables[name] = shape
+
+    def partition(self) -> None:
+        """Rows of a partition go, or change places with a table that is made for it."""
+        found = sorted(name for name, shape in self.tables.items() if shape.partitions)
+        if not found:
+            return
+        name = self.rng.choice(found)
+        shape = self.tables[name]
+        partition, what = self.rng.choice(shape.partitions), self.rng.random()
+        rest = tuple(other for other in shape.partitions if other != partition)
+        if what < 0.4:
+            self.run(f"ALTER TABLE {name} TRUNCATE PARTITION {partition}")
+        elif what < 0.6 and partition != "pm":
+            if self.run(f"ALTER TABLE {name} DROP PARTITION {partition}"):
+                shape.partitions = rest
+        elif what < 0.75 and partition != "pm" and len(self.tables) < TABLES_MAX:
+            new = self.name()
+            if self.run(f"ALTER TABLE {name} CONVERT PARTITION {partition} TO TABLE {new}"):  # MySQL has no such thing
+                shape.partitions = rest
+                self.tables[new] = Shape(keyed=shape.keyed, columns=dict(shape.columns))
+        elif len(self.tables) < TABLES_MAX:
+            new = self.name()
+            if self.run(f"CREATE TABLE {new} LIKE {name}") and self.run(f"ALTER TABLE {new} REMOVE PARTITIONING"):
+                self.tables[new] = Shape(keyed=shape.keyed, columns=dict(shape.columns))
+                ids = {"p20": 5, "p40": 25, "pm": 45}
+                if partition == shape.partitions[-1] or len(shape.partitions) == 3:
+                    self.run(f"INSERT INTO {new} (id) VALUES ({ids[partition]})")
+                self.run(f"ALTER TABLE {name} EXCHANGE PARTITION {partition} WITH TABLE {new}")
 
     def create_from(self) -> None:
         """LIKE, and from a SELECT, whose rows are in the log with the statement."""
@@ -129,8 +166,7 @@ class Workload:
             if self.run(f"CREATE TABLE {name} LIKE {old}"):
                 self.tables[name] = shape.copy()
         elif self.run(f"CREATE TABLE {name} AS SELECT * FROM {old} WHERE id > 20"):
-            self.tables[name] = shape.copy()
-            self.tables[name].keyed = False
+            self.tables[name] = Shape(keyed=False, columns=dict(shape.columns))
 
     def drop(self) -> None:
         name, _ = self.table()

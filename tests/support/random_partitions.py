@@ -48,6 +48,10 @@ SMALL: tuple[str, Draw] = ("SMALLINT", _int(-50, 50))
 UNSIGNED: tuple[str, Draw] = ("BIGINT UNSIGNED", _int(0, 2**63 - 1))
 WIDE: tuple[str, Draw] = ("BIGINT UNSIGNED", _int(0, 2**64 - 1))
 COLLATIONS = ("utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci", "ascii_general_ci")
+OWN_COLLATIONS = {
+    True: ("utf8mb4_uca1400_ai_ci", "utf8mb4_nopad_bin"),
+    False: ("utf8mb4_0900_ai_ci", "utf8mb4_0900_bin"),
+}
 
 
 def _ranges(rng: random.Random, low: int, high: int, expression: str) -> str:
@@ -84,7 +88,8 @@ def _text_ranges(rng: random.Random) -> str:
 
 def definitions(rng: random.Random, *, mariadb: bool) -> list[Definition]:
     """One of each kind."""
-    text: tuple[str, Draw] = (f"VARCHAR(8) COLLATE {rng.choice(COLLATIONS)}", _word)
+    collations = COLLATIONS + (MARIADB_COLLATIONS if mariadb else MYSQL_COLLATIONS)
+    text: tuple[str, Draw] = (f"VARCHAR(8) COLLATE {rng.choice(collations)}", _word)
     found = [
         Definition({"a": INT}, _ranges(rng, -20, 40, "a")),
         Definition({"a": UNSIGNED}, _ranges(rng, 0, 50, "a")),

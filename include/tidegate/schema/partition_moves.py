@@ -80,7 +80,7 @@ class PartitionMoves:
     def _exchange(self, table: TableName, before: Shape, action: ExchangePartition) -> None:
         other, names = action.other, (action.name,)
         known = self._known(other)
-        why = _doubt(before, names) or self._unfollowed(table, other, known=known)
+        why = _doubt(before, names, moves=True) or self._unfollowed(table, other, known=known)
         why = why or self._unfollowed(other, table, known=True)
         if known and not why:
             why = _unlike(before.columns, self._work.shape(other).columns)
@@ -90,7 +90,7 @@ class PartitionMoves:
 
     def _split(self, table: TableName, before: Shape, action: PartitionToTable) -> None:
         names = (action.name,)
-        why = _doubt(before, names)
+        why = _doubt(before, names, moves=True)
         shape = replace(copy(self._work.shape(table), self._new_id), partitioning=None)
         followed = why or self._unfollowed(action.other, table, known=True)
         self._put(table, RowsMoved(DELETED, names, action.other, why=why))
@@ -102,7 +102,7 @@ class PartitionMoves:
         after = self._work.shape(table)
         names = (action.partition.name,) if action.partition else ()
         why = "" if names else "its new partition can't be read"
-        why = why or _doubt(after, names) or self._unfollowed(table, other, known=known)
+        why = why or _doubt(after, names, moves=True) or self._unfollowed(table, other, known=known)
         if known and not why:
             why = _unlike(after.columns, self._work.shape(other).columns)
         self._put(table, RowsMoved(GROWN, names, other, action.validated, why))
@@ -117,8 +117,10 @@ class PartitionMoves:
         return ""
 
 
-def _doubt(shape: Shape, names: Sequence[str]) -> str:
-    """Why nobody can say which rows lie in these partitions."""
+def _doubt(shape: Shape, names: Sequence[str], *, moves: bool = False) -> str:
+    """Why nobody can say which rows lie in these partitions. moves: whether history goes with them."""
+    if moves and shape.partitioning is not None and shape.partitioning.method == SYSTEM_TIME:
+        return "rows of its history became rows of a table"
     try:
         rows_where(shape.columns, shape.partitioning, names)
     except UnsupportedValue as error:

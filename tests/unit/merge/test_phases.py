@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.merge.phases import DdlPhase, RowsPhase, phases
 from tidegate.schema.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.partitions import RowsMoved
 
 
 def version(commit_ts: int, kind: str = "alter", status: VersionStatus = VersionStatus.ACTIVE) -> TableVersion:
@@ -28,6 +31,12 @@ def test_rows_of_the_ddl_s_own_transaction_come_after_it() -> None:
 def test_nothing_before_a_truncate_is_done_at_all() -> None:
     altered, change = (version(1), version(12)), (version(12), version(15, "truncate"))
     assert phases(10, 20, [altered, change], rows_stay=False) == [DdlPhase(15, (change,)), RowsPhase(14, 20)]
+
+
+def test_rows_that_a_partition_gave_away_are_written_before_a_truncate() -> None:
+    away = replace(version(12), moved=RowsMoved("exchanged", ("p",), ("d", "u")))
+    first, then = (version(1), away), (away, version(15, "truncate"))
+    assert phases(10, 20, [first, then], rows_stay=False)[:2] == [RowsPhase(10, 11), DdlPhase(12, (first,))]
 
 
 def test_rows_of_other_shards_before_one_shard_s_truncate_are_written() -> None:

@@ -175,3 +175,51 @@ def test_a_column_named_like_its_function_is_a_column() -> None:
     partitioning = started("PARTITION BY RANGE (`year`) (PARTITION a VALUES LESS THAN (1))", "`year` INT").last()
     expected = Partitioning("range", (("column", "year"),), (Partition("a", ((1,),)),))
     assert partitioning.partitioning == expected
+
+
+def moved(session: Session, table: str) -> tuple[str, VersionStatus, str]:
+    version = session.last(table)
+    assert version.moved is not None
+    return version.moved.how, version.status, version.moved.why
+
+
+def test_exchange_and_convert_name_both_tables_and_what_each_gets() -> None:
+    session = started()
+    session.run("CREATE TABLE u (id INT, d DATE)", "ALTER TABLE t EXCHANGE PARTITION a WITH TABLE u")
+    active = VersionStatus.ACTIVE
+    assert (moved(session, "t"), moved(session, "u")) == (("exchanged", active, ""), ("given", active, ""))
+    session.run("ALTER TABLE t CONVERT PARTITION a TO TABLE v")
+    assert (moved(session, "t"), moved(session, "v")) == (("deleted", active, ""), ("split", active, ""))
+    assert session.last("v").partitioning is None
+    session.run("ALTER TABLE t CONVERT TABLE u TO PARTITION z VALUES LESS THAN (30)")
+    assert (moved(session, "t"), moved(session, "u")) == (("grown", active, ""), ("left", VersionStatus.DROPPED, ""))
+    assert session.names() == "b20 z30"
+
+
+@pytest.mark.parametrize(
+    ("setup", "statement", "why"),
+    [
+        ("CREATE TABLE u (id BIGINT, d DATE)", "ALTER TABLE t EXCHANGE PARTITION a WITH TABLE u", "same columns"),
+        ("CREATE TABLE u (d DATE, id INT)", "ALTER TABLE t EXCHANGE PARTITION a WITH TABLE u", "same columns"),
+        ("CREATE TABLE u (id INT, d DATE)", "ALTER TABLE t EXCHANGE PARTITION zz WITH TABLE u", "zz"),
+        ("CREATE TABLE u (id INT, d DATE)", "ALTER TABLE t CONVERT TABLE u TO PARTITION z VALUES IN (F(1))", "be read"),
+        ("ALTER TABLE t PARTITION BY KEY (id)", "ALTER TABLE t CONVERT PARTITION p0 TO TABLE u", "KEY"),
+        ("ALTER TABLE t PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pn CURRENT)",
+         "ALTER TABLE t CONVERT PARTITION p0 TO TABLE u", "history"),
+    ],
+)  # fmt: skip
+def test_a_move_that_is_not_certain_needs_a_snapshot_and_says_why(setup: str, statement: str, why: str) -> None:
+    session = started()
+    session.run(setup, statement)
+    how, status, said = moved(session, "t")
+    assert how in ("exchanged", "deleted", "grown")
+    assert status is VersionStatus.NEEDS_SNAPSHOT
+    assert why in said
+
+
+def test_rows_that_come_from_a_table_that_is_not_kept_need_a_snapshot() -> None:
+    session = started()
+    session.history = SchemaHistory("one", keeps=lambda _, table: table == "t")
+    session.run(f"CREATE TABLE t (id INT) {RANGE}", "CREATE TABLE u (id INT)")
+    session.run("ALTER TABLE t EXCHANGE PARTITION a WITH TABLE u")
+    assert "u, which isn't followed" in moved(session, "t")[2]
