@@ -48,10 +48,8 @@ SMALL: tuple[str, Draw] = ("SMALLINT", _int(-50, 50))
 UNSIGNED: tuple[str, Draw] = ("BIGINT UNSIGNED", _int(0, 2**63 - 1))
 WIDE: tuple[str, Draw] = ("BIGINT UNSIGNED", _int(0, 2**64 - 1))
 COLLATIONS = ("utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci", "ascii_general_ci")
-OWN_COLLATIONS = {
-    True: ("utf8mb4_uca1400_ai_ci", "utf8mb4_nopad_bin"),
-    False: ("utf8mb4_0900_ai_ci", "utf8mb4_0900_bin"),
-}
+MARIADB_COLLATIONS = ("utf8mb4_uca1400_ai_ci", "utf8mb4_nopad_bin")
+MYSQL_COLLATIONS = ("utf8mb4_0900_ai_ci", "utf8mb4_0900_bin")
 
 
 def _ranges(rng: random.Random, low: int, high: int, expression: str) -> str:
