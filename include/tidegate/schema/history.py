@@ -297,13 +297,14 @@ class SchemaHistory:
         renamed = next((action.to for action in statement.actions if isinstance(action, RenameTo)), None)
         if not statement.actions or (statement.if_exists and not work.lives(table)):
             return
+        moves = PartitionMoves(work, lambda other: self._known(other, work), self._keeps, context.new_id)
         if not self._known(table, work):
             if renamed is not None:
                 self._known(renamed, work)
+            moves.follow_unknown(table, statement.actions)
             return
         before = work.shape(table)
         work.put(table, alter(before, statement.actions, context), "alter", work.status(table))
-        moves = PartitionMoves(work, lambda other: self._known(other, work), self._keeps, context.new_id)
         moves.follow(table, before, statement.actions)
         if renamed is not None:
             self._rename(table, renamed, work)

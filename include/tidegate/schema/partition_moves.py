@@ -73,6 +73,15 @@ class PartitionMoves:
                 case TableToPartition():
                     self._grow(table, action)
 
+    def follow_unknown(self, table: TableName, actions: Sequence[Action]) -> None:
+        """The same of a table that nobody follows: what it does to others."""
+        for action in actions:
+            if isinstance(action, PartitionToTable | ExchangePartition) and self._known(action.other):
+                why = f"rows came from {'.'.join(table)}, which isn't followed"
+                self._put(action.other, RowsMoved(GIVEN, (), table, why=why))
+            elif isinstance(action, TableToPartition):
+                self._work.drop(action.other, "drop")
+
     def _put(self, table: TableName, moved: RowsMoved, kind: str = "alter") -> None:
         status = VersionStatus.NEEDS_SNAPSHOT if moved.why else self._work.status(table)
         self._work.put(table, self._work.shape(table), kind, status, moved)

@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.history import SchemaHistory
 from tidegate.schema.partition_rows import rows_where
@@ -223,3 +224,14 @@ def test_rows_that_come_from_a_table_that_is_not_kept_need_a_snapshot() -> None:
     session.run(f"CREATE TABLE t (id INT) {RANGE}", "CREATE TABLE u (id INT)")
     session.run("ALTER TABLE t EXCHANGE PARTITION a WITH TABLE u")
     assert "u, which isn't followed" in moved(session, "t")[2]
+
+
+def test_a_table_that_nobody_knows_changes_rows_of_one_that_is_followed() -> None:
+    session = started()
+    session.history = SchemaHistory("one", keeps=lambda _, table: table != "other")
+    session.run("CREATE TABLE u (id INT)", "ALTER TABLE other EXCHANGE PARTITION a WITH TABLE u")
+    assert "other, which isn't followed" in moved(session, "u")[2]
+    session.run("ALTER TABLE other CONVERT TABLE u TO PARTITION p VALUES IN (1)")
+    assert session.last("u").status is VersionStatus.DROPPED
+    with pytest.raises(DdlNotRead, match="`db.u` is not known"):
+        session.run("ALTER TABLE other CONVERT PARTITION p TO TABLE u")
