@@ -28,6 +28,7 @@ from tidegate.binlog.kernel.memory import (
     I,
     address,
     copy_bytes,
+    equal_bytes,
     load8,
     load32,
     load64,
@@ -210,20 +211,6 @@ def _executed(s: Any, runs: Any) -> None:
         s.runs += 1
 
 
-@numba.njit(types.boolean(I, I, I), **FAST)
-def _same_bytes(one: int, other: int, size: int) -> bool:
-    at = 0
-    while at + 8 <= size:
-        if load64(one + at) != load64(other + at):
-            return False
-        at += 8
-    while at < size:
-        if load8(one + at) != load8(other + at):
-            return False
-        at += 1
-    return True
-
-
 @numba.njit(I(I, I, I, I, I), **FAST)
 def _note_table(payload: int, slots: int, tables: int, count: int, at: int) -> Any:
     """Remember the database and table of a TABLE_MAP at offset `at` of payload, once per segment; how many there are.
@@ -234,14 +221,14 @@ def _note_table(payload: int, slots: int, tables: int, count: int, at: int) -> A
     table = name + 2 + load8(payload + name)
     size = table + 1 + load8(payload + table) - name
     # Most maps are of the table that was new last.
-    if count > 0 and _same_bytes(payload + word(tables, count - 1), payload + name, size):
+    if count > 0 and equal_bytes(payload + word(tables, count - 1), payload + name, size):
         return count
     mixed = np.uint64(0xCBF29CE484222325)  # FNV-1a
     for i in range(size):
         mixed = (mixed ^ np.uint64(load8(payload + name + i))) * np.uint64(0x100000001B3)
     slot = np.int64(mixed & np.uint64(_SLOTS - 1))
     while word(slots, slot) >= 0:
-        if _same_bytes(payload + word(slots, slot), payload + name, size):
+        if equal_bytes(payload + word(slots, slot), payload + name, size):
             return count
         slot = (slot + 1) & (_SLOTS - 1)
     set_word(slots, slot, name)

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import numba
 import numpy as np
-from numba import types
 
 from tidegate.binlog.kernel.compressed import is_compressed
 from tidegate.binlog.kernel.memory import (
     FAST,
     I,
     copy_bytes,
+    equal_bytes,
     little_endian,
     load8,
     load16,
@@ -93,20 +93,6 @@ def _hash(at: int, end: int) -> int:
     return half
 
 
-@numba.njit(types.boolean(I, I, I), **FAST)
-def _equal(one: int, other: int, size: int) -> bool:
-    at = 0
-    while at + 8 <= size:
-        if load64(one + at) != load64(other + at):
-            return False
-        at += 8
-    while at < size:
-        if load8(one + at) != load8(other + at):
-            return False
-        at += 1
-    return True
-
-
 @numba.njit(I(I, I, I), **FAST)
 def _content(at: int, end: int, maps: int) -> int:
     """Number of the body at[:end], stored when new; FULL."""
@@ -116,7 +102,11 @@ def _content(at: int, end: int, maps: int) -> int:
     while word(maps, _HASHES + slot) != 0:
         content = word(maps, _HASHES + slot) - 1
         body = maps + 8 * (BODIES + 3 * content)
-        if word(body, 2) == digest and word(body, 1) == size and _equal(word(maps, STORE_AT) + word(body, 0), at, size):
+        if (
+            word(body, 2) == digest
+            and word(body, 1) == size
+            and equal_bytes(word(maps, STORE_AT) + word(body, 0), at, size)
+        ):
             return content
         slot = (slot + 1) & (HASH_SLOTS - 1)
     content = word(maps, CONTENTS)

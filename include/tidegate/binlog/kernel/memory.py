@@ -126,3 +126,18 @@ def little_endian(at: int, width: int) -> int:
 def big32(at: int) -> int:
     """Unsigned big-endian integer of 4 bytes."""
     return (swap64(load32(at)) >> 32) & 0xFFFFFFFF
+
+
+@numba.njit(types.boolean(I, I, I), **FAST)
+def equal_bytes(one: int, other: int, size: int) -> bool:
+    """Whether size bytes at two addresses are the same."""
+    at = 0
+    while at + 8 <= size:
+        if load64(one + at) != load64(other + at):
+            return False
+        at += 8
+    while at < size:
+        if load8(one + at) != load8(other + at):
+            return False
+        at += 1
+    return True
