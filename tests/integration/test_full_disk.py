@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +24,7 @@ from tests.integration.capture_support import (
     capture_until_quiet,
 )
 from tests.support.servers import FreshDatabase
+from tests.support.writing import writing
 from tidegate.capture.value_log import ValueLog
 from tidegate.demo.server import Server
 from tidegate.errors import ValueLogFull
@@ -82,22 +82,9 @@ def insert(server: Server, database: str, rows: int) -> None:
             cursor.execute("INSERT INTO t (b) VALUES (%s)", (os.urandom(ROW_BYTES),))
 
 
-@contextmanager
-def writing(server: Server, database: str) -> Iterator[None]:
-    """About 5 MB a second, until the block ends."""
-    over = threading.Event()
-
-    def write() -> None:
-        while not over.wait(0.02):
-            insert(server, database, 1)
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def insert_one(cursor: Any, _number: int) -> None:
+    """So often about 5 MB a second."""
+    cursor.execute("INSERT INTO t (b) VALUES (%s)", (os.urandom(ROW_BYTES),))
 
 
 def assert_bronze_is_the_binlog(server: Server, lake: Path, **settings: object) -> None:
@@ -137,7 +124,10 @@ def test_the_lakes_disk_is_full_and_capture_goes_on_until_there_is_room(
     lake, hog = folder / "lake", folder / "hog"
     settings = {"value_log_path": str(tmp_path / "log"), "return_seconds": 0.5}
     capture_until_quiet(mariadb, lake, **SETTINGS | settings)
-    with Background(capture_run(mariadb, lake, **SETTINGS | settings)) as capture, writing(mariadb, database):
+    with (
+        Background(capture_run(mariadb, lake, **SETTINGS | settings)) as capture,
+        writing(mariadb, database, insert_one),
+    ):
         insert(mariadb, database, 10)
         fill(folder)
         reached = capture.bytes

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +22,7 @@ from tests.integration.capture_support import (
 )
 from tests.support.fault_proxy import FaultProxy, Way
 from tests.support.servers import FreshDatabase
+from tests.support.writing import writing
 from tidegate.demo.server import Server
 from tidegate.wire.connection import TlsMode
 
@@ -31,25 +30,9 @@ pytestmark = pytest.mark.server
 SETTINGS = {"segment_bytes": 4096, "heartbeat_seconds": 0.5}
 
 
-@contextmanager
-def writing(server: Server, database: str) -> Iterator[None]:
-    """Transactions of some kB, until the block ends; each ends up in one or two TCP segments."""
-    over = threading.Event()
-
-    def write() -> None:
-        with server.connect(database) as connection, connection.cursor() as cursor:
-            number = 0
-            while not over.wait(0.005):
-                number += 1
-                cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, os.urandom(random.choice((10, 9000)))))
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def insert(cursor: Any, number: int) -> None:
+    """Some bytes or some kB; each ends up in one or two TCP segments."""
+    cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, os.urandom(random.choice((10, 9000)))))
 
 
 def captured_through(server: Server, lake: Path, proxy: FaultProxy, tls: TlsMode) -> Background:
@@ -94,7 +77,7 @@ def test_connections_cut_in_the_middle_of_a_packet_are_made_anew_and_nothing_is_
     print(f"seed {seed}")
     random_cuts = random.Random(seed)
     with FaultProxy(server.host, server.port) as proxy, captured_through(server, lake, proxy, tls) as capture:
-        with writing(server, database):
+        with writing(server, database, insert, pause_seconds=0.005):
             wait_until_listening(proxy)
             for number in range(6):
                 way = Way.TO_SERVER if number == 3 else Way.TO_CLIENT  # there only logins and questions go
@@ -117,7 +100,7 @@ def test_a_half_open_connection_is_noticed_by_capture_itself(
     mariadb.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b BLOB)")
     proxy = FaultProxy(mariadb.host, mariadb.port)
     with proxy, captured_through(mariadb, lake, proxy, TlsMode.PREFERRED) as capture:
-        with writing(mariadb, database):
+        with writing(mariadb, database, insert, pause_seconds=0.005):
             wait_for_bronze(lake, lambda s: s[-1].txn_count)
         before = proxy.accepted
         proxy.half_open(way)

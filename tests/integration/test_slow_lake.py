@@ -9,8 +9,6 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from tests.integration.capture_support import (
     capture_until_quiet,
 )
 from tests.support.servers import FreshDatabase
+from tests.support.writing import writing
 from tidegate.capture import lifeboat
 from tidegate.capture.lifeboat import Lifeboat
 from tidegate.capture.value_log import ValueLog
@@ -80,25 +79,9 @@ class _SlowFile:
         return getattr(self._file, name)
 
 
-@contextmanager
-def writing(server: Server, database: str) -> Iterator[None]:
-    """Some MB a second, until the block ends."""
-    over = threading.Event()
-
-    def write() -> None:
-        with server.connect(database, max_allowed_packet=64 << 20) as connection, connection.cursor() as cursor:
-            number = 0
-            while not over.wait(0.02):
-                number += 1
-                cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, os.urandom(ROW_BYTES)))
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def insert(cursor: Any, number: int) -> None:
+    """So often some MB a second."""
+    cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, os.urandom(ROW_BYTES)))
 
 
 class Watched(Background):
@@ -153,7 +136,7 @@ def test_the_reader_goes_on_while_the_lake_stalls_is_slow_and_recovers(
     begun(mariadb, database, lake)
     slow = SlowLake(monkeypatch)
     run = capture_run(mariadb, lake, **SETTINGS)
-    with Watched(run, monkeypatch) as capture, writing(mariadb, database):
+    with Watched(run, monkeypatch) as capture, writing(mariadb, database, insert):
         capture.until(lambda now: now.landed_seq > 3)
         assert capture.now.state == "direct"
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -190,7 +173,7 @@ def test_a_lake_that_cant_be_reached_is_waited_for_and_what_remains_lands_in_the
 ) -> None:
     database, lake, aside = fresh_database(mariadb), tmp_path / "lake", tmp_path / "aside"
     begun(mariadb, database, lake)
-    with Watched(capture_run(mariadb, lake, **SETTINGS), monkeypatch) as capture, writing(mariadb, database):
+    with Watched(capture_run(mariadb, lake, **SETTINGS), monkeypatch) as capture, writing(mariadb, database, insert):
         capture.until(lambda now: now.landed_seq > 3)
         segments = lake / "bronze" / "segments"
         segments.rename(aside)
@@ -227,7 +210,7 @@ def test_capture_starts_without_the_lake_from_its_value_log_and_lands_when_it_is
         "AWS_ALLOW_HTTP": "true",
         "max_retries": "0",
     }
-    with Watched(away, monkeypatch) as capture, writing(mariadb, database):
+    with Watched(away, monkeypatch) as capture, writing(mariadb, database, insert):
         capture.until(lambda now: now.lake_error and now.last_seq > 5)
     monkeypatch.undo()
     assert len(bronze_segments(lake)) < capture.now.last_seq
@@ -243,7 +226,7 @@ def test_at_the_end_of_its_budget_capture_stops_cleanly_and_goes_on_when_the_lak
     monkeypatch.setattr("tidegate.capture.run._ROOM_SECONDS", 1.0)
     settings = SETTINGS | {"value_log_bytes_max": 8 << 20, "queue_bytes": 2 << 20}
     with Watched(capture_run(mariadb, lake, **settings), monkeypatch) as capture:
-        with writing(mariadb, database):
+        with writing(mariadb, database, insert):
             capture.until(lambda now: now.landed_seq > 3)
             slow.open.clear()
             end = time.monotonic() + 60

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments, pipeline_text
 from tests.support.nursery import GATE, Child, Nursery
 from tests.support.servers import FreshDatabase
+from tests.support.writing import writing
 from tidegate.capture import lifeboat
 from tidegate.demo.server import Server
 
@@ -45,23 +44,9 @@ POINTS = (
 )
 
 
-@contextmanager
-def writing(server: Server, database: str) -> Iterator[None]:
-    """About a MB a second, until the block ends."""
-    over = threading.Event()
-
-    def write() -> None:
-        with server.connect(database) as connection, connection.cursor() as cursor:
-            while not over.wait(0.02):
-                cursor.execute("INSERT INTO t (b) VALUES (%s)", (os.urandom(20_000),))
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def insert(cursor: Any, _number: int) -> None:
+    """So often about a MB a second."""
+    cursor.execute("INSERT INTO t (b) VALUES (%s)", (os.urandom(20_000),))
 
 
 class Captures:
@@ -103,7 +88,7 @@ def test_killed_while_chasing_at_every_point_bronze_is_the_binlog_in_the_end(
     mariadb.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB)")
     with Nursery() as nursery:
         captures = Captures(nursery, mariadb, tmp_path)
-        with writing(mariadb, database):
+        with writing(mariadb, database, insert):
             for point in POINTS:
                 (captures.gate / "stall").touch()
                 at_start = point == "capture_at_chase_start"
