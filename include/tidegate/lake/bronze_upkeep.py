@@ -9,6 +9,9 @@ notice. What it replaces stays on disk until VACUUM: whoever planned with those 
 before the commit it leaves a file that no log names; killed after, nothing is left to do.
 
 At most a row group of what is read, one that is being filled, and one that is being written are in memory.
+
+Not by delta-rs's own optimize.compact: it takes 0.6 of the time, but turned the order of 4,041 files round, made one
+row group of them, and takes in whatever is small, the newest file too.
 """
 
 from __future__ import annotations

@@ -1,0 +1,28 @@
+"""`tidegate rebuild PIPELINE DB.T`: a silver table anew from bronze alone, beside the old one.
+
+In:  a pipeline file; an object store's keys in the lake's connection (AIRFLOW_CONN_<ID>).
+Out: a new silver table; exit code 1 when bronze doesn't reach back to its beginning, or --compare finds a difference.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidegate.cli.submit import submit
+
+
+def rebuild(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    table: Annotated[str, typer.Argument(help="Silver table, database.table")],
+    *,
+    at: Annotated[str, typer.Option(help="A cut_ts, or a time in ISO form; the newest cut when empty")] = "",
+    to: Annotated[str, typer.Option(help="Name of the new table; <table>__rebuilt_<cut> when empty")] = "",
+    compare: Annotated[bool, typer.Option("--compare", help="Say whether silver has the same rows then")] = False,
+    master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
+) -> None:
+    """Rebuild one silver table from bronze alone, as a new table."""
+    arguments = ["--table", table, "--at", at, "--to", to]
+    arguments += ["--compare"] if compare else []
+    raise typer.Exit(submit("rebuild", pipeline, arguments, master))

@@ -1,0 +1,155 @@
+"""What rebuilding a silver table from bronze alone needs: a lake of its own over the same bronze, and where to begin.
+
+In:  a lake, a logical table, a moment.
+Out: RebuildLake, in which apply's own steps write the table under another name; the tables that gave it rows; the
+     commit_ts to begin after. Nothing of the lake is changed but the new table and a folder that goes when it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate import tables
+from tidegate.commit_ts import compose
+from tidegate.config import Tables
+from tidegate.errors import UsageError
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import last_events
+from tidegate.schema.columns import TableVersion, VersionStatus
+
+# One rebuild of a pipeline runs at a time; each has a folder of its own in here.
+SCRATCH: Final = "rebuild"
+_BRONZE: Final = tables.SEGMENTS.path.split("/", 1)[0]
+_WAITS: Final = ("held", "released")
+_EMPTIES: Final = ("create", "truncate")
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+@dataclass(slots=True)
+class RebuildLake(LakeFiles):
+    """The lake with its bronze, the table's silver at another path, and all else in a folder of its own.
+
+    silver: the table's path in the lake that apply knows; to: where it lies instead; scratch: that folder.
+    """
+
+    silver: str = field(default="", kw_only=True)
+    to: str = field(default="", kw_only=True)
+    scratch: str = field(default=SCRATCH, kw_only=True)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.root, self.storage_options, self.silver, self.to, self.scratch)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.root, self.storage_options, self.silver, self.to, self.scratch = state
+        self._fs = None
+
+    def uri(self, path: str) -> str:
+        return LakeFiles.uri(self, self._placed(path))
+
+    def local(self, path: str) -> str:
+        return self.uri(path) if self.is_local else LakeFiles.local(self, self._placed(path))
+
+    def _placed(self, path: str) -> str:
+        if path.split("/", 1)[0] == _BRONZE:
+            return path
+        if path == self.silver or path.startswith(self.silver + "/"):
+            return self.to + path[len(self.silver) :]
+        return f"{self.scratch}/{path}"
+
+
+class OnlyTables(Tables):
+    """A pipeline's tables, of which only these physical ones are kept: (database, table)."""
+
+    only: frozenset[tuple[str, str]]
+
+    def keeps(self, database: str, table: str) -> bool:
+        return (database, table) in self.only
+
+    def shadows(self, database: str, table: str) -> bool:  # noqa: ARG002 - those that gave rows are among `only`
+        return False
+
+
+def moment(lake: LakeFiles, table: str, at: str) -> int:
+    """The commit_ts to rebuild a table at. at: a commit_ts, a time in ISO form (UTC unless it says), or "".
+
+    A time means the newest cut at or before it. "" means the newest cut; of a held table, what it is applied up to.
+    Raises UsageError for what isn't such a thing, or lies after the newest cut.
+    """
+    cuts = control.read(lake, tables.CUTS, columns=["cut_ts", "table"])
+    published = sorted(cuts.filter(pc.equal(cuts["table"], ""))["cut_ts"].to_pylist())
+    where = lake.uri(tables.CUTS.path)
+    if not published:
+        raise UsageError("no cut is published yet", where=where, remedy="run apply first")
+    newest: int = published[-1]
+    if not at:
+        event = last_events(lake).get(table)
+        return min(newest, event["commit_ts"]) if event is not None and event["state"] in _WAITS else newest
+    if at.isdigit():
+        wanted = int(at)
+    else:
+        try:
+            time = datetime.fromisoformat(at)
+        except ValueError as error:
+            raise UsageError(
+                f"--at {at} is neither a cut_ts nor a time", where="command line", remedy="such as 2026-11-21T08:00"
+            ) from error
+        limit = compose(int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1000) + 1) - 1
+        wanted = max((cut for cut in published if cut <= limit), default=limit)
+    if wanted > newest:
+        raise UsageError(f"--at {at} lies after the newest cut, {newest}", where=where, remedy="run apply first")
+    return wanted
+
+
+def silver_version(lake: LakeFiles, table: str, at_ts: int) -> int | None:
+    """The Delta version of silver that shows the table at a published cut; None when there is none, or no such cut."""
+    rows = control.read(lake, tables.CUTS).sort_by([("cut_ts", "ascending"), ("published_at", "ascending")]).to_pylist()
+    if not any(row["table"] == "" and row["cut_ts"] == at_ts for row in rows):
+        return None
+    mine = [row for row in rows if row["table"] == table and row["cut_ts"] <= at_ts]
+    return mine[-1]["delta_version"] if mine and mine[-1]["delta_version"] >= 0 else None
+
+
+def physical_tables(history: pa.Table, pipeline_tables: Tables, table: str, sources: Collection[str]) -> set[Physical]:
+    """The physical tables that flow into a logical one, and all that gave rows to one of them without row events.
+
+    history: rows of control/schema_history. Column ids travel with a renamed table; partitions that become tables, or
+    tables that become partitions, name each other.
+    """
+    links: dict[Physical, set[Physical | tuple[str, int]]] = {}
+    for row in history.to_pylist():
+        name = (row["source"], row["database"], row["table"])
+        if row["table"] and row["source"] in sources:
+            version = TableVersion.from_row(row)
+            mine = links.setdefault(name, {name})
+            mine |= {(version.source, column.id) for column in version.columns}
+            if version.moved is not None and version.moved.other[1]:
+                mine.add((version.source, *version.moved.other))
+    found = {name for name in links if ".".join(pipeline_tables.logical(*name[1:])[:2]) == table}
+    while True:
+        shared = set().union(*(links[name] for name in found))
+        more = {name for name, mine in links.items() if not mine.isdisjoint(shared)}
+        if more <= found:
+            return found
+        found |= more
+
+
+def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool) -> int | None:
+    """The commit_ts after which all of a table's rows came, as its versions tell; None when it has none at at_ts.
+
+    versions: rows of control/schema_history of the physical tables. emptied: nothing from before a CREATE or TRUNCATE
+    of the one table can be in silver after it.
+    """
+    mine = sorted((row for row in versions if row["commit_ts"] <= at_ts), key=lambda row: row["commit_ts"])
+    if not mine:
+        return None
+    anew = [row for row in mine if row["kind"] in _EMPTIES and row["status"] == VersionStatus.ACTIVE]
+    first = anew[-1] if emptied and anew else mine[0]
+    return max(0, int(first["commit_ts"]) - 1)

@@ -1,0 +1,239 @@
+"""Rebuild: one silver table anew, from bronze alone, by apply's own steps.
+
+In:  --pipeline FILE --table DB.T, perhaps --at CUT; an object store's keys in TIDEGATE_STORAGE_OPTIONS (JSON).
+Out: a new silver table beside the old one, as it was at the cut. Exit codes as apply's; 1 also when bronze no longer
+     reaches back to the table's beginning, or --compare finds a difference.
+
+The windows run in a lake of their own over the same bronze (tidegate/lake/rebuild.py), with the schema history that
+is known by now. What asks or stops in the pipeline file's `ddl` was answered long ago: it is applied.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.application import DROPPED, HELD, Application, TableWriteError, Window
+from spark_jobs.apply import apply_window
+from spark_jobs.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.session import application_session
+from spark_jobs.steps.plan_window import next_window
+from tidegate import spark_settings, tables
+from tidegate.config import Pipeline
+from tidegate.config_ddl import Ddl, Policy
+from tidegate.errors import LakeRefused, TidegateError, UsageError
+from tidegate.lake import control
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.rebuild import (
+    SCRATCH,
+    OnlyTables,
+    Physical,
+    RebuildLake,
+    begin_ts,
+    moment,
+    physical_tables,
+    silver_version,
+)
+from tidegate.lake.silver import delta_version
+from tidegate.merge.window import in_window
+
+EXIT_DIFFERENT = 1
+# Which of equal rows is which is nobody's business, and so is when each came.
+_NOT_COMPARED = (tables.OCCURRENCE, tables.ROW_HASH)
+
+
+@dataclass(slots=True)
+class Rebuild:
+    """One table to rebuild. to: path of the new table within the lake; at_ts: it shows all changes up to there."""
+
+    pipeline: Pipeline
+    lake: LakeFiles
+    table: str
+    at_ts: int
+    to: str = ""
+    physical: set[Physical] = field(default_factory=set)
+    database: str = ""
+    name: str = ""
+    begin_ts: int = 0
+
+    @classmethod
+    def plan(cls, pipeline: Pipeline, lake: LakeFiles, table: str, at: str, to: str) -> Rebuild:
+        """Where it begins and what belongs to it. Raises UsageError, LakeRefused."""
+        found = cls(pipeline, lake, table, moment(lake, table, at))
+        history = control.read(lake, tables.SCHEMA_HISTORY)
+        found.physical = physical_tables(history, pipeline.tables, table, pipeline.sources)
+        if not found.physical:
+            raise UsageError(f"no table {table}", where=pipeline.pipeline, remedy="give database.table as in silver")
+        pairs = {pipeline.tables.logical(*name[1:])[:2] for name in found.physical}
+        found.database, found.name = next(pair for pair in pairs if ".".join(pair) == table)
+        rows = [row for row in history.to_pylist() if (row["source"], row["database"], row["table"]) in found.physical]
+        own = [row for row in rows if pipeline.tables.logical(row["database"], row["table"])[:2] == found.pair]
+        begin = begin_ts(rows, found.at_ts, emptied=found.is_alone)
+        if begin is None or begin_ts(own, found.at_ts, emptied=False) is None:
+            raise UsageError(
+                f"{table} wasn't there yet at {found.at_ts}", where=pipeline.pipeline, remedy="give a later --at"
+            )
+        found.begin_ts = begin
+        found.to = tables.silver_path(found.database, to or f"{found.name}__rebuilt_{found.at_ts}")
+        return found
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.database, self.name
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether a CREATE or TRUNCATE of it leaves nothing of what was in silver before."""
+        ddl = self.pipeline.ddl
+        follows = Policy.IGNORE not in (ddl.truncate, ddl.drop_table)
+        return len(self.physical) == 1 and follows and not self.pipeline.tables.keeps_deleted(self.database, self.name)
+
+    def application(self, spark: SparkSession) -> Application:
+        """An apply of this table alone, in a lake of its own that stands where the table begins."""
+        given = self.pipeline
+        only = OnlyTables(**given.tables.model_dump(), only=frozenset(name[1:] for name in self.physical))
+        policies = {kind: _answered(policy) for kind, policy in given.ddl}
+        mine = {name: source for name, source in given.sources.items() if name in {of[0] for of in self.physical}}
+        pipeline = given.model_copy(update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": mine})
+        silver = tables.silver_path(self.database, self.name)
+        scratch = f"{SCRATCH}/{uuid.uuid4().hex[:8]}"
+        lake = RebuildLake(self.lake.root, self.lake.storage_options, silver=silver, to=self.to, scratch=scratch)
+        history = control.read(self.lake, tables.SCHEMA_HISTORY)
+        control.append(lake, tables.SCHEMA_HISTORY, history.to_pylist())
+        app = Application(spark, pipeline, lake, BronzeIndex(lake))
+        if self.begin_ts:
+            cut = {"cut_ts": self.begin_ts, "table": "", "delta_version": -1, "applied_ts": self.begin_ts}
+            row = {**cut, "state": "active", "published_at": datetime.now(UTC)}
+            control.append(lake, tables.CUTS, [row], (app.cuts_app_id, self.begin_ts))
+        return app
+
+    def run(self, spark: SparkSession, report: Callable[[str], None]) -> int:
+        """Apply windows up to at_ts; returns how many. Raises LakeRefused when the table can't be had from bronze."""
+        self.lake.delete_folder(SCRATCH)
+        app = self.application(spark)
+        windows = 0
+        try:
+            app.load()
+            while (window := self._next(app)) is not None:
+                window = apply_window(app, window)
+                windows += 1
+                rows = sum(entry["rows"] for entry in window.ledger)
+                report(f"cut {window.cut_ts} of {self.at_ts}: {len(window.refs)} segments, {rows} changes")
+                app.lake.delete_folder("staging")
+                app.control.tidy()
+            self._check(app)
+        except BaseException:
+            self.lake.delete_folder(self.to)  # never to be taken for the whole table
+            raise
+        finally:
+            app.checkpoints.close()
+            self.lake.delete_folder(SCRATCH)
+        return windows
+
+    def _next(self, app: Application) -> Window | None:
+        """Apply's next window, which ends at at_ts at the latest; None when all is applied up to there."""
+        app.index.refresh(app.low_ts)
+        window = next_window(app)  # lets tables go on that waited for another one: low_ts may be less now
+        low_ts = window.low_ts if window else app.low_ts
+        if low_ts >= self.at_ts:
+            return None
+        if window is not None and window.cut_ts <= self.at_ts:
+            return window
+        refs = [ref for mine in app.index.refs.values() for ref in mine]
+        return Window(low_ts, self.at_ts, in_window(refs, low_ts, self.at_ts))
+
+    def _check(self, app: Application) -> None:
+        state = app.states.get(self.table)
+        if state is not None and state.state in (HELD, DROPPED):
+            raise LakeRefused(
+                f"can't be rebuilt from bronze at {self.at_ts}: {state.reason}",
+                where=self.table,
+                remedy="choose another --at" if state.state == DROPPED else "mend that, or take a snapshot of it",
+            )
+        if delta_version(self.lake.uri(self.to), self.lake.storage_options) < 0:
+            raise LakeRefused(f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="see --at")
+
+    def differences(self, spark: SparkSession) -> tuple[int, int] | None:
+        """Rows that only the new table has, and only silver; None when silver can't be read at at_ts."""
+        version = silver_version(self.lake, self.table, self.at_ts)
+        if version is None:
+            return None
+        old = _at(spark, self.lake.spark_uri(tables.silver_path(self.database, self.name)), version)
+        new = _at(spark, self.lake.spark_uri(self.to), None)
+        keyless = tables.OCCURRENCE in old.columns
+        left_out = {*_NOT_COMPARED, tables.COMMIT_TS} if keyless else set()
+        columns = [f"`{name.replace('`', '``')}`" for name in old.columns if name not in left_out]
+        if sorted(old.columns) != sorted(new.columns):
+            return new.count(), old.count()
+        old, new = old.select(*columns), new.select(*columns)
+        return new.exceptAll(old).count(), old.exceptAll(new).count()
+
+
+def _answered(policy: Policy) -> Policy:
+    return Policy.IGNORE if policy is Policy.IGNORE else Policy.APPLY
+
+
+def _at(spark: SparkSession, uri: str, version: int | None) -> DataFrame:
+    of = "" if version is None else f" VERSION AS OF {version}"
+    return spark.sql("SELECT * FROM delta.`" + uri.replace("`", "``") + "`" + of)
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = parser_of("rebuild", "Rebuild one silver table from bronze alone, as a new table.")
+    parser.add_argument("--table", required=True, help="silver table, database.table")
+    parser.add_argument("--at", default="", help="a cut_ts, or a time in ISO form; the newest cut when left out")
+    parser.add_argument("--to", default="", help="name of the new table; <table>__rebuilt_<cut> when left out")
+    parser.add_argument("--compare", action="store_true", help="say whether silver at that cut has the same rows")
+    return parser.parse_args(argv)
+
+
+def rebuild(plan: Rebuild, spark: SparkSession, *, compare: bool, report: Callable[[str], None]) -> int:
+    """Run a plan and say what came of it; the exit code. Raises UsageError when the new table's place is taken."""
+    if delta_version(plan.lake.uri(plan.to), plan.lake.storage_options) >= 0:
+        raise UsageError("is there already", where=plan.to, remedy="give another --to, or remove it")
+    windows = plan.run(spark, report)
+    report(f"rebuilt {plan.table} at {plan.at_ts} in {windows} windows: {plan.lake.uri(plan.to)}")
+    if not compare:
+        return spark_settings.EXIT_OK
+    found = plan.differences(spark)
+    if found is None:
+        report(f"not compared: no kept cut says how silver was at {plan.at_ts}")
+        return spark_settings.EXIT_OK
+    report("equal" if found == (0, 0) else f"not equal: {found[0]} rows only here, {found[1]} rows only in silver")
+    return spark_settings.EXIT_OK if found == (0, 0) else EXIT_DIFFERENT
+
+
+def main(argv: list[str]) -> int:
+    """Entry of spark-submit."""
+    arguments = _arguments(argv)
+    try:
+        root = spark_settings.home()
+        pipeline = configured(arguments.pipeline, "apply", arguments.set)
+        lake = lake_of(pipeline, root)
+        with sole(root, pipeline.pipeline, "rebuild"):
+            plan = Rebuild.plan(pipeline, lake, arguments.table, arguments.at, arguments.to)
+            spark = application_session(f"tidegate rebuild {plan.table}", lake.spark_options)
+            code = rebuild(
+                plan,
+                spark,
+                compare=arguments.compare,
+                report=lambda line: print(line, flush=True),
+            )
+            spark.stop()
+    except UsageError as error:
+        failed(error)
+        return spark_settings.EXIT_USAGE
+    except (TidegateError, TableWriteError) as error:
+        return failed(error)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

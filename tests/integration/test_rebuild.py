@@ -1,0 +1,124 @@
+"""A silver table rebuilt from bronze alone is what silver was at that cut: Delta's own time travel is the oracle."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.rebuild import Rebuild, rebuild
+from tests.support.road import Road
+from tests.support.servers import FreshDatabase
+from tidegate import tables
+from tidegate.commit_ts import physical_ms
+from tidegate.demo.server import Server
+from tidegate.errors import LakeRefused, UsageError
+from tidegate.lake import control
+from tidegate.lake.bronze_log import BronzeLog
+from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def rebuilt(road: Road, spark: SparkSession, table: str, at: str = "", to: str = "") -> tuple[int, str, str]:
+    """Rebuild and compare; exit code, the last line, the new table's path."""
+    lines: list[str] = []
+    plan = Rebuild.plan(road.pipeline, road.lake, table, at, to)
+    code = rebuild(plan, spark, compare=True, report=lines.append)
+    return code, lines[-1], road.lake.uri(plan.to)
+
+
+def cuts(road: Road) -> list[int]:
+    rows = control.read(road.lake, tables.CUTS)
+    found: list[int] = sorted(rows.filter(pc.equal(rows["table"], ""))["cut_ts"].to_pylist())
+    return found
+
+
+def pack(road: Road) -> None:
+    log = BronzeLog.load(road.lake)
+    assert log is not None
+    for run in choose_runs(log.files(), Limits(1 << 30, 1 << 40, 1 << 60)):
+        compact_run(log, run)
+
+
+@pytest.mark.timeout(300)
+def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+
+    def step(*statements: str) -> int:
+        for statement in statements:
+            mariadb.query(statement.replace("db.", f"{database}."))
+        road.capture(idle=0.5)
+        road.apply(spark)
+        return cuts(road)[-1]
+
+    first = step(
+        "CREATE TABLE db.was (id INT PRIMARY KEY, a VARCHAR(20))",
+        "CREATE TABLE db.bag (a VARCHAR(20))",
+        "INSERT INTO db.was SELECT seq, CONCAT('a', seq) FROM db.seq_1_to_50",
+        "INSERT INTO db.bag SELECT CONCAT('b', seq % 3) FROM db.seq_1_to_12",
+    )
+    second = step(
+        "UPDATE db.was SET a = 'changed' WHERE id % 5 = 0",
+        "ALTER TABLE db.was ADD COLUMN n INT NOT NULL DEFAULT 7",
+        "DELETE FROM db.was WHERE id > 40",
+        "RENAME TABLE db.was TO db.now",
+        "INSERT INTO db.now VALUES (100, 'new', 8)",
+        "DELETE FROM db.bag LIMIT 5",
+    )
+    step("ALTER TABLE db.now DROP COLUMN a", "UPDATE db.now SET id = id + 1000 WHERE id < 10", "DELETE FROM db.bag")
+    pack(road)
+    road.assert_equal()
+    names = {name: f"{database}.{name}" for name in ("was", "now", "bag")}
+    code, line, path = rebuilt(road, spark, names["now"])
+    assert (code, line) == (0, "equal")
+    assert spark.read.format("delta").load(path).count() == 41
+    time = datetime.fromtimestamp(physical_ms(second) / 1000 + 0.002, UTC).isoformat()
+    assert rebuilt(road, spark, names["now"], time)[:2] == (0, "equal")
+    assert rebuilt(road, spark, names["was"], str(first))[:2] == (0, "equal")
+    assert rebuilt(road, spark, names["bag"], str(second), "bag_then")[:2] == (0, "equal")
+    assert not (Path(road.lake.root) / "rebuild").exists()
+    with pytest.raises(UsageError, match="is there already"):
+        rebuilt(road, spark, names["bag"], str(second), "bag_then")
+    with pytest.raises(UsageError, match="wasn't there yet"):
+        rebuilt(road, spark, names["now"], str(first))
+    _one_difference_is_found(road, spark, names["bag"], second)
+
+
+def _one_difference_is_found(road: Road, spark: SparkSession, name: str, at: int) -> None:
+    plan = Rebuild.plan(road.pipeline, road.lake, name, str(at), "bag_then")
+    assert plan.differences(spark) == (0, 0)
+    there = f"delta.`{road.lake.spark_uri(plan.to)}`"
+    before = spark.sql(f"SELECT * FROM {there}").count()
+    spark.sql(f"DELETE FROM {there} WHERE a = 'b1'")
+    gone = before - spark.sql(f"SELECT * FROM {there}").count()
+    assert gone > 0
+    assert plan.differences(spark) == (0, gone)
+
+
+def test_a_table_that_held_rows_before_capture_cannot_be_rebuilt(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    mariadb.query(f"CREATE TABLE {database}.old (id INT PRIMARY KEY)")
+    mariadb.query(f"INSERT INTO {database}.old VALUES (1)")
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    mariadb.query(f"INSERT INTO {database}.old VALUES (2)")
+    road.capture(idle=0.5)
+    road.apply(spark)
+    newest = str(cuts(road)[-1])
+    with pytest.raises(LakeRefused, match=r"can't be rebuilt from bronze at .*held rows before capture started"):
+        rebuilt(road, spark, f"{database}.old", newest)
+    mariadb.query(f"TRUNCATE TABLE {database}.old")
+    mariadb.query(f"INSERT INTO {database}.old VALUES (3)")
+    road.capture(idle=0.5)
+    road.apply(spark)
+    assert rebuilt(road, spark, f"{database}.old")[:2] == (0, "equal")
