@@ -24,7 +24,7 @@ from tidegate.capture import value_log
 from tidegate.capture.run import CaptureRun
 from tidegate.demo import mariadb as mariadb_package
 from tidegate.demo.server import Server
-from tidegate.errors import DownloadFailed, HostLacks, PositionLost, SourceUnavailable
+from tidegate.errors import DownloadFailed, HostLacks, PositionLost, SourceUnavailable, VerifyError
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.merge.window import SegmentRef
 from tidegate.tables import SegmentFlag
@@ -141,6 +141,8 @@ def test_the_promoted_replica_goes_on_in_mid_transaction(
     pair.replica.query(_words(pair.replica, "STOP"))
     pair.replica.query("UPDATE shop.small SET n = 10 WHERE id = 1")
     road.server = pair.replica
+    with pytest.raises(VerifyError, match="not captured up to"):
+        road.assert_equal()  # positions of the old primary don't count
     for _ in range(2):
         road.capture()
         road.apply(spark)

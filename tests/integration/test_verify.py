@@ -55,6 +55,7 @@ class Lake:
         file, position = self.server.query(binlog)[0][:2]
         segment: dict[str, Any] = {field.name: _nothing(field.type) for field in tables.SEGMENTS.schema}
         segment |= {"source": "one", "file": file, "end_pos": int(position), "resolved_ts": CUT}
+        segment["server_id"] = int(self.server.variables["server_id"])
         self._append(tables.SEGMENTS, [segment])
         now = dt.datetime.now(UTC)
         self._append(tables.CUTS, [{"cut_ts": CUT, "applied_ts": CUT, "published_at": now} | row for row in self.cuts])

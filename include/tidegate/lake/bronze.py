@@ -22,10 +22,8 @@ from datetime import date
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
@@ -33,7 +31,7 @@ from deltalake.transaction import AddAction
 from tidegate.binlog.segment import Segment
 from tidegate.errors import Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_file import by_day, created, statistics, write_file
+from tidegate.lake.bronze_file import by_day, created, reading, statistics, write_file
 from tidegate.lake.bronze_log import properties
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
@@ -197,8 +195,7 @@ class Bronze:
         """Segments of one file without context and payload, the newest first. Upkeep may have made it a large one."""
         empty: dict[str, Any] = {"source": self.source, "context": b"", "payload": b""}
         try:
-            with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
-                parquet = pq.ParquetFile(handle)
+            with reading(self._lake, path) as parquet:
                 for group in reversed(range(parquet.num_row_groups)):
                     rows = parquet.read_row_group(group, columns=_NARROW, use_threads=False).to_pylist()
                     for row in sorted(rows, key=itemgetter("seq"), reverse=True):

@@ -12,23 +12,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.binlog.segment import Segment
+from tidegate.errors import StreamCorrupt
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.tables import SEGMENTS
 
 _BULKY: Final = ("context", "payload")
 FILE_SCHEMA: Final = pa.schema([field for field in SEGMENTS.schema if field.name not in SEGMENTS.partition_by])
+# What Arrow says of a file, and not of the store that it lies in.
+_DAMAGE: Final = re.compile(
+    r"(?i)crc|checksum|decompress|corrupt|thrift|deserializ|end of stream|encoding|page|invalid|parquet"
+)
 ROW_GROUP_BYTES: Final = SEGMENT_BYTES_MAX
 STATISTICS: Final = ("seq", "start_pos", "end_pos", "prev_commit_ts", "min_commit_ts", "max_commit_ts", "resolved_ts")
 
@@ -51,7 +58,30 @@ def opened(sink: Any, compression: str) -> pq.ParquetWriter:
         write_statistics=[name for name in FILE_SCHEMA.names if name not in (*_BULKY, "tables")],
         data_page_size=ROW_GROUP_BYTES,
         write_batch_size=1,
+        write_page_checksum=True,
     )
+
+
+@contextmanager
+def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
+    """One of bronze's files, by its path in the Delta log. Bytes of it that changed since raise StreamCorrupt.
+
+    Each page has a checksum: a column beside the payload, which has its own, would otherwise change in silence.
+    """
+    try:
+        with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
+            # Read ahead where a read is a request: the columns of a row group lie side by side.
+            yield pq.ParquetFile(handle, pre_buffer=not lake.is_local, page_checksum_verification=True)
+    except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
+        # The store's own troubles pass: on a disk they have a number, elsewhere their words tell.
+        if isinstance(error, OSError) and (error.errno or not (lake.is_local or _DAMAGE.search(str(error)))):
+            raise
+        line = str(error).split("\n", 1)[0]
+        raise StreamCorrupt(
+            f"a file of bronze can't be read, its bytes were changed after they were written: {line}",
+            where=f"{lake.uri(SEGMENTS.path)}/{path}",
+            remedy="restore this file from a copy; nothing of it was applied",
+        ) from error
 
 
 @contextmanager

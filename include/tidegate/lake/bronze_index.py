@@ -22,7 +22,6 @@ from dataclasses import fields
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +29,7 @@ from deltalake import DeltaTable
 
 from tidegate.binlog.segment import Segment
 from tidegate.errors import LakeRefused
+from tidegate.lake.bronze_file import reading
 from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef, without_given_up
@@ -171,8 +171,7 @@ class BronzeIndex:
         return read_segment(self._lake, ref)
 
     def _read(self, path: str, source: str) -> None:
-        with self._lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
-            parquet = pq.ParquetFile(handle)
+        with reading(self._lake, path) as parquet:
             for group in range(parquet.num_row_groups):
                 if parquet.num_row_groups > 1 and not self._is_needed(parquet.metadata.row_group(group)):
                     continue
@@ -192,12 +191,11 @@ def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple
     """Segments in the order asked for; a file is opened once and a row group read once for all its neighbours in it.
 
     Payload and context are views of Arrow's memory, which lives as long as they do: at most one row group is held here.
-    Nothing is verified: a damaged segment concerns its own tables only, and whoever decodes it knows which.
+    Raises StreamCorrupt for a file that can't be read. What can is not verified: a damaged segment concerns its own
+    tables only, and whoever decodes it knows which.
     """
     for path, of_file in groupby(refs, key=attrgetter("path")):
-        with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
-            # Read ahead where a read is a request: the columns of a row group lie side by side.
-            parquet = pq.ParquetFile(handle, pre_buffer=not lake.is_local)
+        with reading(lake, path) as parquet:
             for number, of_group in groupby(of_file, key=attrgetter("row_group")):
                 group = parquet.read_row_group(number, columns=_READ_COLUMNS, use_threads=False)
                 small = group.select(_READ_SMALL).to_pylist()

@@ -21,17 +21,23 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from tidegate.binlog.crc32c import crc32c
 from tidegate.errors import LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_file import FILE_SCHEMA, ROW_GROUP_BYTES, STATISTICS, created, opened, statistics_of
+from tidegate.lake.bronze_file import (
+    FILE_SCHEMA,
+    ROW_GROUP_BYTES,
+    STATISTICS,
+    created,
+    opened,
+    reading,
+    statistics_of,
+)
 from tidegate.lake.bronze_log import BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_GROUP_ROWS_MAX, BRONZE_RUN_FILES_MAX, BRONZE_RUN_FILES_MIN
@@ -129,8 +135,7 @@ def _pieces(lake: LakeFiles, run: Sequence[BronzeFile]) -> Iterator[pa.Table]:
     """The run's rows in order of seq, verified, a row group of a file at a time."""
     wanted = run[0].min_seq
     for file in run:
-        with lake.open(f"{SEGMENTS.path}/{unquote(file.path)}") as handle:
-            parquet = pq.ParquetFile(handle, pre_buffer=not lake.is_local)
+        with reading(lake, file.path) as parquet:
             if not parquet.schema_arrow.equals(FILE_SCHEMA):
                 raise LakeRefused(
                     f"{file.path} has other columns than bronze has now",

@@ -32,11 +32,12 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class LakeReader:
-    """root: absolute path or URL of the lake; options: delta-rs storage options."""
+    """root: absolute path or URL of the lake; options: delta-rs storage options; servers: server_id per source."""
 
     root: str
     options: Mapping[str, str]
     pipeline: str
+    servers: Mapping[str, int]
 
     def newest_cut(self) -> Cut | None:
         """The cut with the largest cut_ts; None before the first."""
@@ -56,12 +57,15 @@ class LakeReader:
         return Cut(newest, versions, reasons)
 
     def covered_by(self, source: str, file: str, offset: int) -> int | None:
-        """The resolved_ts that a cut must have reached to hold all up to a position; None: not captured yet."""
+        """The resolved_ts that a cut must have reached to hold all up to a position; None: not captured yet.
+
+        Positions of a server that was captured before a failover say nothing of its successor's.
+        """
         wanted = Position.of(file, offset)
-        rows = self._rows(
-            tables.SEGMENTS, ["source", "file", "end_pos", "resolved_ts"], filters=[("source", "=", source)]
-        )
-        found = [row["resolved_ts"] for row in rows if Position.of(row["file"], row["end_pos"]) >= wanted]
+        columns = ["source", "server_id", "file", "end_pos", "resolved_ts"]
+        rows = self._rows(tables.SEGMENTS, columns, filters=[("source", "=", source)])
+        mine = [row for row in rows if row["server_id"] == self.servers[source]]
+        found = [row["resolved_ts"] for row in mine if Position.of(row["file"], row["end_pos"]) >= wanted]
         return min(found, default=None)
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:

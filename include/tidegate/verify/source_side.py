@@ -66,6 +66,9 @@ class SourceSide:
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
 
+    def server_id(self) -> int:
+        return int(self.ask("SELECT @@server_id")[0][0])
+
     def position(self) -> tuple[str, int]:
         """(file, offset) of the end of its binlog, by whichever statement this server has."""
         try:

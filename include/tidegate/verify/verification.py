@@ -58,7 +58,9 @@ def verify(
         for name in pipeline.sources:
             sources[name] = SourceSide(connections[name])
         positions = {name: side.position() for name, side in sources.items()}
-        cut = LakeReader(lake_root, storage_options or {}, pipeline.pipeline).wait(positions, options.timeout_seconds)
+        servers = {name: side.server_id() for name, side in sources.items()}
+        lake = LakeReader(lake_root, storage_options or {}, pipeline.pipeline, servers)
+        cut = lake.wait(positions, options.timeout_seconds)
         check = _Check(pipeline, lake_root, cut, sources, silver, options)
         results = []
         for result in check.run():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
+from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
+from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef, in_window
@@ -125,3 +128,33 @@ def test_the_beginning_of_a_transaction_that_goes_on_in_later_segments_is_not_fo
     for found in (index, again):
         found.refresh(11)
         assert [ref.seq for ref in in_window(found.refs["a"], 11, 20)] == [2, 3, 4]
+
+
+def test_a_flipped_byte_anywhere_in_a_file_of_bronze_is_found_or_harmless(tmp_path: Path) -> None:
+    """In the payload, in the columns beside it, in the footer; what is found names the file."""
+    lake, bronze = LakeFiles(str(tmp_path)), QuietBronze(tmp_path)
+    payload = random.Random(1).randbytes(300) + b"again and " * 100
+    landed = dataclasses.replace(
+        bronze._segment("a", 10, 11, 11),
+        payload=payload,
+        context=b"context " * 20,
+        payload_crc32c=crc32c(payload),
+        end_pos=4 + len(payload),
+    )
+    Bronze(lake, "a").append([landed])
+    index = BronzeIndex(lake)
+    index.refresh(0)
+    path = next((tmp_path / SEGMENTS.path).rglob("*.parquet"))
+    sound, found = path.read_bytes(), 0
+    for at in range(3, len(sound), 7):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ (1 << at % 8)]) + sound[at + 1 :])
+        told = ""
+        try:
+            segment = read_segment(lake, index.refs["a"][0])
+        except StreamCorrupt as error:
+            told = str(error)
+            found += 1
+        else:
+            assert plain(segment) == landed, f"byte {at} of {len(sound)}"
+        assert not told or ("changed after they were" in told and (path.name in told or "segment 1" in told))
+    assert found > len(sound) // 7 // 3
