@@ -72,7 +72,7 @@ class Events:
 
 
 def _as_sent(data: bytes, start: int) -> bytes:
-    """Without what a server changes in a FORMAT_DESCRIPTION that it sends: in use, when it was started, its checksum."""
+    """Without what a server changes in a FORMAT_DESCRIPTION that it sends: in use, when it started, its checksum."""
     if start != 4 or not data:
         return bytes(data)
     masked, size = bytearray(data), int.from_bytes(data[9:13], "little")
