@@ -6,7 +6,12 @@ Out: lines such as "+ note varchar(20)", "total renamed amount", "a int -> bigin
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.partitions import RowsMoved
+
+_SHOWN_MAX: Final = 8
 
 
 def changes(old: TableVersion | None, new: TableVersion) -> list[str]:
@@ -25,9 +30,31 @@ def changes(old: TableVersion | None, new: TableVersion) -> list[str]:
         found.append("columns in another order")
     if old.key != new.key:
         found.append(f"key ({', '.join(old.key_names)}) -> ({', '.join(new.key_names)})")
+    if old.partitioning != new.partitioning:
+        found.append(f"partitions {_partitions(old)} -> {_partitions(new)}")
+    if new.moved is not None:
+        found.append(_moved(new.moved))
     if old.status is not new.status:
         found.append(f"{old.status} -> {new.status}")
     return found
+
+
+def _partitions(version: TableVersion) -> str:
+    """How many, or the few there are by name: a table may have thousands."""
+    partitioning = version.partitioning
+    if partitioning is None:
+        return "none"
+    if partitioning.unknown:
+        return "unknown"
+    names = [partition.name for partition in partitioning.partitions]
+    shown = ", ".join(names) if len(names) <= _SHOWN_MAX else f"{names[0]} ... {names[-1]}, {len(names)} in all"
+    return f"{partitioning.method} ({shown})"
+
+
+def _moved(moved: RowsMoved) -> str:
+    where = ", ".join(moved.partitions) or "unknown partitions"
+    other = f" with {'.'.join(moved.other)}" if moved.links else ""
+    return f"rows {moved.how}: {where}{other}"
 
 
 def _differences(was: Column, now: Column) -> list[str]:

@@ -13,6 +13,7 @@ from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.history import SchemaHistory
 from tidegate.schema.partition_rows import rows_where
 from tidegate.schema.partitions import Partition, Partitioning
+from tidegate.schema.version_changes import changes
 
 RANGE = "PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (10), PARTITION b VALUES LESS THAN (20) COMMENT 'x,)')"
 
@@ -235,3 +236,16 @@ def test_a_table_that_nobody_knows_changes_rows_of_one_that_is_followed() -> Non
     assert session.last("u").status is VersionStatus.DROPPED
     with pytest.raises(DdlNotRead, match="is not known"):
         session.run("ALTER TABLE other CONVERT PARTITION p TO TABLE u")
+
+
+def test_people_are_told_which_partitions_came_and_which_rows_went() -> None:
+    session = started()
+    session.run("ALTER TABLE t DROP PARTITION a")
+    old, new = session.history.versions("db", "t")
+    assert changes(old, new) == ["partitions range (a, b) -> range (b)", "rows deleted: a"]
+    session.run("CREATE TABLE u (id INT, d DATE)", "ALTER TABLE t EXCHANGE PARTITION b WITH TABLE u")
+    assert changes(new, session.last()) == ["rows exchanged: b with db.u"]
+    many = ", ".join(f"PARTITION q{n} VALUES IN ({n})" for n in range(9))
+    before = session.last()
+    session.run(f"ALTER TABLE t PARTITION BY LIST (id) ({many})")
+    assert changes(before, session.last()) == ["partitions range (b) -> list (q0 ... q8, 9 in all)"]
