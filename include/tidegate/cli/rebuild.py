@@ -23,6 +23,7 @@ def rebuild(
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
     """Rebuild one silver table from bronze alone, as a new table."""
-    arguments = ["--table", table, "--at", at, "--to", to]
+    arguments = ["--table", table]
+    arguments += [part for name, value in (("--at", at), ("--to", to)) if value for part in (name, value)]
     arguments += ["--compare"] if compare else []
     raise typer.Exit(submit("rebuild", pipeline, arguments, master))
