@@ -18,6 +18,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from operator import itemgetter
 from pathlib import Path
@@ -76,22 +77,24 @@ class Bronze:
 
     @property
     def last_seq(self) -> int:
-        """Newest seq of this source in the table as loaded; 0 when there is none."""
+        """Newest seq of this source in the table as loaded; 0 when there is none. Raises LakeUnavailable."""
         if self._table is None and not self._load():
             return 0
         assert self._table is not None
-        return int(self._table.transaction_version(self._app_id) or 0)
+        with self._reached():  # delta-rs reads the log for it only now
+            return int(self._table.transaction_version(self._app_id) or 0)
 
     def last_segments(self) -> list[Segment]:
         """The newest segment, preceded by all that its open transaction began in; payload and context left empty.
 
-        [] when this source has none. Raises Fenced when table and application transaction disagree.
+        [] when this source has none. Raises Fenced when table and application transaction disagree, LakeUnavailable.
         """
         wanted = self.last_seq
         if wanted == 0:
             return []
         assert self._table is not None
-        files = _files(self._table, self.source)
+        with self._reached():
+            files = _files(self._table, self.source)
         found: list[Segment] = []
         for path, largest in files:
             for row in self._rows_backwards(path):
@@ -112,7 +115,9 @@ class Bronze:
         if self.last_seq == 0:
             return
         assert self._table is not None
-        for path, _ in _files(self._table, self.source, with_bytes=True):
+        with self._reached():
+            files = _files(self._table, self.source, with_bytes=True)
+        for path, _ in files:
             yield from (row for row in self._rows_backwards(path) if row.end_pos > row.start_pos)
 
     def append(self, segments: Sequence[Segment]) -> int:
@@ -205,13 +210,20 @@ class Bronze:
 
     def _load(self) -> bool:
         """Load the newest version; False when there is no table yet."""
+        with self._reached():
+            try:
+                self._table = DeltaTable(self.url, storage_options=self._options)
+            except TableNotFoundError:
+                return False
+        return True
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """What the store says when it can't be read, as LakeUnavailable."""
         try:
-            self._table = DeltaTable(self.url, storage_options=self._options)
-        except TableNotFoundError:
-            return False
+            yield
         except (DeltaError, OSError) as error:
             raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
-        return True
 
     def _create(self) -> None:
         try:

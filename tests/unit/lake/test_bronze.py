@@ -134,3 +134,18 @@ def test_two_writers_that_hold_the_same_version_commit_once(tmp_path: Path) -> N
         second.append(captured_later(range(3, 4)))
     first.append(chain(range(4, 5)))
     assert seqs(tmp_path) == [1, 2, 3, 4]
+
+
+def test_a_lake_that_goes_between_two_reads_of_its_log_is_away_not_broken(tmp_path: Path) -> None:
+    lake, aside = tmp_path / "lake", tmp_path / "aside"
+    opened(lake).append(chain(range(1, 3)))
+    bronze = opened(lake)
+    assert bronze._load()
+    lake.rename(aside)
+    lake.write_text("a file is where the lake was")
+    for ask in (lambda: bronze.last_seq, bronze.last_segments, lambda: list(bronze.newest_first())):
+        with pytest.raises(LakeUnavailable, match="can't be read"):
+            ask()
+    lake.unlink()
+    aside.rename(lake)
+    assert bronze.last_segments()[-1].seq == 2
