@@ -37,10 +37,9 @@ from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import limits, tables
 from tidegate.binlog import decode
-from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_index import read_segments
+from tidegate.lake.bronze_index import segments_or_damage
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
@@ -134,11 +133,9 @@ def decode_refs(
     """
     plan.lake.make_folder(plan.folder)
     stage = _Stage(plan, key_files, stage_bytes)
-    for ref, segment in read_segments(plan.lake, refs):
-        try:
-            segment.verify()
-        except StreamCorrupt as error:
-            yield from _damaged(ref, segment, plan, error)
+    for ref, segment in segments_or_damage(plan.lake, refs):
+        if isinstance(segment, StreamCorrupt):
+            yield from _damaged(ref, plan, segment)
             continue
         ledger = decode.Ledger(payload_bytes=0)
         parts = decode.decode_in_pieces(
@@ -166,7 +163,7 @@ def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.Window]:
     return {name: replace(window, upto_ts=ref.upto(window.upto_ts)) for name, window in windows.items()}
 
 
-def _damaged(ref: SegmentRef, segment: Segment, plan: DecodePlan, error: StreamCorrupt) -> Iterator[tuple[str, str]]:
+def _damaged(ref: SegmentRef, plan: DecodePlan, error: StreamCorrupt) -> Iterator[tuple[str, str]]:
     """A problem for each table that the segment may hold changes of in its window; all its bytes are quarantined."""
     for (database, table), wanted in plan.windows.get(ref.source, {}).items():
         named = tables.EVERY_TABLE in ref.tables or any((database, table) in tables.splits(text) for text in ref.tables)
@@ -175,8 +172,7 @@ def _damaged(ref: SegmentRef, segment: Segment, plan: DecodePlan, error: StreamC
                 database, table, type(error).__name__, str(error), ref.max_commit_ts, ref.file, ref.start_pos
             )
             yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
-    size = len(segment.payload)
-    ledger = decode.Ledger(payload_bytes=size, quarantined_bytes=size)
+    ledger = decode.Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
     yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
 
 

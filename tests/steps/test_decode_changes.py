@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from tidegate import limits
 from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.segment import Segment
+from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze_index import BronzeIndex, verified
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef
 from tidegate.tables import SegmentFlag
@@ -36,13 +38,20 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.binlog.decode.index_pieces", in_pieces)
 
 
+def bronze_gives(given: Segment, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: LakeFiles, refs: list[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment | StreamCorrupt]]:
+        return ((ref, verified(given)) for ref in refs)
+
+    monkeypatch.setattr("spark_jobs.steps.decode_changes.segments_or_damage", read)
+
+
 def decoded(
     folder: Path, given: Segment, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ("*",)
 ) -> dict[str, list[dict[str, Any]]]:
-    monkeypatch.setattr("spark_jobs.steps.decode_changes.read_segments", lambda _, refs: ((ref, given) for ref in refs))
+    bronze_gives(given, monkeypatch)
     windows = dict.fromkeys((ORDERS, ITEMS), ALL_TIME)
     plan = DecodePlan(LakeFiles(str(folder)), {"s": dict(VERSIONS)}, {"s": windows}, {}, "staging/one")
-    ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, names, SegmentFlag(0), "p", 0, 0)
+    ref = SegmentRef("s", 7, "b", 4, 4 + len(given.payload), 5, 5, 5, names, SegmentFlag(0), "p", 0, 0)
     found: dict[str, list[dict[str, Any]]] = {"staged": [], "problem": [], "ledger": []}
     for kind, body in decode_refs([ref], plan, stage_bytes=5000):
         found[kind].append(json.loads(body))
@@ -99,7 +108,7 @@ def test_changes_of_a_table_without_a_key_are_staged_with_the_hashes_of_their_ro
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routed: bool
 ) -> None:
     given, _ = large()
-    monkeypatch.setattr("spark_jobs.steps.decode_changes.read_segments", lambda _, refs: ((r, given) for r in refs))
+    bronze_gives(given, monkeypatch)
     keyless = {name: [replace(version, key=()) for version in versions] for name, versions in VERSIONS.items()}
     plan = DecodePlan(LakeFiles(str(tmp_path)), {"s": keyless}, {"s": {ORDERS: ALL_TIME}}, {}, "staging/one")
     plan = replace(plan, routed={"s": {ORDERS}} if routed else {})

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tidegate.binlog.segment import Segment
-from tidegate.errors import LakeRefused
+from tidegate.errors import LakeRefused, StreamCorrupt
 from tidegate.lake.bronze_file import reading
 from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
@@ -187,27 +187,61 @@ class BronzeIndex:
         return any(found is None or not found.has_min_max or found.max > self._low_ts for found in bounds)
 
 
-def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment]]:
+def segments_or_damage(
+    lake: LakeFiles, refs: Iterable[SegmentRef]
+) -> Iterator[tuple[SegmentRef, Segment | StreamCorrupt]]:
     """Segments in the order asked for; a file is opened once and a row group read once for all its neighbours in it.
 
+    A segment whose bytes aren't what was captured comes as the error: it concerns its own tables alone. So does each
+    segment of a row group that can't be read any more.
     Payload and context are views of Arrow's memory, which lives as long as they do: at most one row group is held here.
-    Raises StreamCorrupt for a file that can't be read. What can is not verified: a damaged segment concerns its own
-    tables only, and whoever decodes it knows which.
     """
     for path, of_file in groupby(refs, key=attrgetter("path")):
-        with reading(lake, path) as parquet:
-            for number, of_group in groupby(of_file, key=attrgetter("row_group")):
-                group = parquet.read_row_group(number, columns=_READ_COLUMNS, use_threads=False)
-                small = group.select(_READ_SMALL).to_pylist()
-                payload, context = group.column("payload"), group.column("context")
-                for ref in of_group:
-                    yield ref, _segment(ref, small[ref.row], _view(payload[ref.row]), _view(context[ref.row]))
+        yield from _of_file(lake, path, list(of_file))
+
+
+def _of_file(
+    lake: LakeFiles, path: str, refs: Sequence[SegmentRef]
+) -> Iterator[tuple[SegmentRef, Segment | StreamCorrupt]]:
+    at = 0
+    while at < len(refs):
+        number = refs[at].row_group
+        try:
+            with reading(lake, path) as parquet:
+                while at < len(refs):
+                    number = refs[at].row_group
+                    group = parquet.read_row_group(number, columns=_READ_COLUMNS, use_threads=False)
+                    small = group.select(_READ_SMALL).to_pylist()
+                    payload, context = group.column("payload"), group.column("context")
+                    while at < len(refs) and refs[at].row_group == number:
+                        ref, at = refs[at], at + 1
+                        bytes_ = _view(payload[ref.row]), _view(context[ref.row])
+                        yield ref, verified(_segment(ref, small[ref.row], *bytes_))
+        except StreamCorrupt as error:
+            while at < len(refs) and refs[at].row_group == number:
+                ref, at = refs[at], at + 1
+                yield ref, error
+
+
+def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment]]:
+    """The same, of segments that must all be there. Raises StreamCorrupt."""
+    for ref, found in segments_or_damage(lake, refs):
+        if isinstance(found, StreamCorrupt):
+            raise found
+        yield ref, found
 
 
 def read_segment(lake: LakeFiles, ref: SegmentRef) -> Segment:
-    """One segment alone, verified; several are cheaper by read_segments. Raises StreamCorrupt."""
-    segment = next(read_segments(lake, [ref]))[1]
-    segment.verify()
+    """One segment alone; several are cheaper by read_segments. Raises StreamCorrupt."""
+    return next(read_segments(lake, [ref]))[1]
+
+
+def verified(segment: Segment) -> Segment | StreamCorrupt:
+    """The segment, or the error when its payload isn't what was cut."""
+    try:
+        segment.verify()
+    except StreamCorrupt as error:
+        return error
     return segment
 
 

@@ -15,7 +15,7 @@ from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments
+from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments, segments_or_damage
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef, in_window
 from tidegate.tables import SEGMENTS
@@ -58,6 +58,30 @@ def test_a_segment_that_changed_since_its_capture_is_refused_with_its_place(tmp_
     pa.parquet.write_table(rows.set_column(rows.schema.names.index("payload"), "payload", [[bytes(payload)]]), path)
     with pytest.raises(StreamCorrupt, match=r"^a at binlog\.000001:4: payload of segment 1 has CRC-32C 0x.*; restore"):
         read_segment(LakeFiles(str(tmp_path)), ref)
+
+
+def test_bytes_that_changed_concern_the_segments_of_their_row_group_alone(tmp_path: Path) -> None:
+    """One file of three row groups, a byte flipped in the second: what lies before it and behind it is read."""
+    lake = LakeFiles(str(tmp_path))
+    QuietBronze(tmp_path).land("a", *((ts, ts + 5, ts + 9) for ts in range(10, 70, 10)))
+    index = BronzeIndex(lake)
+    index.refresh(0)
+    path = tmp_path / SEGMENTS.path / index.refs["a"][0].path.replace("%3D", "=")
+    file = pa.parquet.ParquetFile(path)
+    column = file.schema_arrow.names.index("payload")
+    pa.parquet.write_table(file.read(), path, row_group_size=2, write_page_checksum=True, use_dictionary=False)
+    file = pa.parquet.ParquetFile(path)
+    offset = file.metadata.row_group(1).column(column).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[offset + file.metadata.row_group(1).column(column).total_compressed_size - 3] ^= 1
+    path.write_bytes(data)
+    refs = [dataclasses.replace(ref, row_group=at // 2, row=at % 2) for at, ref in enumerate(index.refs["a"])]
+    found = dict(segments_or_damage(lake, refs))
+    assert [isinstance(found[ref], StreamCorrupt) for ref in refs] == [False, False, True, True, False, False]
+    assert [found[ref].seq for ref in refs if isinstance(found[ref], Segment)] == [1, 2, 5, 6]
+    assert path.name in str(found[refs[2]])
+    with pytest.raises(StreamCorrupt, match="its bytes were changed"):
+        list(read_segments(lake, refs))
 
 
 def test_any_order_and_any_choice_can_be_asked_for(tmp_path: Path) -> None:
