@@ -35,7 +35,7 @@ def compact_bronze(job: Maintenance) -> None:
         before = sum(file.bytes for file in run)
         what = f"{run[0].source} {run[0].day}, seq {run[0].min_seq} to {run[-1].max_seq}"
         try:
-            packed = compact_run(log, run)
+            packed = compact_run(log, run, job.pipeline.capture.compression)
         except CommitConflict as error:
             job.note(SEGMENTS.path, "compact", GAVE_WAY, time.monotonic() - started, f"{what}: {error.what}")
             return

@@ -20,7 +20,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,8 +41,6 @@ from tidegate.lake.bronze_log import BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_GROUP_ROWS_MAX, BRONZE_RUN_FILES_MAX, BRONZE_RUN_FILES_MIN
 from tidegate.tables import SEGMENTS
-
-_COMPRESSION: Final = "zstd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +92,19 @@ def _worth(run: Sequence[BronzeFile], limits: Limits) -> bool:
     return len(run) >= BRONZE_RUN_FILES_MIN or (len(run) > 1 and fills)
 
 
-def compact_run(log: BronzeLog, run: Sequence[BronzeFile]) -> AddAction:
-    """Pack one run and commit. Raises CommitConflict, LakeUnavailable, StreamCorrupt (nothing is committed then)."""
-    packed = pack(log.lake, run)
+def compact_run(log: BronzeLog, run: Sequence[BronzeFile], compression: str = "zstd") -> AddAction:
+    """Pack one run and commit; compression as write_file takes it.
+
+    Raises CommitConflict, LakeUnavailable, StreamCorrupt (nothing is committed then).
+    """
+    packed = pack(log.lake, run, compression)
     failpoint("bronze_before_compaction")
     log.commit(run, [packed], data_change=False)
     failpoint("bronze_after_compaction")
     return packed
 
 
-def pack(lake: LakeFiles, run: Sequence[BronzeFile]) -> AddAction:
+def pack(lake: LakeFiles, run: Sequence[BronzeFile], compression: str) -> AddAction:
     """Write the rows of a run into one new file. Raises StreamCorrupt when they aren't what the log says."""
     first = run[0]
     path = f"source={first.source}/day={first.day.isoformat()}/{first.min_seq:012d}-{uuid.uuid4().hex}.parquet"
@@ -112,7 +112,7 @@ def pack(lake: LakeFiles, run: Sequence[BronzeFile]) -> AddAction:
     rows = 0
     try:
         with created(lake, f"{SEGMENTS.path}/{path}") as sink:
-            with opened(sink, _COMPRESSION) as writer:
+            with opened(sink, compression) as writer:
                 for group in _groups(_pieces(lake, run)):
                     writer.write_table(group, row_group_size=group.num_rows)
                     _widen(bounds, group)
