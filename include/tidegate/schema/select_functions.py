@@ -168,8 +168,14 @@ class _Types:
         return None
 
     def _together(self, values: list[Result]) -> Result:
-        if self.newer and all(value.written and not value.text for value in values if value.kind != "null"):
-            raise Doubt  # literals among themselves: with or without room for a sign
+        if self.newer:
+            known = [value for value in values if value.kind != "null"]
+            if all(value.written and not value.text for value in known):
+                raise Doubt  # literals among themselves: with or without room for a sign
+            if all(value.kind == "int" for value in known) and any(value.written or value.boolean for value in known):
+                raise Doubt  # so are a literal and what is true or false beside other whole numbers
+            if len(known) < len(values) and any(value.unsigned for value in known):
+                raise Doubt  # NULL counts as signed in some of the functions
         return together(values)
 
     def _extreme(self, values: list[Result]) -> Result:
@@ -219,6 +225,8 @@ class _Types:
             return _extracted(tree.text, values[0])
         if name in _DOUBLES:
             return double()
+        if name in ("sum", "avg") and tree.arguments[0].name == ":=":
+            raise Doubt  # the digits of a variable are sometimes the value's, sometimes one more
         if name in ("abs", "ceil", "ceiling", "floor", "round", "truncate", "sum", "avg", "min", "max"):
             return numeric(name, tree, values)
         if name in _RATIO and not tree.arguments[0].literal:
