@@ -9,7 +9,7 @@ commits. A faster writer takes write_rows' place behind the same signature.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -291,7 +291,14 @@ class SilverWriter:
                 target = f"{silver_sql.table_at(self.spark_uri)} ALTER COLUMN {quote(column.name)}"
                 self.session.sql(f"ALTER TABLE {target} COMMENT {silver_sql.literal(text)}")
 
+    def _allow_types(self, columns: Iterable[SilverColumn]) -> None:
+        """Turn on what Delta asks for before the first column of a type; a table made with such a column has it."""
+        if "timestamp_ntz" in {column.type for column in columns} - {kind for _, kind in self._types()}:
+            enabled = "SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
+            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} {enabled}")
+
     def _add_columns(self, columns: Sequence[SilverColumn]) -> None:
+        self._allow_types(columns)
         spec = ", ".join(f"{quote(c.name)} {c.type} COMMENT {silver_sql.literal(c.comment)}" for c in columns)
         self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} ADD COLUMNS ({spec})")
 
@@ -358,10 +365,7 @@ class SilverWriter:
 
     def overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None) -> None:
         """Replace rows and columns in one commit, then put clustering back, which an overwrite drops."""
-        new_types = {column.type for column in shape.all_columns} - {kind for _, kind in self._types()}
-        if "timestamp_ntz" in new_types:  # Delta turns this feature on by itself with ADD COLUMNS, but not here
-            enabled = "SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
-            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} {enabled}")
+        self._allow_types(shape.all_columns)
         rows = rows.select(*(quote(c.name) for c in shape.all_columns))
         for column in shape.all_columns:
             rows = rows.withMetadata(column.name, {"comment": column.comment})

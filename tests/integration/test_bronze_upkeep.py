@@ -6,17 +6,19 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.road import Road
 from tests.support.servers import FreshDatabase
+from tests.support.writing import writing
 from tidegate import config
 from tidegate.demo.server import Server
 from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
@@ -66,26 +68,17 @@ def files_of(road: Road) -> list[BronzeFile]:
 @contextmanager
 def busy(road: Road, database: str) -> Iterator[None]:
     """A session that writes, and a capture that lands a file ten times a second, while the block runs."""
-    over = threading.Event()
 
-    def write() -> None:
-        with road.server.connect(database) as connection, connection.cursor() as cursor:
-            number = 0
-            while not over.wait(0.02):
-                number += 1
-                cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, "x" * 300))
-                cursor.execute("UPDATE t SET b = %s WHERE a %% 7 = %s", (f"u{number}", number % 7))
-                cursor.execute("DELETE FROM t WHERE a = %s", (number - 20,))
+    def write(cursor: Any, number: int) -> None:
+        cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, "x" * 300))
+        cursor.execute("UPDATE t SET b = %s WHERE a %% 7 = %s", (f"u{number}", number % 7))
+        cursor.execute("DELETE FROM t WHERE a = %s", (number - 20,))
 
-    threads = [threading.Thread(target=write), threading.Thread(target=road.capture, kwargs={"idle": 2.0})]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        with writing(road.server, database, write):
+            captured = pool.submit(road.capture, idle=2.0)
+            yield
+        captured.result()
 
 
 @pytest.mark.timeout(300)

@@ -21,6 +21,7 @@ from tests.integration.capture_support import (
     wait_for_bronze,
 )
 from tests.support.fault_proxy import FaultProxy, Way
+from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate.demo.server import Server
@@ -73,9 +74,7 @@ def test_connections_cut_in_the_middle_of_a_packet_are_made_anew_and_nothing_is_
     server: Server = request.getfixturevalue(name)
     database, lake = fresh_database(server), tmp_path / "lake"
     server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b BLOB)")
-    seed = random.randrange(1 << 30)
-    print(f"seed {seed}")
-    random_cuts = random.Random(seed)
+    random_cuts = random.Random(seed())
     with FaultProxy(server.host, server.port) as proxy, captured_through(server, lake, proxy, tls) as capture:
         with writing(server, database, insert, pause_seconds=0.005):
             wait_until_listening(proxy)

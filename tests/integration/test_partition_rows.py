@@ -1,11 +1,10 @@
 """In which partition a row lies, told from its values: random tables, and a real server's SELECT ... PARTITION.
 
-TIDEGATE_PARTITIONS_SEED runs a printed seed again.
+tests/support/seeds.py tells how other seeds are run.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.random_partitions import Definition, definitions, rows
+from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
 from tidegate.capture.baseline import read_schema
 from tidegate.demo.server import Server
@@ -98,9 +98,7 @@ def _filled(connection: Any, database: str, found: list[Definition], rng: random
 def test_the_condition_of_a_partition_is_true_of_the_rows_that_the_server_has_there(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
-    seed = int(os.environ.get("TIDEGATE_PARTITIONS_SEED", random.randrange(10**6)))
-    print(f"TIDEGATE_PARTITIONS_SEED={seed}")
-    rng = random.Random(seed)
+    rng = random.Random(seed())
     database = fresh_database(any_server)
     with any_server.connect(database) as connection:
         found = definitions(rng, mariadb=any_server.flavour == "mariadb")
@@ -121,4 +119,4 @@ def test_the_condition_of_a_partition_is_true_of_the_rows_that_the_server_has_th
                 if differ := set(ids) ^ set(table.placed[name]):
                     some = [row for row in table.cells if row[0] in differ][:5]
                     wrong.append(f"{table.clause} {name}: {some} {asked[name]}")
-    assert not wrong, f"TIDEGATE_PARTITIONS_SEED={seed}\n" + "\n".join(wrong)
+    assert not wrong, "\n".join(wrong)

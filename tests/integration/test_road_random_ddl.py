@@ -1,6 +1,6 @@
 """A random workload of DDL and DML at a real server: after every round silver has what the server's SELECT has.
 
-TIDEGATE_DDL_ROUNDS makes it longer; TIDEGATE_DDL_SEED runs a printed seed again, with as many rounds.
+tests/support/seeds.py tells how other seeds are run; TIDEGATE_DDL_ROUNDS makes it longer.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.road import Road
+from tests.support.seeds import VARIABLE, seed
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 
@@ -237,18 +238,16 @@ class Workload:
 def test_silver_follows_a_random_workload_of_ddl_and_dml(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
-    seed = int(os.environ.get("TIDEGATE_DDL_SEED", random.randrange(10**6)))
-    print(f"TIDEGATE_DDL_SEED={seed}")
-    database = fresh_database(any_server)
+    drawn_from, database = seed(), fresh_database(any_server)
     road = Road(any_server, tmp_path, include=f"{database}.*")
     road.capture(idle=0.5)
-    workload = Workload(any_server, database, seed)
+    workload = Workload(any_server, database, drawn_from)
     rounds = int(os.environ.get("TIDEGATE_DDL_ROUNDS", "2" if any_server.flavour == "mariadb" else "1"))
     for number in range(rounds):
         workload.round()
         road.capture(idle=0.5)
         app = road.apply(spark)
-        told = f"TIDEGATE_DDL_SEED={seed}, round {number}:\n" + "\n".join(workload.done[-2 * STATEMENTS :])
+        told = f"{VARIABLE}={drawn_from}, round {number}:\n" + "\n".join(workload.done[-2 * STATEMENTS :])
         held = [state.reason for state in app.states.values() if state.state == "held"]
         assert not held, f"{held}\n{told}"
         try:

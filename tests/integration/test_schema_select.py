@@ -1,18 +1,18 @@
 """Random CREATE TABLE ... SELECT on a real server: a column's type is the server's own, or isn't claimed.
 
-Seeds are printed; TIDEGATE_SELECT_SEED repeats one, TIDEGATE_SELECT_STATEMENTS runs more.
+tests/support/seeds.py tells how other seeds are run; TIDEGATE_SELECT_STATEMENTS runs more statements.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import secrets
 from typing import Any
 
 import pymysql
 import pytest
 
+from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 from tidegate.schema.ddl_tokens import Server as Flavour
@@ -135,10 +135,7 @@ class Statements:
 
 
 def test_types_of_random_expressions_are_the_servers(mariadb: Server, fresh_database: FreshDatabase) -> None:
-    given = os.environ.get("TIDEGATE_SELECT_SEED", "20261122")
-    seed = secrets.randbelow(1 << 32) if given == "random" else int(given)
-    print(f"TIDEGATE_SELECT_SEED={seed}")
-    statements = Statements(seed)
+    statements = Statements(seed())
     counts = {"exact": 0, "unknown": 0, "refused": 0}
     wrong = []
     database = fresh_database(mariadb)

@@ -1,9 +1,8 @@
-"""The soak in small, with a seed of its own each time; and that it would find what it looks for."""
+"""The soak in small, tests/support/seeds.py tells how other seeds are run; and that it would find what it looks for."""
 
 from __future__ import annotations
 
 import os
-import random
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from tests.integration.capture_support import capture_until_quiet
 from tests.soak.plan import plan
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
+from tests.support.seeds import seed
 from tests.support.servers import ROOT
 from tidegate.demo.server import Server
 
@@ -52,10 +52,8 @@ def test_the_witness_finds_a_transaction_that_is_lost_and_one_that_never_was(mar
 @pytest.mark.server
 @pytest.mark.spark
 def test_a_dozen_random_faults_lose_nothing_double_nothing_and_leave_silver_equal() -> None:
-    seed = random.randrange(1 << 31)
-    print(f"seed {seed}")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.soak", "--faults", "12", "--seed", str(seed), "--no-kill-applies"],
+        [sys.executable, "-m", "tests.soak", "--faults", "12", "--seed", str(seed()), "--no-kill-applies"],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,

@@ -1,6 +1,6 @@
 """CRC-32 (IEEE 802.3, reflected, as in zlib) of binlog events, compiled, callable from other kernels.
 
-In:  an address and a length; or a uint8 array, an offset and a length.
+In:  an address and a length, which the caller has checked.
 Out: the checksum that MySQL and MariaDB put after an event (BINLOG_CHECKSUM_ALG_CRC32).
 
 Two roads, one answer: carry-less multiplication folds 64 bytes a step, and 16 of shorter ones, where the CPU has
@@ -20,7 +20,7 @@ from numba.core import cgutils, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32
+from tidegate.binlog.kernel.memory import FAST, I, load8, load32
 
 _POLYNOMIAL: Final = 0xEDB88320
 # x^n mod P in reflected bit order, n being the distance folded over: 4 x 128 bits, 1 x 128 bits, 64 bits,
@@ -165,7 +165,6 @@ def _folding(registers: int) -> Any:
 
 _fold_long: Final = _folding(4)
 _fold_short: Final = _folding(1)
-_BYTES: Final = types.Array(types.uint8, 1, "C", readonly=True)
 
 
 @numba.njit(types.uint32(I, I, types.uint32), **FAST)
@@ -217,9 +216,3 @@ def _compiled_road(*, carryless: bool) -> Any:
 
 
 crc32_at: Final = _compiled_road(carryless=has_carryless_multiply())
-
-
-@numba.njit(types.uint32(_BYTES, I, I), **FAST)
-def crc32(data: Any, start: int, length: int) -> Any:
-    """The checksum of data[start : start + length], which the caller has checked to be inside."""
-    return crc32_at(address(data) + start, length)

@@ -46,6 +46,11 @@ class Segment:
         """The place for error messages."""
         return f"{self.source} at {self.file}:{self.start_pos}"
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether it stands for bytes of a binlog file, also where its payload was left out; a heartbeat doesn't."""
+        return self.end_pos > self.start_pos
+
     def verify(self) -> None:
         """Whether the payload is still what was cut. Raises StreamCorrupt."""
         found = crc32c(self.payload)

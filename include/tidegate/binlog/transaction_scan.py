@@ -303,7 +303,12 @@ def is_rows(kind: int) -> bool:
 
 @numba.njit(I(I, I, I, I), **FAST)
 def scan_at(event: int, available: int, length: int, state: int) -> int:
-    """scan_event by addresses, for kernels that have them: of the event's header and of the state."""
+    """Take one event into the state and return its bits. event, state: the addresses of its header and of the words.
+
+    length: the event's size (header and checksum included); available: how many of its bytes are there (an event of
+    several packets may come with its first part only; 256 bytes past the status variables suffice, and the whole QUERY
+    when it is shorter). Never reads outside of them.
+    """
     if available < 19 or length < available:
         return MALFORMED
     kind = load8(event + 4)
@@ -340,20 +345,11 @@ def scan_at(event: int, available: int, length: int, state: int) -> int:
     return bits | _body(kind, said, statement_end, state)
 
 
-@numba.njit(I(READ_ONLY, I, I, I, STATE), **FAST)
-def scan_event(data: Any, offset: int, available: int, length: int, state: Any) -> int:
-    """Take one event into the state and return its bits.
-
-    data: uint8; offset: of the event's header; length: the event's size (header and checksum included);
-    available: how many of its bytes are in data (an event of several packets may come with its first part
-    only; 256 bytes past the status variables suffice, and the whole QUERY when it is shorter). Never reads
-    outside data[offset : offset + available].
-    """
-    return scan_at(address(data) + offset, available, length, address(state))
-
-
 @numba.njit(I(READ_ONLY, I, I, I, I), **FAST)
 def classify_query(data: Any, offset: int, available: int, length: int, checksum: int) -> int:
-    """One of Q_* for a QUERY event; the arguments are scan_event's, checksum is its bytes at the event's end."""
+    """One of Q_* for the QUERY event at data[offset:], of which `available` bytes of `length` are there.
+
+    checksum: how many bytes of it stand at the event's end.
+    """
     event = address(data) + offset
     return classify_at(event, event + min(available, length - checksum))

@@ -31,9 +31,10 @@ from tidegate.position import Position
 from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
 from tidegate.schema.ddl_reader import read, tables_named
 from tidegate.schema.ddl_statements import CreateTable
-from tidegate.schema.ddl_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, Server
+from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.history import BASELINE, DEFAULTS
 from tidegate.schema.partitions import Partitioning
+from tidegate.schema.script_settings import mode_bits
 from tidegate.schema.table_indexes import key_of
 from tidegate.schema.types import COMPRESSED, type_as_known
 from tidegate.tables import splits
@@ -256,8 +257,7 @@ def _partitionings(cursor: Any, databases: tuple[str, ...], kept: Iterable[Name]
         return {}
     cursor.execute("SELECT VERSION(), @@SESSION.sql_mode")
     version, modes = cursor.fetchone()
-    bits = {"ANSI_QUOTES": ANSI_QUOTES, "ORACLE": ORACLE, "NO_BACKSLASH_ESCAPES": NO_BACKSLASH_ESCAPES}
-    sql_mode = sum(bits.get(mode, 0) for mode in str(modes).split(","))
+    sql_mode = mode_bits(str(modes))
     found: dict[Name, Partitioning] = {}
     for name in names:
         cursor.execute(f"SHOW CREATE TABLE {quote_name(*name)}")

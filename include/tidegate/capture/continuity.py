@@ -51,7 +51,7 @@ class Captured:
 
     def add(self, segments: Sequence[Segment]) -> None:
         """Segments that are durable now."""
-        found = [segment for segment in segments if segment.end_pos > segment.start_pos]
+        found = [segment for segment in segments if segment.has_bytes]
         if found:  # without the bytes: their memory is used again
             self.tail = replace(found[-1], payload=b"", context=b"")
 
@@ -60,7 +60,7 @@ class Captured:
         logged = [record.segment for record in self.value_log.heads()][::-1]
         seen = self.tail.seq + 1 if self.tail else None
         for segment in chain([self.tail] if self.tail else [], logged, self._of_bronze()):
-            if segment.end_pos > segment.start_pos and (seen is None or segment.seq < seen):
+            if segment.has_bytes and (seen is None or segment.seq < seen):
                 seen = segment.seq
                 yield segment
 

@@ -51,8 +51,9 @@ def recover(bronze: Bronze, value_log: ValueLog, first_checkpoint: Callable[[], 
             check_belongs(record.segment, found[-1] if found else None, bronze.source, value_log.folder)
             first = record.pointer
         checkpoint, last, size = checkpoint.after(record.segment), record.pointer, size + record.pointer.bytes
-        tail = record.segment if _has_bytes(record.segment) else tail
-    tail = tail or next(bronze.newest_first(), None)
+        tail = record.segment if record.segment.has_bytes else tail
+    tail = tail or next((segment for segment in reversed(found) if segment.has_bytes), None)
+    tail = tail or next(bronze.newest_first(), None)  # bronze ends with a heartbeat: one more look at its log
     backlog = Backlog(first, last, size) if first is not None and last is not None else None
     return Recovered(checkpoint, found[-1] if found else None, backlog, tail)
 
@@ -64,12 +65,8 @@ def _without_bronze(value_log: ValueLog, error: LakeUnavailable) -> Recovered:
         if checkpoint is None and record.segment.flags & SegmentFlag.OPEN_AT_START:
             continue
         checkpoint, last = (checkpoint or Checkpoint.start()).after(record.segment), record.pointer
-        tail = record.segment if _has_bytes(record.segment) else tail
+        tail = record.segment if record.segment.has_bytes else tail
     if checkpoint is None or last is None:
         raise error
     log.warning("the lake can't be reached; capture goes on from the value log alone: %s", error)
     return Recovered(checkpoint, None, Backlog(None, last, 0), tail)
-
-
-def _has_bytes(segment: Segment) -> bool:
-    return segment.end_pos > segment.start_pos

@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -157,11 +158,9 @@ class _Loop:
         self.segments = 0
         self.bytes = 0
         self.news_at = time.monotonic()
-        self.land_seconds = run.pipeline.land_seconds
-        self.alert_seconds = self.settings.retention_alert_hours * 3600
         self.land_at: float | None = None
         self.landed_at = 0.0
-        self.told_at = self.started_at = time.monotonic()
+        self.told_at = time.monotonic()
         self.told_bytes = 0
 
     def start(self) -> Side:
@@ -183,7 +182,7 @@ class _Loop:
 
     def _side(self) -> Side:
         patience = answer_seconds(self.settings.heartbeat_seconds)
-        return Side.open(self.run.connection, self.source, self.alert_seconds, patience)
+        return Side.open(self.run.connection, self.source, self.settings.retention_alert_hours * 3600, patience)
 
     def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
@@ -255,8 +254,11 @@ class _Loop:
     def _renew(self, side: Side) -> Side:
         """A new side connection, when the server answers; the old one stays otherwise, and fails again."""
         try:
-            fresh = self._side()
-            self.checkpoint = going_on(self.run, fresh.facts, self.captured, self.checkpoint)
+            with ExitStack() as unless_good:
+                fresh = self._side()
+                unless_good.callback(fresh.close)
+                self.checkpoint = going_on(self.run, fresh.facts, self.captured, self.checkpoint)
+                unless_good.pop_all()
         except SourceUnavailable:
             return side
         side.close()
@@ -343,7 +345,7 @@ class _Loop:
             if cutter.waiting_bytes or segments[-1].kind is not SegmentKind.HEARTBEAT:
                 self.news_at = now
             if self.land_at is None:  # what comes after a pause needn't wait, what comes all the time lands together
-                self.land_at = max(now + LAND_SECONDS_MIN, self.landed_at + self.land_seconds)
+                self.land_at = max(now + LAND_SECONDS_MIN, self.landed_at + self.run.pipeline.land_seconds)
         if not segments:
             return
         self._wait_for_room(sum(len(segment.payload) for segment in segments))

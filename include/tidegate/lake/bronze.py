@@ -118,7 +118,7 @@ class Bronze:
         with self._reached():
             files = _files(self._table, self.source, with_bytes=True)
         for path, _ in files:
-            yield from (row for row in self._rows_backwards(path) if row.end_pos > row.start_pos)
+            yield from (row for row in self._rows_backwards(path) if row.has_bytes)
 
     def append(self, segments: Sequence[Segment]) -> int:
         """Commit segments that aren't in the table yet, in one commit; the table's version.
@@ -199,14 +199,11 @@ class Bronze:
     def _rows_backwards(self, path: str) -> Iterator[Segment]:
         """Segments of one file without context and payload, the newest first. Upkeep may have made it a large one."""
         empty: dict[str, Any] = {"source": self.source, "context": b"", "payload": b""}
-        try:
-            with reading(self._lake, path) as parquet:
-                for group in reversed(range(parquet.num_row_groups)):
-                    rows = parquet.read_row_group(group, columns=_NARROW, use_threads=False).to_pylist()
-                    for row in sorted(rows, key=itemgetter("seq"), reverse=True):
-                        yield Segment.from_row(row | empty)
-        except OSError as error:  # the table was there a moment ago
-            raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
+        with self._reached(), reading(self._lake, path) as parquet:
+            for group in reversed(range(parquet.num_row_groups)):
+                rows = parquet.read_row_group(group, columns=_NARROW, use_threads=False).to_pylist()
+                for row in sorted(rows, key=itemgetter("seq"), reverse=True):
+                    yield Segment.from_row(row | empty)
 
     def _load(self) -> bool:
         """Load the newest version; False when there is no table yet."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
 from urllib.parse import unquote
 
 import pyarrow.compute as pc
@@ -30,10 +29,8 @@ from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_events
+from tidegate.lake.held import last_events, waits
 from tidegate.tables import SEGMENTS, SegmentFlag
-
-_WAITS: Final = ("held", "released")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ def floor(lake: LakeFiles) -> Floor:
     lowest += [
         Floor(event["commit_ts"], f"{name} is {event['state']}")
         for name, event in sorted(last_events(lake).items())
-        if event["state"] in _WAITS
+        if waits(event)
     ]
     return min(lowest, key=lambda one: one.commit_ts)
 

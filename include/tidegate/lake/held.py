@@ -21,6 +21,11 @@ def last_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
     return {event["table"]: event for event in events}
 
 
+def waits(event: Mapping[str, Any]) -> bool:
+    """Whether its table stands where the event says: held, or released and not yet caught up."""
+    return event["state"] in ("held", "released")
+
+
 def held_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
     """The same of the tables that are held now."""
     return {table: event for table, event in last_events(lake).items() if event["state"] == "held"}

@@ -21,13 +21,12 @@ from tidegate.config import Tables
 from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_events
+from tidegate.lake.held import last_events, waits
 from tidegate.schema.columns import TableVersion, VersionStatus
 
 # One rebuild of a pipeline runs at a time; each has a folder of its own in here.
 SCRATCH: Final = "rebuild"
 _BRONZE: Final = tables.SEGMENTS.path.split("/", 1)[0]
-_WAITS: Final = ("held", "released")
 _EMPTIES: Final = ("create", "truncate")
 
 Physical = tuple[str, str, str]  # source, database, table
@@ -91,7 +90,7 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
     newest: int = published[-1]
     if not at:
         event = last_events(lake).get(table)
-        return min(newest, event["commit_ts"]) if event is not None and event["state"] in _WAITS else newest
+        return min(newest, event["commit_ts"]) if event is not None and waits(event) else newest
     if at.isdigit():
         wanted = int(at)
     else:

@@ -23,7 +23,7 @@ from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_events
+from tidegate.lake.held import last_events, waits
 from tidegate.schema.ddl_reader import DdlNotRead
 
 _DDL_SHOWN = 120
@@ -87,7 +87,7 @@ def table_statuses(lake: LakeFiles) -> list[TableStatus]:
     found = []
     for name in sorted(states.keys() | cuts.keys()):
         state, cut = states.get(name), cuts.get(name)
-        held = state is not None and state["state"] in ("held", "released")
+        held = state is not None and waits(state)
         applied = cut["applied_ts"] if cut is not None else 0
         found.append(
             TableStatus(

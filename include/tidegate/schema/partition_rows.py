@@ -4,8 +4,9 @@ In:  a table's columns and partitioning, names of partitions.
 Out: Spark SQL that is true of exactly the rows that the server has there, and a doubt: SQL that is true of rows of
      which that isn't certain. Raises UnsupportedValue for what can't be told at all.
 
-NULL lies in RANGE's first partition. Dates that no calendar has are null in silver, so a null date is a doubt. Texts
-compare by their collation: only those are known of which every value is plain, where all these collations agree.
+NULL lies in RANGE's first partition; by HASH it doesn't lie where 0 does. Dates that no calendar has are null in
+silver, so a null date is a doubt. Texts compare by their collation: only those are known of which every value is
+plain, where all these collations agree.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _NO_CASE: Final = re.compile(
 )
 _BY_CODE: Final = re.compile(r"(utf8mb4|utf8mb3|utf8|ascii|latin1)_(bin|nopad_bin|0900_bin)")
 _BIGINT_MAX: Final = 2**63 - 1
+_NULL_HASHED: Final = 2**63  # both servers take NULL for the least BIGINT (part_val_int in sql_partition.cc)
 _NEVER: Final = "false"
 
 
@@ -123,7 +125,7 @@ class _Rule:
         self.doubts.add(f"{text} > {_BIGINT_MAX}")
         if expression[0] != COLUMN:
             self.doubts.add(f"{text} IS NULL")  # the servers take whatever number a function of NULL leaves behind
-        return f"coalesce(abs({text} % {count}), 0) = {at}"
+        return f"coalesce(abs({text} % {count}), {_NULL_HASHED % count}) = {at}"
 
     # --- RANGE and LIST ------------------------------------------------------------------------------
 

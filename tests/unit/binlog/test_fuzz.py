@@ -16,7 +16,6 @@ twin would tell), memory of NumPy's own.
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.seeds import seed
 from tests.support.servers import ROOT
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.encode_types import WireType, wire_type
@@ -33,7 +33,7 @@ from tidegate.binlog.log_files.inferred_plan import infer_plan
 from tidegate.errors import StreamCorrupt, Terminal
 
 COUNT = os.environ.get("TIDEGATE_FUZZ", "600")
-SEED = os.environ.get("TIDEGATE_FUZZ_SEED") or str(random.SystemRandom().randrange(1 << 32))
+SEED = os.environ.get("TIDEGATE_FUZZ_SEED") or str(seed())
 
 
 def test_damaged_files_end_in_typed_errors(tmp_path: Path) -> None:

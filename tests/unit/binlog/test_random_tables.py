@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.random_tables import RandomTable, both_at_once
 from tests.unit.binlog.support import ALL_TIME, current_binlog, decode_both, segment_of_file
@@ -37,7 +38,7 @@ from tidegate.tables import OP, OP_DELETE
 pytestmark = pytest.mark.server
 
 TABLES, ROWS = map(int, os.environ.get("TIDEGATE_RANDOM_TABLES", "200x200").split("x"))
-SEED = os.environ.get("TIDEGATE_RANDOM_SEED") or str(random.SystemRandom().randrange(1 << 32))
+SEED = os.environ.get("TIDEGATE_RANDOM_SEED") or str(seed())
 BATCH = 25  # tables of one binlog file
 METADATA = {"mysql": ["FULL", "FULL", "MINIMAL"], "mariadb": ["FULL", "FULL", "MINIMAL", "NO_LOG"]}
 

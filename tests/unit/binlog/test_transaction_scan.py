@@ -110,7 +110,7 @@ def bits_and_stamps(events: list[bytes], said: dict[int, int] | None = None) -> 
         if said and number in said:
             state[scan.SAID] = said[number] + 1
         data = np.frombuffer(event, np.uint8)
-        bits.append(int(scan.scan_event(data, 0, len(data), len(data), state)))
+        bits.append(int(scan.scan_at(data.ctypes.data, len(data), len(data), state.ctypes.data)))
         if bits[-1] & B:
             stamps.append(int(state[scan.CURRENT]))
     assert state[scan.TXN_ENDED] == sum(bool(one & E) for one in bits)

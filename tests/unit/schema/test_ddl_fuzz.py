@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tests.support.random_definitions import RandomDefinitions
+from tests.support.seeds import seed
 from tidegate.schema.ddl_reader import DdlNotRead, read
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.script import Script
@@ -44,9 +45,8 @@ def _mutated(source: random.Random, sql: str) -> str:
 
 @pytest.mark.parametrize("version", [MARIADB, MYSQL])
 def test_a_mutated_statement_is_read_or_refused_in_one_line(version: str) -> None:
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    source, ddl = random.Random(seed), RandomDefinitions(seed, mariadb=version == MARIADB)
+    drawn_from = seed()
+    source, ddl = random.Random(drawn_from), RandomDefinitions(drawn_from, mariadb=version == MARIADB)
     script, server, slowest = Script("test", version), Server.of(version), 0.0
     refused = 0
     for line in range(ROUNDS):
@@ -113,8 +113,8 @@ def test_time_is_linear_in_a_statements_length(head: str, piece: str, tail: str)
 
 @pytest.mark.parametrize("version", [MARIADB, MYSQL])
 def test_cut_short_anywhere_a_statement_is_read_or_refused(version: str) -> None:
-    for seed in range(40):
-        sql = RandomDefinitions(seed, mariadb=True).statement()
+    for number in range(40):
+        sql = RandomDefinitions(number, mariadb=True).statement()
         for end in range(len(sql)):
             try:
                 read(sql[:end], database="d", sql_mode=0, server=Server.of(version))

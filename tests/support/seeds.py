@@ -1,0 +1,21 @@
+"""The seed of random tests: the same in every run, so that it is the change at hand that breaks one, or nothing.
+
+TIDEGATE_SEED=random draws one, to look for what nobody thought of; TIDEGATE_SEED=7 repeats one that was printed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Final
+
+VARIABLE: Final = "TIDEGATE_SEED"
+_USUAL: Final = 20261122
+
+
+def seed() -> int:
+    """Prints it too, which pytest shows of a test that fails."""
+    given = os.environ.get(VARIABLE) or str(_USUAL)
+    found = random.SystemRandom().randrange(1 << 31) if given == "random" else int(given)
+    print(f"{VARIABLE}={found}")
+    return found
