@@ -54,7 +54,9 @@ class Ddl(Section):
         description="DROP TABLE and DATABASE; ignore: silver keeps the rows until a table of that name comes",
     )
     drop_partition: Policy = Field(
-        Policy.APPLY, description="DROP and TRUNCATE PARTITION; ignore: silver keeps the rows, and new ones join them"
+        Policy.APPLY,
+        description="DROP and TRUNCATE PARTITION; ignore: silver keeps the rows, new ones join them, and what happens"
+        " later to a partition that would hold them (dropped, exchanged) happens to them too",
     )
     move_partition: _Followed = Field(
         Policy.APPLY,

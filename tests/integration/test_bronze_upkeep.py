@@ -76,7 +76,7 @@ def busy(road: Road, database: str) -> Iterator[None]:
 
     with ThreadPoolExecutor(1) as pool:
         with writing(road.server, database, write):
-            captured = pool.submit(road.capture, idle=2.0)
+            captured = pool.submit(road.capture, seconds=250, idle=2.0)
             yield
         captured.result()
 
@@ -101,6 +101,7 @@ def test_upkeep_beside_capture_and_apply_killed_at_every_point_loses_nothing(
             assert upkeep(road, point) == -signal.SIGKILL, point
             road.apply(spark)
         assert upkeep(road) == 0
+    road.capture(idle=0.5)
     road.apply(spark)
     assert road.assert_equal()["t"] > 10
     assert upkeep(road) == 0

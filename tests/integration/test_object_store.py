@@ -27,6 +27,7 @@ from tidegate import config
 from tidegate.capture.run import CaptureRun
 from tidegate.demo.jars import S3
 from tidegate.demo.server import Server, free_port
+from tidegate.limits import BRONZE_RUN_FILES_MIN
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.source import current_position
 
@@ -96,18 +97,32 @@ def test_a_lake_on_s3_is_captured_and_applied(
     mariadb.query(f"UPDATE {database}.t SET a = 'zwei' WHERE id = 2")
     mariadb.query(f"DELETE FROM {database}.t WHERE id = 3")
     _capture(run, mariadb)
-    apply = _apply_with(store, file)
-    apply()
+    tidegate = _tidegate_with(store, file)
+    tidegate("apply", "--mode", "batch")
     uri = f"{pipeline.lake.path}/silver/{database}/t"
     assert _rows(uri, store) == {"id": [1, 2], "a": ["one", "zwei"]}
     # The second window finds rows there: it probes them, and marks dead ones by a deletion vector in the store.
     mariadb.query(f"INSERT INTO {database}.t VALUES (4, 'four')")
     mariadb.query(f"UPDATE {database}.t SET id = 5, a = 'five' WHERE id = 1")
     _capture(run, mariadb)
-    apply()
+    tidegate("apply", "--mode", "batch")
     assert _rows(uri, store) == {"id": [2, 4, 5], "a": ["zwei", "four", "five"]}
     operations = [entry["operation"] for entry in DeltaTable(uri, storage_options=store).history()]
-    assert operations == ["UPSERT", "UPSERT", "CREATE TABLE"]
+    assert [one for one in operations if one != "OPTIMIZE"] == ["UPSERT", "UPSERT", "CREATE TABLE"]
+    # Upkeep packs bronze's small files in the store; what silver was made of is still all there.
+    for number in range(BRONZE_RUN_FILES_MIN):
+        mariadb.query(f"INSERT INTO {database}.t VALUES ({10 + number}, 'more')")
+        _capture(run, mariadb)
+    tidegate("apply", "--mode", "batch")
+    before = len(DeltaTable(f"{pipeline.lake.path}/bronze/segments", storage_options=store).file_uris())
+    tidegate("maintain")
+    after = DeltaTable(f"{pipeline.lake.path}/bronze/segments", storage_options=store).file_uris()
+    assert len(after) < before, (before, after)
+    mariadb.query(f"ALTER TABLE {database}.t ADD COLUMN b DATETIME")
+    mariadb.query(f"UPDATE {database}.t SET b = '2026-11-22 03:30:00' WHERE id = 4")
+    _capture(run, mariadb)
+    tidegate("apply", "--mode", "batch")
+    assert "equal" in tidegate("rebuild", f"{database}.t", "--compare").splitlines()[-1]
 
 
 def _capture(run: CaptureRun, server: Server) -> None:
@@ -129,14 +144,15 @@ def _rows(uri: str, store: dict[str, str]) -> dict[str, list[object]]:
     return found
 
 
-def _apply_with(store: dict[str, str], file: Path) -> Callable[[], None]:
-    """The command `tidegate apply` with the store's keys in its connection; they are never printed."""
+def _tidegate_with(store: dict[str, str], file: Path) -> Callable[..., str]:
+    """A `tidegate` command on the pipeline, with the store's keys in its connection; they are never printed."""
     environment = os.environ | {"AIRFLOW_CONN_THE_LAKE": json.dumps({"conn_type": "generic", "extra": store})}
-    command = [str(Path(sys.executable).parent / "tidegate"), "apply", str(file), "--mode", "batch"]
 
-    def apply() -> None:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    def run(command: str, *rest: str) -> str:
+        argv = [str(Path(sys.executable).parent / "tidegate"), command, str(file), *rest]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
         assert "known-to-the-test-only" not in done.stdout + done.stderr
+        return done.stdout
 
-    return apply
+    return run
