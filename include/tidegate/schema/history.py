@@ -294,7 +294,7 @@ class SchemaHistory:
 
     def _alter(self, statement: AlterTable, work: Work, context: Context) -> None:
         table = statement.table
-        renamed = next((action.to for action in statement.actions if isinstance(action, RenameTo)), None)
+        renamed = next((action.to for action in statement.actions[::-1] if isinstance(action, RenameTo)), None)
         if not statement.actions or (statement.if_exists and not work.lives(table)):
             return
         moves = PartitionMoves(work, lambda other: self._known(other, work), self._keeps, context.new_id)
@@ -306,7 +306,7 @@ class SchemaHistory:
         before = work.shape(table)
         work.put(table, alter(before, statement.actions, context), "alter", work.status(table))
         moves.follow(table, before, statement.actions)
-        if renamed is not None:
+        if renamed not in (None, table):
             self._rename(table, renamed, work)
 
     def _rename(self, old: TableName, new: TableName, work: Work) -> None:

@@ -6,13 +6,13 @@ Out: new indexes; the given ones are left as they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Generated, Index, IndexKind
-from tidegate.schema.ddl_statements import IndexDefinition
+from tidegate.schema.ddl_statements import Action, AddColumn, DropIndex, IndexDefinition, RenameIndex
 from tidegate.schema.ddl_types import GEOMETRIES
 from tidegate.schema.types import parse_type
 
@@ -126,3 +126,44 @@ class _Names:
             number += 1
         self._next[low] = number + 1
         return f"{column}_{number}"
+
+
+def kept_indexes(
+    before: Sequence[Column],
+    old: Sequence[Index],
+    actions: Sequence[Action],
+    columns: Sequence[Column],
+    became_text: set[int],
+) -> tuple[Index, ...]:
+    """Old indexes without what is dropped; an index goes with the last of its columns.
+
+    The servers find a key's columns again by name: one that is dropped and added in one statement stays in its keys.
+    """
+    kept = {column.id: column.id for column in columns}
+    added = {action.definition.name.lower() for action in actions if isinstance(action, AddColumn)}
+    if added:
+        new = {column.name.lower(): column.id for column in columns if column.name.lower() in added}
+        kept |= {c.id: new[c.name.lower()] for c in before if c.id not in kept and c.name.lower() in new}
+    dropped: set[str] = set()
+    renamed: dict[str, str] = {}
+    for action in actions:
+        if isinstance(action, DropIndex):
+            if find(old, action.name) is None:
+                raise DDLError(f"the table has no index {action.name!r}", remedy="snapshot the table")
+            dropped.add(action.name.lower())
+        elif isinstance(action, RenameIndex):
+            renamed[action.old.lower()] = action.new
+    indexes: list[Index] = []
+    for index in old:
+        parts = tuple(kept.get(part, 0) for part in index.parts if part == 0 or part in kept)
+        if index.name.lower() not in dropped and parts:
+            name = renamed.get(index.name.lower(), index.name)
+            whole = index.whole and became_text.isdisjoint(parts)
+            indexes.append(replace(index, name=name, parts=parts, whole=whole))
+    return tuple(indexes)
+
+
+def members_became_text(old: Sequence[Column], columns: Sequence[Column]) -> set[int]:
+    """Ids of columns that were ENUM or SET and are text now: in MySQL their key, a byte or two, becomes a prefix."""
+    before = {column.id for column in old if column.type.startswith(("enum(", "set("))}
+    return {c.id for c in columns if c.id in before and not c.type.startswith(("enum(", "set(")) and c.charset}

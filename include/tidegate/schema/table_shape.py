@@ -6,7 +6,7 @@ Out: a new shape; the given one is left as it was. Column ids: a changed or rena
 
 Order of effect in ALTER TABLE (sql/sql_table.cc, mysql_prepare_alter_table): DROP, CHANGE and RENAME COLUMN name
 columns of the old table, all at once; then ADD, and CHANGE with a place, take effect one by one, and AFTER names a
-column of the new table.
+column of the new table: one that is still to move, too, where it was. MariaDB also changes what the statement adds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from tidegate.schema.ddl_statements import (
     DropIndex,
     IndexDefinition,
     RenameColumn,
-    RenameIndex,
     SetDefault,
     SetNotNull,
     SetVisibility,
@@ -42,7 +41,14 @@ from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.ddl_types import shown_type
 from tidegate.schema.partitions import Partitioning, altered
 from tidegate.schema.table_charsets import converted, resolve_charset
-from tidegate.schema.table_indexes import find, key_of, with_indexes, with_row_end
+from tidegate.schema.table_indexes import (
+    find,
+    kept_indexes,
+    key_of,
+    members_became_text,
+    with_indexes,
+    with_row_end,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +114,8 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     columns = _kept_columns(shape, actions, defaults, convert, context)
     _place_columns(shape, columns, actions, (defaults, convert), context)
     columns = _with_own_names(_with_new_names(shape, columns, actions))
-    became_text = set() if context.server.mariadb else _members_became_text(shape, columns)
-    indexes = _kept_indexes(shape, actions, columns, became_text)
+    became_text = set() if context.server.mariadb else members_became_text(shape.columns, columns)
+    indexes = kept_indexes(shape.columns, shape.indexes, actions, columns, became_text)
     added: list[IndexDefinition] = []
     for action in actions:
         if isinstance(action, AddColumn | ChangeColumn):
@@ -182,7 +188,8 @@ def _with_new_names(shape: Shape, columns: list[Column], actions: list[Action]) 
     names = {column.name.lower(): now[column.id] for column in shape.columns if column.id in now}
     if all(old == new.lower() for old, new in names.items()):
         return columns
-    written = {_existing(shape, a.old).id for a in actions if isinstance(a, ChangeColumn)}
+    of_added = _changes_of_added(shape, actions)
+    written = {_existing(shape, a.old).id for a in actions if isinstance(a, ChangeColumn) and a not in of_added}
     old = {column.id for column in shape.columns} - written
     return [_renamed([column], names)[0] if column.id in old else column for column in columns]
 
@@ -241,12 +248,17 @@ def _table_defaults(
 ) -> tuple[tuple[str, str], tuple[str, str] | None]:
     """(the table's defaults after the statement, what CONVERT TO makes of its columns or None)."""
     defaults, convert = (shape.charset, shape.collation), None
+    collated = False  # by a COLLATE of this statement, which a mere CHARACTER SET behind it leaves alone
     for action in actions:
         if isinstance(action, ConvertCharset):
             base = context.defaults if not action.charset.charset else defaults
             convert = defaults = resolve_charset(action.charset, base, context.server, context.defaults)
+            collated = bool(action.charset.collation) and not context.server.mariadb
         elif isinstance(action, TableDefaults) and action.charset:
-            defaults = resolve_charset(action.charset, defaults, context.server, context.defaults)
+            found = resolve_charset(action.charset, defaults, context.server, context.defaults)
+            if not (collated and not action.charset.collation and found[0] == defaults[0]):
+                defaults = found
+            collated = collated or bool(action.charset.collation)
     return defaults, convert
 
 
@@ -257,12 +269,14 @@ def _kept_columns(
     convert: tuple[str, str] | None,
     context: Context,
 ) -> list[Column]:
-    """The old columns that stay, each where it was; those that CHANGE moves are left to _place_columns."""
+    """The old columns that stay, each where it was; _place_columns moves those that have a place."""
     by_old: dict[int, Action] = {}
     mariadb = context.server.mariadb
-    details = _details(actions)
+    details, of_added = _details(actions), _changes_of_added(shape, actions)
     for action in actions:
         match action:
+            case ChangeColumn() if action in of_added:
+                pass
             case DropColumn(name) | ChangeColumn(name) | RenameColumn(name):
                 by_old[_existing(shape, name).id] = action
     columns: list[Column] = []
@@ -271,13 +285,26 @@ def _kept_columns(
             case DropColumn():
                 pass
             case ChangeColumn(_, definition):
-                if definition.place is None:
-                    columns.append(_redefined(definition, column.id, defaults, convert, context))
+                columns.append(_redefined(definition, column.id, defaults, convert, context))
             case RenameColumn(_, new):
                 columns.append(converted(replace(column, name=new), convert, mariadb=mariadb))
             case _:
                 columns.append(_detailed(converted(column, convert, mariadb=mariadb), details))
     return columns
+
+
+def _changes_of_added(shape: Shape, actions: list[Action]) -> list[Action]:
+    """Changes of columns that the same statement adds. The new name counts there: the old one may be anything."""
+    dropped = {action.name.lower() for action in actions if isinstance(action, DropColumn)}
+    there = {column.name.lower() for column in shape.columns} - dropped
+    added: set[str] = set()
+    found: list[Action] = []
+    for action in actions:
+        if isinstance(action, AddColumn):
+            added.add(action.definition.name.lower())
+        elif isinstance(action, ChangeColumn) and action.old.lower() not in there:
+            found += [action] if action.definition.name.lower() in added else []
+    return found
 
 
 def _existing(shape: Shape, name: str) -> Column:
@@ -338,13 +365,16 @@ def _place_columns(
 ) -> None:
     """New columns, and changed ones with a place, one after the other. charsets: as _table_defaults gives them."""
     defaults, convert = charsets
-    details = _details(actions)
+    details, of_added = _details(actions), _changes_of_added(shape, actions)
     for action in actions:
-        if isinstance(action, AddColumn):
+        if isinstance(action, AddColumn) or (isinstance(action, ChangeColumn) and action in of_added):
+            if not isinstance(action, AddColumn):
+                columns[:] = [c for c in columns if c.name.lower() != action.definition.name.lower()]
             column = _column(action.definition, context.new_id(), defaults, context)
             column = _detailed(_recoded(column, action.definition, convert, context, grows=False), details)
         elif isinstance(action, ChangeColumn) and action.definition.place is not None:
-            column = _redefined(action.definition, _existing(shape, action.old).id, defaults, convert, context)
+            column = next(c for c in columns if c.id == _existing(shape, action.old).id)
+            columns.remove(column)
         else:
             continue
         place = action.definition.place
@@ -359,40 +389,3 @@ def _place_columns(
             columns.insert(columns.index(before) + 1, column)
     if len({column.name.lower() for column in columns}) != len(columns):
         raise DDLError("the statement gives two columns one name", remedy="snapshot the table")
-
-
-def _kept_indexes(
-    shape: Shape, actions: list[Action], columns: list[Column], became_text: set[int]
-) -> tuple[Index, ...]:
-    """Old indexes without what is dropped; an index goes with the last of its columns.
-
-    The servers find a key's columns again by name: one that is dropped and added in one statement stays in its keys.
-    """
-    kept = {column.id: column.id for column in columns}
-    added = {action.definition.name.lower() for action in actions if isinstance(action, AddColumn)}
-    if added:
-        new = {column.name.lower(): column.id for column in columns if column.name.lower() in added}
-        kept |= {c.id: new[c.name.lower()] for c in shape.columns if c.id not in kept and c.name.lower() in new}
-    dropped: set[str] = set()
-    renamed: dict[str, str] = {}
-    for action in actions:
-        if isinstance(action, DropIndex):
-            if find(shape.indexes, action.name) is None:
-                raise DDLError(f"the table has no index {action.name!r}", remedy="snapshot the table")
-            dropped.add(action.name.lower())
-        elif isinstance(action, RenameIndex):
-            renamed[action.old.lower()] = action.new
-    indexes: list[Index] = []
-    for index in shape.indexes:
-        parts = tuple(kept.get(part, 0) for part in index.parts if part == 0 or part in kept)
-        if index.name.lower() not in dropped and parts:
-            name = renamed.get(index.name.lower(), index.name)
-            whole = index.whole and became_text.isdisjoint(parts)
-            indexes.append(replace(index, name=name, parts=parts, whole=whole))
-    return tuple(indexes)
-
-
-def _members_became_text(shape: Shape, columns: list[Column]) -> set[int]:
-    """Ids of columns that were ENUM or SET and are text now: in MySQL their key, a byte or two, becomes a prefix."""
-    before = {column.id for column in shape.columns if column.type.startswith(("enum(", "set("))}
-    return {c.id for c in columns if c.id in before and not c.type.startswith(("enum(", "set(")) and c.charset}

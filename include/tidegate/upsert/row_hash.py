@@ -95,6 +95,6 @@ def _floats_as_bytes(array: pa.ListArray) -> pa.Array:
         raise UnsupportedValue(f"{array.type} has no row hash", remedy="leave the column out")
     offsets = array.offsets.cast(pa.int64()).to_numpy() * 4
     valid = None if not array.null_count else pa.array(array.is_valid()).buffers()[1]
-    floats = array.values.buffers()[1]
+    floats = array.values.buffers()[1] or pa.py_buffer(b"")  # none at all where every row is NULL
     shifted = offsets + 4 * array.values.offset
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(array), [valid, pa.py_buffer(shifted), floats])

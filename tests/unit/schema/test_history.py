@@ -55,6 +55,57 @@ def test_a_renamed_or_changed_column_keeps_its_id_and_a_new_one_gets_a_fresh_one
     assert after["a"] not in before.values()
 
 
+@pytest.mark.parametrize(
+    ("actions", "columns"),
+    [
+        ("ADD e INT AFTER c, MODIFY c BIGINT AFTER d", "id e d c"),
+        ("ADD e INT AFTER c, ADD f INT AFTER c, MODIFY c BIGINT FIRST", "c id f e d"),
+        ("MODIFY c BIGINT AFTER id, MODIFY id INT AFTER c", "c id d"),
+        ("ADD e INT AFTER f, CHANGE c f BIGINT FIRST", "f id e d"),
+        ("ADD e INT AFTER c, MODIFY c BIGINT AFTER e, ADD f INT AFTER c", "id e c f d"),
+    ],
+)
+def test_after_names_a_column_that_the_same_statement_has_still_to_move(actions: str, columns: str) -> None:
+    s = Session()
+    s.run("CREATE TABLE t (id INT, c INT, d INT)", f"ALTER TABLE t {actions}")
+    assert " ".join(s.ids("t")) == columns
+
+
+@pytest.mark.parametrize(
+    ("actions", "columns"),
+    [
+        ("ADD e INT UNIQUE FIRST, MODIFY e BIGINT DEFAULT 4", "id c e:bigint(20)"),
+        ("ADD e INT, CHANGE nothing e BIGINT AFTER id", "id e:bigint(20) c"),
+        ("DROP c, ADD c INT, MODIFY c BIGINT", "id c:bigint(20)"),
+    ],
+)
+def test_mariadb_changes_a_column_that_the_same_statement_has_added(actions: str, columns: str) -> None:
+    s = Session("11.4.5-MariaDB")
+    s.run("CREATE TABLE t (id INT, c INT)")
+    before = set(s.ids("t").values())
+    s.run(f"ALTER TABLE t {actions}")
+    new = {column.id: f":{column.type}" for column in s.last("t").columns if column.id not in before}
+    assert " ".join(f"{column.name}{new.get(column.id, '')}" for column in s.last("t").columns) == columns
+
+
+def test_of_two_new_names_in_one_statement_the_last_counts() -> None:
+    s = Session()
+    s.run("CREATE TABLE t (a INT)", "ALTER TABLE t RENAME TO u, ADD b INT, RENAME TO t")
+    assert (s.last("t").kind, list(s.ids("t"))) == ("alter", ["a", "b"])
+    s.run("ALTER TABLE t RENAME TO u, RENAME TO v")
+    assert not s.history.versions("db", "u")
+    assert s.last("v").status is VersionStatus.ACTIVE
+
+
+@pytest.mark.parametrize("version", ["9.7.4", "11.4.5-MariaDB"])
+def test_a_collation_stays_when_the_same_statement_names_its_character_set_again(version: str) -> None:
+    s = Session(version)
+    s.run("CREATE TABLE t (a INT)", "ALTER TABLE t COLLATE utf8mb4_bin, DEFAULT CHARACTER SET utf8mb4")
+    assert s.last("t").collation == "utf8mb4_bin"
+    s.run("ALTER TABLE t DEFAULT CHARACTER SET utf8mb4")
+    assert s.last("t").collation != "utf8mb4_bin"
+
+
 def test_an_id_is_never_used_again_not_even_after_a_restart() -> None:
     s = Session()
     s.run("CREATE TABLE t (a INT, b INT)", "ALTER TABLE t DROP b")

@@ -110,6 +110,17 @@ def test_a_wider_integer_and_an_added_null_leave_the_hash() -> None:
     assert narrow == one(a=pa.array([5], pa.int64())) == one(a=pa.array([5]), b=pa.array([None], pa.string()))
 
 
+def test_vectors_that_are_all_null_hash_as_null() -> None:
+    """Such an array has no buffer of floats at all when the decoder made it."""
+    valid = pa.py_buffer(b"\0")
+    floats = pa.Array.from_buffers(pa.float32(), 0, [None, None])
+    none = pa.ListArray.from_buffers(
+        pa.list_(pa.float32()), 2, [valid, pa.py_buffer(bytes(12))], null_count=2, children=[floats]
+    )
+    ids = pa.array([1, 2])
+    assert row_hashes({"id": ids, "v": none}) == row_hashes({"id": ids})
+
+
 def test_more_rows_than_a_block_have_their_own_hashes() -> None:
     count = 70_000
     hashes = row_hashes({"a": pa.array(range(count))}).to_pylist()
