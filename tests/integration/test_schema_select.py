@@ -31,30 +31,35 @@ TABLE = """CREATE TABLE b (i int, n int not null, iu int unsigned, t tinyint, t1
     vn varchar(300) not null, vb2 varchar(5) collate latin1_bin, u varchar(20) character set utf8mb4,
     un varchar(9) character set utf8mb4 not null, tt tinytext, tx text, mx mediumtext, lx longtext,
     u8 text character set utf8mb3, bi binary(4), vb varbinary(20), bl blob, mb mediumblob, tb tinyblob, b1 bit(1),
-    b9 bit(9), e enum('a','bb','ccc'), st set('x','yy'), js json) CHARACTER SET latin1"""
+    b9 bit(9), e enum('a','bb','ccc'), st set('x','yy'), js json,
+    uu uuid, i4 inet4, i6 inet6 not null) CHARACTER SET latin1"""
 # fmt: off
 COLUMNS = [
     "i", "n", "iu", "t", "t1", "tu", "s", "m", "mu", "l", "lu", "d", "dn", "d0", "d5", "dz", "f", "g", "gn", "f2", "g2",
     "da", "dt", "dt3", "tm", "tm6", "ts", "ts2", "y", "c", "v", "vn", "vb2", "u", "un", "tt", "tx", "mx", "lx", "u8",
-    "bi", "vb", "bl", "mb", "tb", "b1", "b9", "e", "st", "js",
+    "bi", "vb", "bl", "mb", "tb", "b1", "b9", "e", "st", "js", "uu", "i4", "i6",
 ]
 LITERALS = [
     "1", "9", "99", "0", "999999999", "1234567890", "12345678901234567890", "9223372036854775807",
     "18446744073709551615", "00012", "1.5", "0.05", ".5", "12.345", "-1", "-2.5", "1e0", "2.5e3", "'abc'", "''",
     "'2001-01-01'", "null", "true", "false", "0x41", "x'4142'", "now()", "now(2)", "current_date", "curtime()",
-    "date'2001-01-01'", "time'10:20:30'", "time'10:20:30.12'", "timestamp'2001-01-01 10:20:30'",
+    "date'2001-01-01'", "time'10:20:30'", "time'10:20:30.12'",
+    "'::1'", "'10.0.0.1'", "_latin1'ab'",
+    "0.1234567890123456789012345678901234567890123", "'123e4567-e89b-12d3-a456-426655440000'", "user()",
+    "timestamp'2001-01-01 10:20:30'",
 ]
 FUNCTIONS = [
     "abs", "ceil", "floor", "round", "sign", "sqrt", "length", "char_length", "ascii", "ord", "bit_length", "bit_count",
     "crc32", "to_days", "to_seconds", "year", "month", "day", "dayofyear", "weekday", "dayofweek", "hour", "minute",
     "second", "microsecond", "quarter", "week", "yearweek", "weekofyear", "isnull", "upper", "lower", "trim", "ltrim",
     "rtrim", "reverse", "date", "time", "timestamp", "last_day", "from_days", "exp", "ln", "sin", "atan", "coalesce",
-    "concat", "hex",
+    "concat", "hex", "unhex", "quote", "md5", "sha1", "degrees", "space", "inet_aton", "bin", "sleep", "soundex",
 ]
 AGGREGATES = ["max", "min", "sum", "avg", "count", "std", "variance", "bit_or"]
 TYPES = [
     "signed", "unsigned", "date", "datetime", "datetime(3)", "time", "time(2)", "decimal", "decimal(10,2)",
     "decimal(5)", "double", "float", "int", "binary", "binary(5)", "char",
+    "char(3)", "char(7) character set latin1", "nchar(2)", "uuid", "inet4", "inet6",
 ]
 # fmt: on
 SHAPES = [
@@ -71,6 +76,27 @@ SHAPES = [
     "round({0},{places})",
     "truncate({0},{places})",
     "cast({0} as {type})",
+    "cast({operand} as {type})",
+    "binary {operand}",
+    "format({0},{places})",
+    "repeat({0},{places})",
+    "lpad({0},{places},{1})",
+    "rpad({operand},5,'x')",
+    "space({places})",
+    "concat_ws({0},{1},{2})",
+    "substr({0},{places})",
+    "substr({0},{places},3)",
+    "insert({0},1,2,{1})",
+    "regexp_replace({operand},'a',{operand})",
+    "regexp_substr({operand},{1})",
+    "substring_index({0},'a',1)",
+    "char({0},{1})",
+    "conv({0},10,2)",
+    "random_bytes({places})",
+    "({0}) collate {collation}",
+    "ifnull({operand},{operand})",
+    "least({operand},{operand})",
+    "coalesce({operand},{operand})",
     "cast({0} as {type})",
     "coalesce({0},{1})",
     "coalesce({0},{1},{2})",
@@ -116,6 +142,7 @@ class Statements:
             count=pick(["1", "n", "1.5"]),
             unit=pick(["day", "second", "month", "microsecond", "hour", "day_hour"]),
             part=pick(["year", "day", "hour", "microsecond", "year_month"]),
+            collation=pick(["latin1_bin", "utf8mb4_bin", "utf8mb4_general_ci"]),
             charset=pick(["latin1", "utf8mb4", "utf8"]),
         )
 
@@ -135,7 +162,8 @@ class Statements:
 
 
 def test_types_of_random_expressions_are_the_servers(mariadb: Server, fresh_database: FreshDatabase) -> None:
-    statements = Statements(seed())
+    chosen = seed()
+    statements, session = Statements(chosen), _session(random.Random(chosen))
     counts = {"exact": 0, "unknown": 0, "refused": 0}
     wrong = []
     database = fresh_database(mariadb)
@@ -143,6 +171,8 @@ def test_types_of_random_expressions_are_the_servers(mariadb: Server, fresh_data
         cursor.execute("SELECT VERSION()")
         version = str(cursor.fetchone()[0])
         cursor.execute(TABLE)
+        for setting in session:
+            cursor.execute(setting)
         for _ in range(STATEMENTS):
             sql = statements.statement()
             cursor.execute("DROP TABLE IF EXISTS x")
@@ -151,7 +181,7 @@ def test_types_of_random_expressions_are_the_servers(mariadb: Server, fresh_data
             except pymysql.err.MySQLError:
                 counts["refused"] += 1
                 continue
-            ours, truth = _ours(database, version, sql), _truth(cursor, database)
+            ours, truth = _ours(database, version, [TABLE, *session, sql]), _truth(cursor, database)
             if ours is None:
                 counts["unknown"] += 1
             elif ours == truth:
@@ -163,10 +193,15 @@ def test_types_of_random_expressions_are_the_servers(mariadb: Server, fresh_data
     assert counts["exact"] > STATEMENTS * 0.3
 
 
-def _ours(database: str, version: str, sql: str) -> list[tuple[Any, ...]] | None:
+def _session(pick: random.Random) -> list[str]:
+    names = pick.choice(["utf8mb4", "utf8mb3", "latin1", "utf8mb4 COLLATE utf8mb4_bin"])
+    return [f"SET NAMES {names}", f"SET sql_mode='{pick.choice(['', 'STRICT_TRANS_TABLES'])}'"]
+
+
+def _ours(database: str, version: str, statements: list[str]) -> list[tuple[Any, ...]] | None:
     script = Script(database, version, "utf8mb4")
-    script.run(1, TABLE)
-    script.run(2, sql)
+    for line, sql in enumerate(statements):
+        script.run(line, sql)
     if (database, "x") in script.history.held:
         return None
     shown = shown_columns(script.tables()[f"{database}.x"], Flavour.of(version))

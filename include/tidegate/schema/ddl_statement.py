@@ -16,7 +16,9 @@ class DdlStatement:
     database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode.
     pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock.
     charset: character_set_client by name, in which the bytes were read. server_version: as in FORMAT_DESCRIPTION,
-    e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
+    e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it. connection: (charset, collation) of
+    collation_connection, as the server shows them, "" where nobody told; strict: whether sql_mode is, None likewise.
+    The types of CREATE TABLE ... SELECT hang on them, which a row-based log never holds.
     """
 
     sql: str
@@ -28,6 +30,8 @@ class DdlStatement:
     timestamp_us: int
     charset: str
     server_version: str = ""
+    connection: tuple[str, str] = ("", "")
+    strict: bool | None = None
 
     @property
     def flavour(self) -> str:

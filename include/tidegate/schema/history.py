@@ -36,6 +36,7 @@ from tidegate.schema.ddl_statements import (
 )
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.partition_moves import PartitionMoves
+from tidegate.schema.select_collations import Session
 from tidegate.schema.table_charsets import resolve_charset
 from tidegate.schema.table_query import query_columns
 from tidegate.schema.table_shape import Context, Shape, alter, copy, create
@@ -215,7 +216,8 @@ class SchemaHistory:
     def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
         touched = touched_tables(parsed)
         database = touched[0][0] if touched else statement.database
-        return Context(server, self._defaults(database, server), self.new_id)
+        defaults = self._defaults(database, server)
+        return Context(server, defaults, self.new_id, statement.connection, statement.strict)
 
     def _defaults(self, database: str, server: Server) -> tuple[str, str]:
         """(charset, collation) that a table of this database has by default."""
@@ -275,9 +277,8 @@ class SchemaHistory:
                     remedy="set binlog_format=ROW for every session, then snapshot the table",
                 )
             defined = {column.name.lower() for column in statement.columns}
-            taken = query_columns(
-                statement.query, lambda table: self._source(table, work).columns, context.server, defined
-            )
+            session = Session(context.server, *context.connection, strict=context.strict)
+            taken = query_columns(statement.query, lambda table: self._source(table, work).columns, session, defined)
         work.put(statement.table, create(statement, context, taken), "create", VersionStatus.ACTIVE)
 
     def _source(self, table: TableName, work: Work) -> Shape:

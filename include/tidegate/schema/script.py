@@ -1,4 +1,4 @@
-"""A DDL script as a session runs it: statements, `USE`, `SET sql_mode`, temporary tables.
+"""A DDL script as a session runs it: statements, `USE`, `SET sql_mode`, `SET NAMES`, temporary tables.
 
 In:  the statements of a script (script_text.py), as a person wrote it or a dump tool did.
 Out: one Step per statement: what it changed, or why it wasn't understood; a SchemaHistory at the end.
@@ -156,6 +156,8 @@ class Script:
                 timestamp_us=0,
                 charset="utf8mb4",
                 server_version=self.server_version,
+                connection=self.settings.connection(Server.of(self.server_version)),
+                strict=self.settings.strict,
             ),
         )
 

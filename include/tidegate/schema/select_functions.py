@@ -9,27 +9,27 @@ Lengths and signs: fix_length_and_dec of each Item in MariaDB's sql/item_*.cc, c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tidegate.schema.charsets import default_collation, shown_charset
-from tidegate.schema.ddl_tokens import LENGTH_DIGITS, Server
+from tidegate.errors import DDLError
+from tidegate.schema.ddl_tokens import LENGTH_DIGITS
+from tidegate.schema.select_casts import cast
+from tidegate.schema.select_collations import BINARY, COERCIBLE, Session
 from tidegate.schema.select_expressions import Doubt, Expression
+from tidegate.schema.select_hybrid import as_addresses, extreme, together
 from tidegate.schema.select_numbers import BIGINT_DIGITS, arithmetic, division, negative, numeric, spread
+from tidegate.schema.select_strings import collated, recoded, text
 from tidegate.schema.select_types import (
-    DIGITS_MAX,
     NULL,
+    UNFIXED,
     Result,
     boolean,
     decimal,
     double,
     integer,
     moment,
-    shown_length,
-    single_byte,
-    strings,
-    together,
 )
 
 Lookup = Callable[[Expression], Result]
@@ -47,6 +47,7 @@ _COUNTS: Final[Mapping[str, tuple[int, bool]]] = {
     "length": (10, False), "octet_length": (10, False), "char_length": (10, False), "character_length": (10, False),
     "ascii": (3, False), "ord": (7, False), "locate": (11, False), "instr": (11, False), "bit_length": (11, False),
     "strcmp": (2, False), "sign": (2, False), "bit_count": (2, False), "crc32": (10, True),
+    "regexp_instr": (11, False), "find_in_set": (3, False), "coercibility": (10, False),
     "period_add": (6, False), "period_diff": (6, False),
 }  # fmt: skip
 # Shown length: always NULL where a date can't be read.
@@ -55,6 +56,7 @@ _PARTS: Final[Mapping[str, int]] = {
     "hour": 3, "minute": 3, "second": 3, "microsecond": 7, "quarter": 2, "week": 3, "yearweek": 6,
     "weekofyear": 3, "datediff": 8, "timestampdiff": 21,
 }  # fmt: skip
+_WIDE_PARTS: Final = frozenset({"to_seconds", "yearweek", "datediff", "timestampdiff"})
 _UNITS: Final[Mapping[str, int]] = {
     "year": 5, "year_month": 7, "day": 3, "day_hour": 5, "hour": 3, "microsecond": 7, "minute_second": 5,
 }  # fmt: skip
@@ -65,20 +67,24 @@ _MOMENTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _DOUBLES: Final = frozenset(
     {"sqrt", "pow", "power", "exp", "ln", "log", "log2", "log10", "sin", "cos", "tan", "cot", "acos", "asin", "atan"}
-    | {"atan2"}
+    | {"atan2", "degrees", "radians"}
 )
+# Whatever their arguments are.
+_PLAIN: Final[Mapping[str, Result]] = {
+    "pi": double(nullable=False, scale=6, length=8),
+    "uuid_short": integer(21, unsigned=True, nullable=False, digits=20),
+    "last_insert_id": integer(21, unsigned=True, nullable=False, digits=20),
+    "inet_aton": integer(21, unsigned=True),
+}
 _NUMBERED: Final = frozenset({"row_number", "rank", "dense_rank", "ntile"})
 
 
-def result(tree: Expression, column: Lookup, server: Server) -> Result:
+def result(tree: Expression, column: Lookup, session: Session) -> Result:
     """column: the value of a "field". Raises Doubt."""
     try:
-        return _Types(column, server).of(tree)
-    except (IndexError, ValueError, TypeError) as error:
+        return _Types(column, session).of(tree)
+    except (IndexError, ValueError, TypeError, DDLError) as error:
         raise Doubt from error  # arguments that the server doesn't take
-
-
-_NO_LENGTH: Final = 0xFFFFFFFF  # what the server takes for a length that isn't written
 
 
 def _whole_number(text: str) -> Result:
@@ -92,25 +98,25 @@ def _whole_number(text: str) -> Result:
 
 
 class _Types:
-    def __init__(self, column: Lookup, server: Server) -> None:
+    def __init__(self, column: Lookup, session: Session) -> None:
         self.column = column
-        self.server = server
-        self.newer = server.number >= _NEWER_SINCE
+        self.session = session
+        self.newer = session.server.number >= _NEWER_SINCE
 
     def of(self, tree: Expression) -> Result:
         name = tree.name
         if name == "field":
             return self.column(tree)
         if name == "literal":
-            return (
-                boolean(nullable=False) if self.newer and tree.literal == "bool" else _LITERALS[tree.literal](tree.text)
-            )
+            return self._literal(tree)
         if name in _MOMENTS:
             return self._now(tree)
         if name == "connection_id":
             return integer(10, unsigned=True, nullable=False, rank=3)
         if name in ("count", "bit_and", "bit_or", "bit_xor"):
             return integer(21, unsigned=name != "count", nullable=False)
+        if name in _PLAIN:
+            return _PLAIN[name]
         if name == "exists":
             return boolean(nullable=False)
         if name in _NUMBERED:
@@ -121,8 +127,9 @@ class _Types:
                 return integer(21, nullable=False)
             if inner.name in ("count", "sum", "avg", "min", "max"):
                 found = self.of(inner)
-                fixed = found.text.startswith(("char", "binary"))
+                fixed = found.text.startswith(("char", "binary")) or found.listed
                 counted = found.kind == "int" and inner.name in ("min", "max") and inner.arguments[0].name != "field"
+                counted = counted or found.large or (found.kind in ("float", "double") and found.scale != UNFIXED)
                 if found.kind != "own" and found.text != "tinyint(1)" and not fixed and not counted:
                     return found
             raise Doubt
@@ -131,6 +138,13 @@ class _Types:
         if made is None:
             raise Doubt
         return made
+
+    def _literal(self, tree: Expression) -> Result:
+        if tree.literal == "string":
+            return _literal_string(tree.text, self.session)
+        if self.newer and tree.literal == "bool":
+            return boolean(nullable=False)
+        return _LITERALS[tree.literal](tree.text)
 
     def _now(self, tree: Expression) -> Result:
         kind, scale = _MOMENTS[tree.name], 0
@@ -160,14 +174,16 @@ class _Types:
         if name == "cast":
             if self.newer and tree.arguments[0].literal == "int":
                 raise Doubt
-            return _cast(tree.text, values[0])
+            return cast(tree, values[0], self.session)
         if name == "using":
-            return _recoded(tree, values[0], self.server)
+            return recoded(tree, values[0], self.session)
+        if name == "collate":
+            return collated(tree, values[0], self.session)
         if name == ":=":
             return _assigned(values[0])
         return None
 
-    def _together(self, values: list[Result]) -> Result:
+    def _together(self, values: Sequence[Result], *, null_is_signed: bool = False) -> Result:
         if self.newer:
             known = [value for value in values if value.kind != "null"]
             if all(value.written and not value.text for value in known):
@@ -176,31 +192,15 @@ class _Types:
                 raise Doubt  # so are a literal and what is true or false beside other whole numbers
             if len(known) < len(values) and any(value.unsigned for value in known):
                 raise Doubt  # NULL counts as signed in some of the functions
-        return together(values)
-
-    def _extreme(self, values: list[Result]) -> Result:
-        """LEAST and GREATEST compare: what is compared as dates, or as numbers, is one."""
-        nullable = any(value.nullable for value in values)
-        if any(value.kind in ("null", "own") for value in values):
-            raise Doubt
-        temporal = [value for value in values if value.temporal]
-        others = [value for value in values if not value.temporal]
-        if temporal and others:
-            plain = all(value.kind == "int" or (value.weak and value.written) for value in others)
-            if any(value.scale or value.kind == "timestamp" for value in values) or not plain:
-                raise Doubt
-            return together(temporal).may_be_null()
-        texts = [value.kind == "string" for value in values]
-        if any(texts) and not all(texts):
-            if any(value.binary for value in values):
-                raise Doubt
-            return double(nullable=nullable)
-        return self._together(values).may_be_null(nullable)
+        return together(values, self.session, null_is_signed=null_is_signed)
 
     def _function(self, tree: Expression, values: list[Result]) -> Result | None:
         name, nullable = tree.name, any(value.nullable for value in values)
+        if name in ("coalesce", "ifnull", "nvl", "results", "if", "nvl2"):
+            values = [*values[:1], *as_addresses(values[1:])] if name in ("if", "nvl2") else as_addresses(values)
+            nullable = any(value.nullable for value in values)
         if name in ("coalesce", "ifnull", "nvl"):
-            found = self._together(values)
+            found = self._together(values, null_is_signed=True)
             if not self.newer:
                 return found.may_be_null(all(value.nullable for value in values))
             return found.may_be_null(nullable if name == "coalesce" else values[-1].nullable)
@@ -210,17 +210,21 @@ class _Types:
             return values[0].may_be_null(nullable)
         if name in ("if", "nvl2") and len(values) == 3:
             return self._together(values[1:]).may_be_null(nullable)
+        if name == "sleep":
+            return integer(1, nullable=nullable, digits=1)
+        if name == "rand" and not values:
+            return double(nullable=False)
         if name == "nullif":
             return _nullif(values[0])
         if name in ("least", "greatest"):
-            return self._extreme(values)
+            return extreme(values, self.session, self._together)
         if name in _COUNTS:
             length, unsigned = _COUNTS[name]
             return integer(length, unsigned=unsigned, nullable=nullable, rank=4 if name == "bit_length" else 3)
         if name in ("dayofweek", "weekday"):
             return Result("own", nullable=True, text="int(1)")
         if name in _PARTS:
-            return integer(_PARTS[name])
+            return replace(integer(_PARTS[name]), narrow=name not in _WIDE_PARTS)
         if name == "extract":
             return _extracted(tree.text, values[0])
         if name in _DOUBLES:
@@ -229,9 +233,9 @@ class _Types:
             raise Doubt  # the digits of a variable are sometimes the value's, sometimes one more
         if name in ("abs", "ceil", "ceiling", "floor", "round", "truncate", "sum", "avg", "min", "max"):
             return numeric(name, tree, values)
-        if name in _RATIO and not tree.arguments[0].literal:
+        if name in _RATIO and not tree.arguments[0].literal and tree.arguments[0].name != ":=":
             return spread(values[0])
-        return _TEMPORAL[name](tree, values) if name in _TEMPORAL else _text(name, tree, values)
+        return _TEMPORAL[name](tree, values) if name in _TEMPORAL else text(tree, values, self.session)
 
 
 def _literal_decimal(text: str) -> Result:
@@ -255,18 +259,33 @@ def _literal_time(kind: str) -> Callable[[str], Result]:
     return made
 
 
-def _literal_string(text: str) -> Result:
-    if not text.isascii():
+def _literal_string(written: str, session: Session) -> Result:
+    if not written.isascii():
         raise Doubt
-    return Result("string", length=len(text), weak=True, written=True)
+    return Result(
+        "string",
+        length=len(written),
+        charset=session.charset,
+        collation=session.collation,
+        derivation=COERCIBLE,
+        ascii=True,
+        written=True,
+        literal=written,
+    )
 
 
 _LITERALS: Final[Mapping[str, Callable[[str], Result]]] = {
     "int": _whole_number,
     "decimal": _literal_decimal,
-    "double": lambda _: double(nullable=False),
-    "string": _literal_string,
-    "hex": lambda text: Result("string", length=(len(text) + 1) // 2, binary=True, weak=True),
+    "double": lambda text: double(nullable=False, length=len(text)),
+    "hex": lambda text: Result(
+        "string",
+        length=(len(text) + 1) // 2,
+        charset=BINARY,
+        collation=BINARY,
+        derivation=COERCIBLE,
+        literal="\0" * ((len(text) + 1) // 2),
+    ),
     "null": lambda _: NULL,
     "bool": lambda _: Result("int", length=5, digits=5, boolean=True),
     "date": _literal_time("date"),
@@ -275,61 +294,30 @@ _LITERALS: Final[Mapping[str, Callable[[str], Result]]] = {
 }
 
 
-_CAST: Final = re.compile(r"([a-z]+)(?:\s+(?:integer|int))?\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
-
-
-def _cast(kind: str, value: Result) -> Result:
-    found = _CAST.fullmatch(kind)
-    if found is None:
-        raise Doubt
-    name, size, scale = found[1], int(found[2] or 0), int(found[3] or 0)
-    if name in ("date", "datetime", "time"):
-        return moment(name, size)
-    if name in ("decimal", "dec", "numeric") and 0 <= scale <= (size or 10) <= DIGITS_MAX:
-        return decimal(size or 10, scale, nullable=value.nullable)
-    if name in ("double", "float") and not size:
-        return Result(name, nullable=True)
-    if name == "binary":
-        if not found[2] and value.kind == "string" and not value.binary and not single_byte(value.charset):
-            raise Doubt
-        length = size if found[2] and size != _NO_LENGTH else shown_length(value)
-        return Result("string", nullable=True, length=length, binary=True)
-    if name in ("signed", "unsigned", "integer", "int"):
-        return _whole(name == "unsigned", value)
-    raise Doubt
-
-
-def _whole(unsigned: bool, value: Result) -> Result:
-    """CAST AS SIGNED or UNSIGNED of a column or literal."""
-    if value.kind != "int" or not value.written or (value.text and value.unsigned != unsigned):
-        raise Doubt
-    return integer(value.length, unsigned=unsigned, nullable=value.nullable, digits=value.digits)
-
-
 def _assigned(value: Result) -> Result:
     if value.kind == "int":
         return integer(value.length, unsigned=value.unsigned, nullable=value.nullable)
     if value.kind == "decimal":
         return decimal(value.digits, value.scale, nullable=value.nullable, unsigned=value.unsigned)
-    if value.kind == "double":
-        return double(nullable=value.nullable)
-    if value.kind == "string":
-        return replace(value, text="")
+    if value.kind in ("double", "float"):
+        return double(nullable=value.nullable, scale=value.scale, length=value.length)
+    if value.kind == "string" and value.length:
+        return replace(value, text="", large=False, listed=False, written=False, literal=None)
     raise Doubt
 
 
 def _nullif(value: Result) -> Result:
     if value.kind in ("null", "own") or value.boolean:
         raise Doubt
-    if value.kind == "int" or (value.kind == "string" and not value.text.startswith("tiny")):
-        return replace(value, text="", nullable=True)
+    if value.kind in ("int", "decimal") or (value.kind == "string" and not value.text.startswith("tiny")):
+        return replace(value, text="", nullable=True, literal=None)
     return value.may_be_null()
 
 
 def _extracted(unit: str, value: Result) -> Result:
     if not value.temporal or unit not in _UNITS or (value.kind == "time" and unit.startswith("day")):
         raise Doubt
-    return integer(_UNITS[unit])
+    return replace(integer(_UNITS[unit]), narrow=unit != "microsecond")
 
 
 def _added(tree: Expression, values: list[Result]) -> Result:
@@ -363,26 +351,3 @@ _TEMPORAL: Final[Mapping[str, Callable[[Expression, list[Result]], Result]]] = {
     "from_days": _always("date"),
     "last_day": _always("date"),
 }
-
-
-def _recoded(tree: Expression, value: Result, server: Server) -> Result:
-    """CONVERT(... USING charset)."""
-    charset = shown_charset(tree.text, server)
-    if value.kind not in ("string", "int") or value.binary or value.listed or value.text.endswith("text"):
-        raise Doubt
-    collation = default_collation(charset, server)
-    return Result("string", nullable=True, length=shown_length(value), charset=charset, collation=collation)
-
-
-def _text(name: str, tree: Expression, values: list[Result]) -> Result | None:
-    """Functions of strings: of columns, since a literal's character set is the session's."""
-    nullable = any(value.nullable for value in values)
-    if name == "concat":
-        if not nullable:
-            raise Doubt
-        return strings(values, sum(shown_length(value) for value in values))
-    if name in ("upper", "ucase", "lower", "lcase", "trim", "ltrim", "rtrim", "reverse") and len(values) == 1:
-        return strings(values, shown_length(values[0]))
-    if name in ("left", "right") and tree.arguments[1].literal == "int":
-        return strings(values[:1], min(int(tree.arguments[1].text), shown_length(values[0])))
-    return None

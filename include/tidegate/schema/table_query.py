@@ -17,7 +17,7 @@ from typing import Final
 from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Generated
 from tidegate.schema.ddl_statements import Query, QueryItem, QuerySource, TableName
-from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.select_collations import Session
 from tidegate.schema.select_expressions import Doubt, Expression
 from tidegate.schema.select_functions import result
 from tidegate.schema.select_types import Result, column_type, of_column
@@ -31,14 +31,14 @@ _CHANGED_BY_GROUPS = ("bit", "tinytext", "text", "mediumtext", "longtext", "tiny
 Columns = Callable[[TableName], Sequence[Column]]
 
 
-def query_columns(query: Query, columns: Columns, server: Server, defined: Collection[str] = ()) -> list[Column]:
+def query_columns(query: Query, columns: Columns, session: Session, defined: Collection[str] = ()) -> list[Column]:
     """columns: those of a table, in order. defined: names in small letters of columns whose type the statement gives:
     what the query says of it has no bearing.
 
     The ids are those of the sources' columns; 0 for an expression's. Raises DDLError.
     """
     try:
-        found = _columns(query, columns, server, defined)
+        found = _columns(query, columns, session, defined)
     except Doubt as error:
         raise DDLError("CREATE TABLE ... SELECT of an expression whose type isn't certain", remedy=_REMEDY) from error
     names = {column.name.lower() for column in found}
@@ -47,18 +47,18 @@ def query_columns(query: Query, columns: Columns, server: Server, defined: Colle
     return found
 
 
-def _columns(query: Query, columns: Columns, server: Server, defined: Collection[str] = ()) -> list[Column]:
+def _columns(query: Query, columns: Columns, session: Session, defined: Collection[str] = ()) -> list[Column]:
     pairs: list[tuple[QuerySource, Sequence[Column]]] = []
     for source in query.sources:
         if source.query:
-            inner = _columns(source.query, columns, server)
+            inner = _columns(source.query, columns, session)
             pairs.append((source, [replace(c, default=None, no_default=not c.nullable) for c in inner]))
         else:
             pairs.append((source, columns(source.table)))
     found: list[Column] = []
     for item in query.items:
         if item.expression:
-            found.append(_computed(item, item.expression, pairs, server, defined))
+            found.append(_computed(item, item.expression, pairs, session, defined))
             if query.groups and (found[-1].charset or item.expression.name == "cast"):
                 raise Doubt  # a temporary table's column may be another
         elif item.name == "*" and not item.column:
@@ -68,7 +68,7 @@ def _columns(query: Query, columns: Columns, server: Server, defined: Collection
     if query.groups and any(column.type.startswith(_CHANGED_BY_GROUPS) for column in found):
         raise Doubt
     for union in query.unions:
-        found = _united(found, _columns(union, columns, server))
+        found = _united(found, _columns(union, columns, session))
     return found
 
 
@@ -76,14 +76,14 @@ def _computed(
     item: QueryItem,
     expression: Expression,
     pairs: list[tuple[QuerySource, Sequence[Column]]],
-    server: Server,
+    session: Session,
     defined: Collection[str],
 ) -> Column:
     if item.name.lower() in defined:
         return Column(0, item.name, "binary(0)")
-    if not server.mariadb:
+    if not session.server.mariadb:
         raise Doubt
-    value = result(expression, lambda field: of_column(_named(field.text, field.source, field.text, pairs)), server)
+    value = result(expression, lambda field: of_column(_named(field.text, field.source, field.text, pairs)), session)
     return _column(item.name, value)
 
 

@@ -53,11 +53,15 @@ from tidegate.schema.table_indexes import (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a statement's effect depends on besides its text. defaults: (charset, collation) of the database."""
+    """What a statement's effect depends on besides its text. defaults: (charset, collation) of the database.
+    connection, strict: as in DdlStatement.
+    """
 
     server: Server
     defaults: tuple[str, str]
     new_id: Callable[[], int]
+    connection: tuple[str, str] = ("", "")
+    strict: bool | None = None
 
     @property
     def implicit_timestamps(self) -> bool:

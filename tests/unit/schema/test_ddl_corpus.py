@@ -83,8 +83,8 @@ def test_states_are_exact_or_the_reader_says_that_it_does_not_know() -> None:
     print("\n".join(replay.wrong[:20]))
     assert replay.wrong == []
     assert replay.states["shown"] >= 0.999 * replay.states["exact"]
-    # What it doesn't know is CREATE ... SELECT of expressions whose type hangs on the session's character set and the
-    # like; a row-based binlog never holds the statement in this form.
-    assert replay.states["unknown"] <= 0.02 * total
+    # What it doesn't know is CREATE ... SELECT of texts in the session's character set, which the corpus doesn't tell;
+    # a row-based binlog never holds the statement in this form.
+    assert replay.states["unknown"] <= 0.007 * total
     assert mean < 400e-6, "100 us on an idle machine; this one is shared"
     assert replay.slowest < 0.5
