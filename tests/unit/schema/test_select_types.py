@@ -1,4 +1,4 @@
-"""Types of CREATE TABLE ... SELECT as a MariaDB 10.11 gave them; what hangs on a session is unknown until it is told."""
+"""Types of CREATE TABLE ... SELECT as MariaDB 10.11 gave them; what hangs on a session is unknown until it is told."""
 
 from __future__ import annotations
 
