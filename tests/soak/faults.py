@@ -26,6 +26,7 @@ _POINT_SECONDS: Final = 6.0
 _CHASE_SECONDS: Final = 5.0
 _CUT_SECONDS: Final = 2.0
 _NOTICED_SECONDS: Final = 45.0
+_UPKEEP_SECONDS: Final = 120.0
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
@@ -120,13 +121,15 @@ def stall_lake(world: World, seconds: float, mebibytes: int) -> None:
 
 
 def fill_lake(world: World, seconds: float) -> None:
-    with _gate(world, "full"):
+    """A disk that has no room left; where it can't be had, a write that says so."""
+    with world.disk.full() if world.disk.mounted else _gate(world, "full"):
         time.sleep(seconds)
 
 
 def move_lake(world: World, seconds: float) -> None:
     """A file is where bronze was; swapped in one step, since a bronze that isn't there would be made anew."""
-    there, aside = world.lake / SEGMENTS.path, world.folder / "aside"
+    there = world.lake / SEGMENTS.path
+    aside = there.with_name("aside")  # on the same disk
     aside.write_text("a file is where the table was")
     _exchange(there, aside)
     time.sleep(seconds)
@@ -156,6 +159,16 @@ def two_captures(world: World, folder: str, seconds: float) -> None:
         raise Wrong(f"the second capture ended with {rival.returncode}: see rival.log")
 
 
+def upkeep(world: World, point: str) -> None:
+    """Maintain's steps for bronze, as days later; killed at the point when there is work that reaches it."""
+    child = world.capture.upkeep(point)
+    if child.wait(_UPKEEP_SECONDS) is None:
+        child.send(signal.SIGKILL)
+        raise Wrong(f"upkeep of bronze takes over {_UPKEEP_SECONDS:.0f} s")
+    if child.returncode not in (0, -signal.SIGKILL):
+        raise Wrong(f"upkeep of bronze ended with {child.returncode}: see upkeep.log")
+
+
 def add_column(world: World, table: str) -> None:
     world.sessions.add_column(table)
 
@@ -164,6 +177,6 @@ _KINDS: Final[dict[str, Callable[..., None]]] = {
     function.__name__: function
     for function in (
         *(kill, kill_point, kill_chasing, cut, half_open, trickle, flush_logs, checksum, restart_source, crash_source),
-        *(stall_lake, fill_lake, move_lake, two_captures, add_column),
+        *(stall_lake, fill_lake, move_lake, two_captures, upkeep, add_column),
     )
 }

@@ -37,6 +37,13 @@ APPLY_POINTS: Final = (
     "apply_before_publish",
     "apply_after_publish",
 )
+UPKEEP_POINTS: Final = (
+    "bronze_before_removal",
+    "bronze_after_removal",
+    "bronze_in_compaction",
+    "bronze_before_compaction",
+    "bronze_after_compaction",
+)
 TABLES: Final = ("keyed", "pairs", "bag", "notes")
 
 
@@ -86,6 +93,7 @@ _KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] 
     "move_lake": (2, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
     "fill_lake": (3, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
     "two_captures": (4, lambda rng: {"folder": rng.choice(["same", "own", "own"]), "seconds": _seconds(rng, 0.3, 3.5)}),
+    "upkeep": (6, lambda rng: {"point": rng.choice([*UPKEEP_POINTS, "none"])}),
     "add_column": (3, lambda rng: {"table": rng.choice(TABLES)}),
 }
 

@@ -9,6 +9,7 @@ version, and its one row has a fixed length.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -93,6 +94,7 @@ class Witness:
         self._events = Events()
         self._paths: set[str] = set()
         self._before: Segment | None = None
+        self._sums: dict[int, int] = {}  # by seq: what upkeep packs must be what was there
         self._settled: dict[int, int] = {}
 
     def look(self) -> tuple[str, int]:
@@ -100,6 +102,7 @@ class Witness:
         if not (self._root / "_delta_log").exists():
             return self.position
         actions = pa.table(DeltaTable(str(self._root)).get_add_actions(flatten=True))
+        self._dense(actions)
         fresh = sorted(set(actions["path"].to_pylist()) - self._paths)
         self._paths.update(fresh)
         rows = []
@@ -108,8 +111,22 @@ class Witness:
             rows += table.to_pylist()
         segments = [Segment.from_row({**row, "source": self._source}) for row in rows]
         for segment in sorted(segments, key=lambda one: one.seq):
+            if segment.seq in self._sums:
+                if zlib.crc32(segment.payload) != self._sums[segment.seq]:
+                    raise Wrong(f"{segment.where}: packed bytes differ from those that were there")
+                continue
             self._check(segment)
+            self._sums[segment.seq] = zlib.crc32(segment.payload)
         return self.position
+
+    def _dense(self, actions: pa.Table) -> None:
+        """Each seq is in one live file, whatever upkeep packed; only the oldest ones may be gone."""
+        columns = [actions[name].to_pylist() for name in ("min.seq", "max.seq", "num_records")]
+        after = None
+        for low, high, count in sorted(zip(*columns, strict=True)):
+            if high - low + 1 != count or after not in (None, low):
+                raise Wrong(f"a file of bronze has {count} segments, seq {low} to {high}, where {after} is due")
+            after = high + 1
 
     def _check(self, segment: Segment) -> None:
         before, folder = self._before, self._server.data / "data"

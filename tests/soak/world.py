@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from tests.integration.capture_support import binlog_end
+from tests.soak.disk import Disk
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
 from tests.support import mysql9
@@ -67,6 +68,11 @@ class Capture:
     def start(self, state: Path, log: Path) -> Child:
         arguments = ["capture", str(self._folder / "soak.yaml"), "--state-dir", str(state), "--run-for", "86400"]
         return self._nursery.start(arguments, self._environment, log)
+
+    def upkeep(self, point: str) -> Child:
+        """Begin upkeep of bronze, which dies at the point."""
+        arguments = ["upkeep", str(self._folder / "soak.yaml")]
+        return self._nursery.start(arguments, {"TIDEGATE_FAILPOINT": point}, self._folder / "upkeep.log")
 
     def kill(self) -> None:
         if self.child is not None:
@@ -149,6 +155,7 @@ class World:
 
     def _start(self) -> None:
         jars.ensure(ROOT)
+        self.disk = self.stack.enter_context(Disk(self.lake / "bronze"))
         nursery = self.stack.enter_context(Nursery())
         server = self.stack.enter_context(self.server)
         self.proxy = self.stack.enter_context(FaultProxy(server.host, server.port))
@@ -156,6 +163,7 @@ class World:
             f"pipeline: soak_{os.getpid()}\nlake: {{path: {self.lake}}}\n"
             f"sources: {{one: {{conn_id: one, flavour: {server.flavour}, start: now}}}}\n"
             f"tables: {{include: ['{DATABASE}.*']}}\ncapture: {_CAPTURE}\napply: {{mode: batch}}\n"
+            "maintain: {keep_bronze_days: 1, keep_cuts_hours: 1}\n"
         )
         login = f"mysql://{server.user}:{server.password}@{self.proxy.host}:{self.proxy.port}"
         self.capture = Capture(nursery, self.folder, {"AIRFLOW_CONN_ONE": login})
@@ -167,8 +175,8 @@ class World:
         self.sessions.create()
         self.stack.enter_context(self.sessions)
 
-    def __exit__(self, *_: object) -> None:
-        self.stack.close()
+    def __exit__(self, *error: object) -> None:
+        self.stack.__exit__(*error)
 
     # --- settle and compare -------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Capture processes that start at once: forked from one that has imported everything.
 
-In:  the arguments and environment of `tidegate capture`.
+In:  the arguments and environment of `tidegate capture`; or `upkeep FILE` (tests/soak/upkeep.py).
 Out: Child: a process of its own, in a session of its own, that any signal reaches. Importing numba and delta-rs takes
      seconds; a soak that kills capture hundreds of times would do little else.
 
@@ -152,10 +152,14 @@ def _child(command: dict[str, Any]) -> None:
     os.environ.update(command["environment"])
     if gate := os.environ.get(GATE):
         _gate_lake(Path(gate))
+    from tests.soak.upkeep import upkeep
     from tidegate.cli.main import app
     from tidegate.errors import TidegateError, Transient
 
     try:
+        if command["arguments"][0] == "upkeep":
+            upkeep(Path(command["arguments"][1]))
+            return
         app(args=command["arguments"], standalone_mode=False)
     except TidegateError as error:
         print(f"tidegate: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
