@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild
 from tests.support.road import Road
-from tests.support.servers import FreshDatabase
+from tests.support.servers import ROOT, FreshDatabase
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
 from tidegate.demo.server import Server
@@ -31,6 +34,21 @@ def rebuilt(road: Road, spark: SparkSession, table: str, at: str = "", to: str =
     return code, lines[-1], road.lake.uri(plan.to)
 
 
+def cli(road: Road, *arguments: str) -> tuple[int, list[str], list[str]]:
+    """`tidegate rebuild` as a user runs it; exit code, lines of stdout, error lines."""
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "tidegate"), "rebuild", str(road.file), *arguments],
+        env=os.environ | {"TIDEGATE_HOME": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("tidegate:")]
+    return done.returncode, done.stdout.splitlines(), errors
+
+
 def cuts(road: Road) -> list[int]:
     rows = control.read(road.lake, tables.CUTS)
     found: list[int] = sorted(rows.filter(pc.equal(rows["table"], ""))["cut_ts"].to_pylist())
@@ -44,7 +62,7 @@ def pack(road: Road) -> None:
         compact_run(log, run)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -90,6 +108,24 @@ def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     with pytest.raises(UsageError, match="wasn't there yet"):
         rebuilt(road, spark, names["now"], str(first))
     _one_difference_is_found(road, spark, names["bag"], second)
+    silver = f"delta.`{road.lake.spark_uri(tables.silver_path(database, 'now'))}`"
+    spark.sql(f"UPDATE {silver} SET n = 9 WHERE id = 100")  # behind tidegate's back
+    _the_command_line_says_so(road, names["now"], second, step("INSERT INTO db.now VALUES (101, 1)"))
+
+
+def _the_command_line_says_so(road: Road, name: str, good: int, bad: int) -> None:
+    code, lines, errors = cli(road, name, "--at", str(good), "--to", "now_then", "--compare")
+    assert (code, lines[-1], errors) == (0, "equal", [])
+    assert lines[-2].endswith("/now_then")
+    code, lines, errors = cli(road, name, "--compare")
+    assert (code, lines[-1], errors) == (1, "not equal: 1 rows only here, 1 rows only in silver", [])
+    code, lines, errors = cli(road, f"{name}_not")
+    told = f"tidegate: UsageError: road: no table {name}_not; give database.table as in silver"
+    assert (code, lines, errors) == (2, [], [told])
+    code, lines, errors = cli(road, name, "--at", str(bad + 1))
+    assert (code, lines, len(errors)) == (2, [], 1)
+    assert errors[0].startswith("tidegate: UsageError: ")
+    assert errors[0].endswith(f": --at {bad + 1} lies after the newest cut, {bad}; run apply first")
 
 
 def _one_difference_is_found(road: Road, spark: SparkSession, name: str, at: int) -> None:
