@@ -1,6 +1,7 @@
-"""SIGKILL of the Spark job at every named point; what comes after finishes the window, once.
+"""SIGKILL of the Spark driver at every named point; what comes after finishes the window, once.
 
-Each kill leaves the lake as it is for the next one, so later points are reached from the middle of things.
+Each kill leaves the lake as it is for the next one, so later points are reached from the middle of things. One kill is
+of `tidegate apply` as a user runs it, with a JVM of its own; the others are as in tests/support/driver.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.driver import killed
 from tests.support.road import Road
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import tables
@@ -22,19 +24,30 @@ from tidegate.lake import control
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
-POINTS = (
-    "apply_before_schema_history",
-    "apply_after_schema_history",
-    "apply_in_decode",
-    "apply_after_stage",
-    "apply_before_commit",
-    "apply_after_commit:2",
+# Whether the source changes more before the kill; else the same window is tried again and killed further on.
+POINTS = {
+    "apply_before_schema_history": True,
+    "apply_after_schema_history": False,
+    "apply_in_decode": True,  # of the window's DDL a part is known already
+    "apply_after_stage": False,
+    "apply_before_commit": False,
+    "apply_after_commit:2": True,
+    "apply_in_merge:2": True,
+    "apply_in_move": True,  # one table of a swap is written
+    "apply_in_move:2": True,
+    "apply_after_merge": True,
+    "apply_before_publish": False,
+    "apply_after_publish": True,
+}
+WHOLE_PROCESS = "apply_after_commit:2"  # one table is ahead of the others
+# Each driver gets one step further in the same window: what was moved before isn't moved again.
+MOVE_POINTS = (
+    "apply_in_move",  # one of the two that exchange
+    "apply_in_move",  # the other one
+    "apply_in_move",  # a partition has become a table
+    "apply_in_move",  # and that one a partition again
     "apply_in_merge:2",
-    "apply_in_move",  # one table of a swap is written
-    "apply_in_move:2",
-    "apply_after_merge",
     "apply_before_publish",
-    "apply_after_publish",
 )
 
 
@@ -83,7 +96,25 @@ def killed_apply(road: Road, point: str) -> None:
     assert "applied" not in done.stdout.splitlines()[-1:], done.stdout
 
 
-@pytest.mark.timeout(1800)  # one Spark application per point
+def moved(server: Server, database: str, number: int) -> None:
+    """A partition changes places with a table, one becomes a table and a partition again, one is dropped."""
+    base = number * 10
+    with server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET autocommit = 1")
+        cursor.execute(f"INSERT INTO parts VALUES ({base}, 0, 1), ({base + 1}, 0, 1), ({base}, 1, 1), ({base}, 2, 1)")
+        cursor.execute(f"INSERT INTO other VALUES ({base + 5}, 0, 2)")
+        cursor.execute("ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE other")
+        cursor.execute("UPDATE parts SET v = v + 1 WHERE k = 0")
+        cursor.execute(f"DELETE FROM other WHERE id = {base}")
+        cursor.execute(f"ALTER TABLE parts CONVERT PARTITION p1 TO TABLE apart_{number}")
+        cursor.execute(f"INSERT INTO apart_{number} VALUES ({base + 7}, 1, 3)")
+        cursor.execute(f"ALTER TABLE parts CONVERT TABLE apart_{number} TO PARTITION p1 VALUES IN (1)")
+        cursor.execute("ALTER TABLE parts DROP PARTITION p2")
+        cursor.execute("ALTER TABLE parts ADD PARTITION (PARTITION p2 VALUES IN (2))")
+        cursor.execute(f"INSERT INTO parts VALUES ({base + 8}, 2, 4)")
+
+
+@pytest.mark.timeout(900)
 def test_killed_at_every_point_and_equal_in_the_end(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -94,17 +125,45 @@ def test_killed_at_every_point_and_equal_in_the_end(
     mariadb.query(f"CREATE TABLE {database}.bag (a VARCHAR(20))")
     mariadb.query(f"CREATE TABLE {database}.one (id INT PRIMARY KEY)")
     mariadb.query(f"CREATE TABLE {database}.two (word VARCHAR(20) PRIMARY KEY)")
-    swaps = 0
-    for number, point in enumerate(POINTS):
-        busy(mariadb, database, number)
+    rounds = swaps = 0
+    for point, changes in POINTS.items():
+        if changes:
+            busy(mariadb, database, rounds)
+            rounds += 1
         if "move" in point:
             swapped(mariadb, database, swaps)
             swaps += 1
-        road.capture(idle=0.5)
-        killed_apply(road, point)
+        if changes:
+            road.capture(idle=0.3)
+        if point == WHOLE_PROCESS:
+            killed_apply(road, point)
+        else:
+            killed(spark, road.file, point)
     app = road.apply(spark)
     assert not [name for name, state in app.states.items() if state.state == "held"]
-    assert len(road.assert_equal()) == 4 + len(POINTS)
+    assert len(road.assert_equal()) == 4 + rounds
     cuts = control.read(road.lake, tables.CUTS)
     published = cuts.filter(pc.equal(cuts["table"], ""))["cut_ts"].to_pylist()
     assert len(published) == len(set(published)), "a cut is published once"
+
+
+def test_killed_while_partitions_move_and_equal_in_the_end(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture(idle=0.5)
+    columns = "(id INT, k INT, v INT, PRIMARY KEY (id, k))"
+    parts = ", ".join(f"PARTITION p{number} VALUES IN ({number})" for number in range(3))
+    mariadb.query(f"CREATE TABLE {database}.parts {columns} PARTITION BY LIST (k) ({parts})")
+    mariadb.query(f"CREATE TABLE {database}.other {columns}")
+    moved(mariadb, database, 0)
+    road.capture(idle=0.3)
+    for point in MOVE_POINTS:
+        killed(spark, road.file, point)
+    moved(mariadb, database, 1)
+    road.capture(idle=0.3)
+    killed(spark, road.file, "apply_in_move:2")
+    app = road.apply(spark)
+    assert not [name for name, state in app.states.items() if state.state == "held"]
+    assert set(road.assert_equal()) == {"parts", "other"}
