@@ -13,6 +13,7 @@ servers of a topology never use twice.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -33,6 +34,7 @@ from tidegate.wire.source import SourceFacts
 
 NEW_LAKE: Final = "take a new snapshot: capture into a new lake path"
 _HEADER_BYTES: Final = 19
+_STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
 _PACKET_HEADER_BYTES: Final = 4
 _RECEIVE_SECONDS: Final = 1.0
 _HEARTBEATS: Final = {EventType.HEARTBEAT, EventType.HEARTBEAT_V2}
@@ -183,33 +185,51 @@ class _Reader:
             return True
         stream = DumpStream.open(self._info, self._request(Position.of(segment.file, segment.start_pos)))
         try:
-            return _crc_of(stream, segment.start_pos, segment.end_pos) == segment.payload_crc32c
+            return segment.payload_crc32c in _crcs_of(stream, segment.start_pos, segment.end_pos)
         except (PositionLost, SourceRefused, StreamCorrupt):  # the server itself finds no sound event there
             return False
         finally:
             stream.close()
 
 
-def _crc_of(stream: DumpStream, start: int, end: int) -> int | None:
-    """CRC-32C of the events from start to end; None when no event ends there. Raises what the stream raises."""
-    packets, position, crc = _Packets(stream), start, 0
+def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
+    """CRC-32C of the events from start to end, in each form that the server sends them in.
+
+    Empty when no event ends there. Raises what the stream raises.
+    """
+    packets, position, crcs = _Packets(stream), start, {0}
     while position < end:
         packets.begin()
         head = packets.take(_HEADER_BYTES)
         kind, length, next_pos, flags = head[4], *struct.unpack_from("<IIH", head, 9)
         made_up = flags & EventFlag.ARTIFICIAL or (kind == EventType.FORMAT_DESCRIPTION and next_pos == 0)
         if kind in _HEARTBEATS or (kind == EventType.ROTATE and not made_up and position + length < end):
-            return None  # the server has no more of this file
+            return set()  # the server has no more of this file
         if length < _HEADER_BYTES or (not made_up and position + length > end):
-            return None
-        crc = crc if made_up else crc32c(head, crc)
+            return set()
         left = length - _HEADER_BYTES
+        if kind == EventType.FORMAT_DESCRIPTION and not made_up:
+            forms = _forms(head + packets.take(left))
+            crcs = {crc32c(form, crc) for crc in crcs for form in forms}
+            left = 0
+        elif not made_up:
+            crcs = {crc32c(head, crc) for crc in crcs}
         while left:
             part = packets.some(left)
-            crc = crc if made_up else crc32c(part, crc)
+            crcs = crcs if made_up else {crc32c(part, crc) for crc in crcs}
             left -= len(part)
         position += 0 if made_up else length
-    return crc
+    return crcs
+
+
+def _forms(event: bytes) -> list[bytes]:
+    """A FORMAT_DESCRIPTION as it is, and without the time at which the server started.
+
+    That time is in the first file of a running server. Asked by position a server sends it; by GTID, of the file where
+    it begins to read, it doesn't (MySQL: sql/rpl_binlog_sender.cc), with a checksum of its own when it has one.
+    """
+    without = event[:_STARTED_AT] + bytes(4) + event[_STARTED_AT + 4 :]
+    return [event, without, without[:-4] + zlib.crc32(without[:-4]).to_bytes(4, "little")]
 
 
 class _Packets:
