@@ -35,7 +35,7 @@ def rebuilt(road: Road, spark: SparkSession, table: str, at: str = "", to: str =
 
 
 def cli(road: Road, *arguments: str) -> tuple[int, list[str], list[str]]:
-    """`tidegate rebuild` as a user runs it; exit code, lines of stdout, error lines."""
+    """`tidegate rebuild` as a user runs it; exit code, what it says, error lines (spark-submit joins both streams)."""
     done = subprocess.run(
         [str(Path(sys.executable).parent / "tidegate"), "rebuild", str(road.file), *arguments],
         env=os.environ | {"TIDEGATE_HOME": str(ROOT)},
@@ -44,9 +44,10 @@ def cli(road: Road, *arguments: str) -> tuple[int, list[str], list[str]]:
         timeout=240,
         check=False,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    errors = [line for line in done.stderr.splitlines() if line.startswith("tidegate:")]
-    return done.returncode, done.stdout.splitlines(), errors
+    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    errors = [line for line in lines if line.startswith("tidegate:")]
+    return done.returncode, [line for line in lines if line not in errors], errors
 
 
 def cuts(road: Road) -> list[int]:
