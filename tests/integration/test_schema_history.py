@@ -161,6 +161,19 @@ def test_a_table_with_rows_needs_a_snapshot_and_an_empty_one_does_not(
     }
 
 
+def test_partitions_are_read_beside_a_default_that_is_shown_as_bytes(
+    any_server: Server, fresh_database: FreshDatabase
+) -> None:
+    """MariaDB's SHOW CREATE TABLE isn't UTF-8 then; capture didn't start."""
+    database = fresh_database(any_server)
+    columns = "a INT, b VARBINARY(9) DEFAULT X'00FF', c TEXT COMMENT 'é漢'"
+    any_server.query(f"CREATE TABLE t ({columns}) PARTITION BY HASH (a) PARTITIONS 2", database=database)
+    found = _baseline(any_server, database, _position(any_server))["t"]
+    assert found.partitioning is not None
+    assert [partition.name for partition in found.partitioning.partitions] == ["p0", "p1"]
+    assert found.columns[2].comment == "é漢"
+
+
 def test_a_ddl_between_the_position_and_the_reading_refuses_the_baseline(
     any_server: Server, fresh_database: FreshDatabase
 ) -> None:

@@ -255,19 +255,28 @@ def _partitionings(cursor: Any, databases: tuple[str, ...], kept: Iterable[Name]
     names = sorted({(str(row[0]), str(row[1])) for row in cursor.fetchall()} & set(kept))
     if not names:
         return {}
-    cursor.execute("SELECT VERSION(), @@SESSION.sql_mode")
-    version, modes = cursor.fetchone()
+    cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_results")
+    version, modes, charset = cursor.fetchone()
     sql_mode = mode_bits(str(modes))
     found: dict[Name, Partitioning] = {}
+    cursor.execute("SET SESSION character_set_results = binary")
     for name in names:
         cursor.execute(f"SHOW CREATE TABLE {quote_name(*name)}")
-        try:
-            statement = read(str(cursor.fetchone()[1]), database=name[0], sql_mode=sql_mode, server=Server.of(version))
-        except DDLError as error:
-            found[name] = Partitioning(unknown=f"its SHOW CREATE TABLE can't be read: {error.what}")
-            continue
-        assert isinstance(statement, CreateTable), "SHOW CREATE TABLE of a base table"
-        found[name] = statement.partitioning or Partitioning(unknown="SHOW CREATE TABLE doesn't show its partitions")
+        found[name] = _as_shown(bytes(cursor.fetchone()[1]), name[0], sql_mode, Server.of(str(version)))
+    cursor.execute("SET SESSION character_set_results = %s", (charset,))
+    return found
+
+
+def _as_shown(shown: bytes, database: str, sql_mode: int, server: Server) -> Partitioning:
+    """By SHOW CREATE TABLE, which is UTF-8 but for what MariaDB shows of a binary column's DEFAULT: its bytes."""
+    try:
+        statement = read(shown.decode(errors="surrogateescape"), database=database, sql_mode=sql_mode, server=server)
+    except DDLError as error:
+        return Partitioning(unknown=f"its SHOW CREATE TABLE can't be read: {error.what}")
+    assert isinstance(statement, CreateTable), "SHOW CREATE TABLE of a base table"
+    found = statement.partitioning or Partitioning(unknown="SHOW CREATE TABLE doesn't show its partitions")
+    if "\\udc" in repr(found):  # which escapes what surrogateescape made
+        return Partitioning(unknown="SHOW CREATE TABLE shows bytes that are no text among its partitions")
     return found
 
 

@@ -251,17 +251,19 @@ def _table_defaults(
     shape: Shape, actions: list[Action], context: Context
 ) -> tuple[tuple[str, str], tuple[str, str] | None]:
     """(the table's defaults after the statement, what CONVERT TO makes of its columns or None)."""
-    defaults, convert = (shape.charset, shape.collation), None
+    defaults, convert, given = (shape.charset, shape.collation), None, False
     collated = False  # by a COLLATE of this statement, which a mere CHARACTER SET behind it leaves alone
     for action in actions:
         if isinstance(action, ConvertCharset):
             base = context.defaults if not action.charset.charset else defaults
-            convert = defaults = resolve_charset(action.charset, base, context.server, context.defaults)
+            convert = resolve_charset(action.charset, base, context.server, context.defaults)
+            defaults = convert if not (given and context.server.mariadb) else defaults
             collated = bool(action.charset.collation) and not context.server.mariadb
         elif isinstance(action, TableDefaults) and action.charset:
             found = resolve_charset(action.charset, defaults, context.server, context.defaults)
             if not (collated and not action.charset.collation and found[0] == defaults[0]):
                 defaults = found
+            given = True
             collated = collated or bool(action.charset.collation)
     return defaults, convert
 

@@ -106,6 +106,13 @@ def test_a_collation_stays_when_the_same_statement_names_its_character_set_again
     assert s.last("t").collation != "utf8mb4_bin"
 
 
+def test_a_default_of_the_same_statement_beats_convert_to_in_mariadb() -> None:
+    s = Session("11.4.5-MariaDB")
+    s.run("CREATE TABLE t (a TEXT) CHARACTER SET utf8mb4")
+    s.run("ALTER TABLE t DEFAULT CHARACTER SET latin1, CONVERT TO CHARACTER SET utf8mb3", "ALTER TABLE t ADD b TEXT")
+    assert [column.charset for column in s.last("t").columns] == ["utf8mb3", "latin1"]
+
+
 def test_an_id_is_never_used_again_not_even_after_a_restart() -> None:
     s = Session()
     s.run("CREATE TABLE t (a INT, b INT)", "ALTER TABLE t DROP b")
