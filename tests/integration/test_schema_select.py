@@ -156,6 +156,8 @@ class Statements:
             f"select distinct {made} as a from b",
             f"select {made} as a from b group by i",
             f"select {made} as a from b union select {self.expression(1)} from b",
+            f"select {self.operand()} as a from b union all select {self.operand()} from b",
+            f"select {self.operand()} as a from b union select {self.operand()} union select {self.operand()} from b",
             f"select {made} as a from (select b.* from b) as q",
         ]
         return f"CREATE TABLE x AS {self.random.choice(shapes)}"

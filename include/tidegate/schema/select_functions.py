@@ -34,6 +34,7 @@ from tidegate.schema.select_types import (
 
 Lookup = Callable[[Expression], Result]
 _NEWER_SINCE: Final = 110000  # rules seen on 11.4; those of before on 10.11
+_CHAR_MAX: Final = 255
 _INT_DIGITS: Final = 9  # the longest literal that is an INT whatever its digits
 _WORDS: Final = 9
 _COMPARISONS: Final = frozenset({"=", ">=", "<=", "<>", "!=", ">", "<", "like", "regexp", "rlike"})
@@ -95,6 +96,15 @@ def _whole_number(text: str) -> Result:
         return decimal(digits, 0, nullable=False)
     rank, unsigned = 3 if digits <= _INT_DIGITS else 4, int(text) >= 1 << 63
     return Result("int", length=digits, digits=digits, rank=rank, unsigned=unsigned, written=True)
+
+
+def united(values: Sequence[Result], session: Session) -> Result:
+    """Of a column of a UNION, from the values of its queries. Raises Doubt."""
+    return _Types(_no_column, session).united(values)
+
+
+def _no_column(_: Expression) -> Result:
+    raise Doubt
 
 
 class _Types:
@@ -194,6 +204,26 @@ class _Types:
                 raise Doubt  # NULL counts as signed in some of the functions
         return together(values, self.session, null_is_signed=null_is_signed)
 
+    def united(self, values: Sequence[Result]) -> Result:
+        values = as_addresses(values)
+        known = [value for value in values if value.kind != "null"]
+        nullable = any(value.nullable for value in values)
+        kinds = {value.kind for value in known}
+        if ("bit" in kinds and len(kinds) > 1) or any(value.text in ("char(0)", "binary(0)") for value in known):
+            raise Doubt
+        if len(known) < len(values) and any(value.listed for value in known):
+            if len(known) > 1:
+                raise Doubt
+            return known[0].may_be_null()
+        made = self._together(values, null_is_signed=True).may_be_null(nullable)
+        texts = [value for value in known if value.kind == "string"]
+        fixed = [value for value in texts if value.text.startswith(("char(", "binary("))]
+        if not fixed or not all(value in fixed or value.listed for value in texts):
+            return made
+        if made.length > _CHAR_MAX:
+            raise Doubt
+        return replace(made, text=f"{'binary' if made.binary else 'char'}({made.length})")
+
     def _function(self, tree: Expression, values: list[Result]) -> Result | None:
         name, nullable = tree.name, any(value.nullable for value in values)
         if name in ("coalesce", "ifnull", "nvl", "results", "if", "nvl2"):
@@ -228,7 +258,7 @@ class _Types:
         if name == "extract":
             return _extracted(tree.text, values[0])
         if name in _DOUBLES:
-            return double()
+            return double(nullable=nullable or name not in ("degrees", "radians"))
         if name in ("sum", "avg") and tree.arguments[0].name == ":=":
             raise Doubt  # the digits of a variable are sometimes the value's, sometimes one more
         if name in ("abs", "ceil", "ceiling", "floor", "round", "truncate", "sum", "avg", "min", "max"):

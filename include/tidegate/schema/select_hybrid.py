@@ -28,7 +28,7 @@ from tidegate.schema.select_types import (
     shown_length,
 )
 
-_MICROSECONDS: Final = 6
+_INT_RANK: Final = 3
 # Of each kind of address, what is one beyond doubt; and characters that are in none.
 _ADDRESS: Final = {
     "uuid": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
@@ -116,7 +116,8 @@ def _numbers(known: Sequence[Result], kinds: set[str], *, null_counts: bool) -> 
             raise Doubt
         signs.add(False)
     if kinds & {"float", "double"}:
-        return _reals(known, "float" if kinds <= {"float", "year"} else "double")
+        single = all(value.kind in ("float", "year") or _is_small(value) for value in known)
+        return _reals(known, "float" if single else "double")
     if kinds == {"int"} and len(signs) == 1:
         digits, unsigned = max(value.digits for value in known), signs == {True}
         rank = max(value.rank for value in known)
@@ -126,6 +127,11 @@ def _numbers(known: Sequence[Result], kinds: set[str], *, null_counts: bool) -> 
     scale = max(value.scale for value in known)
     whole = max(min(value.digits, DIGITS_MAX) - value.scale for value in known)
     return decimal(max(whole, 0) + scale, scale, unsigned=signs == {True})
+
+
+def _is_small(value: Result) -> bool:
+    """A whole number that a FLOAT holds."""
+    return value.kind == "int" and value.rank < _INT_RANK
 
 
 def _reals(known: Sequence[Result], kind: str) -> Result:

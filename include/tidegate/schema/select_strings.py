@@ -195,7 +195,7 @@ def _before_or_after(tree: Expression, values: list[Result], session: Session) -
 
 def _quoted(tree: Expression, values: list[Result], session: Session) -> Result:
     del tree
-    if values[0].kind != "string":
+    if values[0].kind != "string" or values[0].length <= 1:
         raise Doubt
     return _of_all(values, shown_length(values[0]) * 2 + 2, session)
 

@@ -280,6 +280,8 @@ def octets(value: Result) -> int:
         return shown_length(value)
     if not value.charset:
         raise Doubt
+    if value.large and value.text:
+        return value.length  # of a column they are bytes already
     return min(value.length * bytes_per_character(value.charset), LONGEST)
 
 

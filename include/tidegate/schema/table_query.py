@@ -19,14 +19,14 @@ from tidegate.schema.columns import Column, Generated
 from tidegate.schema.ddl_statements import Query, QueryItem, QuerySource, TableName
 from tidegate.schema.select_collations import Session
 from tidegate.schema.select_expressions import Doubt, Expression
-from tidegate.schema.select_functions import result
+from tidegate.schema.select_functions import result, united
 from tidegate.schema.select_types import Result, column_type, of_column
 from tidegate.schema.table_indexes import find
 
 _REMEDY = "write the columns' types into the statement"
 # Grouped rows pass through a temporary table, which has other types for these.
 _CHANGED_BY_GROUPS = ("bit", "tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob")
-
+_GEOMETRIES = ("geometry", "point", "linestring", "polygon", "multi")
 
 Columns = Callable[[TableName], Sequence[Column]]
 
@@ -47,28 +47,42 @@ def query_columns(query: Query, columns: Columns, session: Session, defined: Col
     return found
 
 
+# A column of the new table, and the value that it is made from; None where that has no bearing.
+_Pair = tuple[Column, Result | None]
+
+
 def _columns(query: Query, columns: Columns, session: Session, defined: Collection[str] = ()) -> list[Column]:
-    pairs: list[tuple[QuerySource, Sequence[Column]]] = []
+    found = _pairs(query, columns, session, defined)
+    if query.unions:
+        others = [_pairs(union, columns, session, ()) for union in query.unions]
+        if any(len(other) != len(found) for other in others):
+            raise Doubt
+        rows = zip(found, *others, strict=True)
+        return [pair[0] if pair[1] is None else _united([pair, *rest], session) for pair, *rest in rows]
+    return [column for column, _ in found]
+
+
+def _pairs(query: Query, columns: Columns, session: Session, defined: Collection[str]) -> list[_Pair]:
+    """The columns of one SELECT."""
+    sources: list[tuple[QuerySource, Sequence[Column]]] = []
     for source in query.sources:
         if source.query:
             inner = _columns(source.query, columns, session)
-            pairs.append((source, [replace(c, default=None, no_default=not c.nullable) for c in inner]))
+            sources.append((source, [replace(c, default=None, no_default=not c.nullable) for c in inner]))
         else:
-            pairs.append((source, columns(source.table)))
-    found: list[Column] = []
+            sources.append((source, columns(source.table)))
+    found: list[_Pair] = []
     for item in query.items:
         if item.expression:
-            found.append(_computed(item, item.expression, pairs, session, defined))
-            if query.groups and (found[-1].charset or item.expression.name == "cast"):
+            found.append(_computed(item, item.expression, sources, session, defined))
+            if query.groups and (found[-1][0].charset or item.expression.name == "cast"):
                 raise Doubt  # a temporary table's column may be another
-        elif item.name == "*" and not item.column:
-            found += _all(item, pairs)
         else:
-            found.append(_taken(item, pairs))
-    if query.groups and any(column.type.startswith(_CHANGED_BY_GROUPS) for column in found):
+            all_of = item.name == "*" and not item.column
+            taken = _all(item, sources) if all_of else [_taken(item, sources)]
+            found += [(column, of_column(column)) for column in taken]
+    if query.groups and any(column.type.startswith(_CHANGED_BY_GROUPS) for column, _ in found):
         raise Doubt
-    for union in query.unions:
-        found = _united(found, _columns(union, columns, session))
     return found
 
 
@@ -78,13 +92,13 @@ def _computed(
     pairs: list[tuple[QuerySource, Sequence[Column]]],
     session: Session,
     defined: Collection[str],
-) -> Column:
+) -> _Pair:
     if item.name.lower() in defined:
-        return Column(0, item.name, "binary(0)")
+        return Column(0, item.name, "binary(0)"), None
     if not session.server.mariadb:
         raise Doubt
     value = result(expression, lambda field: of_column(_named(field.text, field.source, field.text, pairs)), session)
-    return _column(item.name, value)
+    return _column(item.name, value), value
 
 
 def _column(name: str, value: Result) -> Column:
@@ -94,18 +108,25 @@ def _column(name: str, value: Result) -> Column:
     return Column(0, name, kind, nullable=value.nullable, charset=charset, collation=collation)
 
 
-def _united(first: list[Column], second: list[Column]) -> list[Column]:
-    """Columns of a UNION of queries that take columns of the same types from tables."""
-    if not all(column.id for column in (*first, *second)):
+def _united(pairs: Sequence[_Pair], session: Session) -> Column:
+    """A column of a UNION. The first column gives its name."""
+    first, values = pairs[0][0], [value for _, value in pairs if value is not None]
+    if len(values) != len(pairs):
         raise Doubt
-    if [(c.type, c.charset, c.collation) for c in first] != [(c.type, c.charset, c.collation) for c in second]:
+    types = {(column.type, column.charset, column.collation) for column, _ in pairs}
+    if len(types) == 1 and all(column.id for column, _ in pairs) and (not session.server.mariadb or _stays(first)):
+        if first.type.startswith(("enum(", "set(")):
+            raise Doubt
+        nullable = any(column.nullable for column, _ in pairs)
+        return replace(first, id=0, nullable=nullable, default=None, no_default=False, comment="")
+    if not session.server.mariadb:
         raise Doubt
-    if any(column.type.startswith(("enum(", "set(")) for column in first):
-        raise Doubt  # MariaDB makes texts of them
-    return [
-        replace(one, id=0, nullable=one.nullable or other.nullable, default=None, no_default=False, comment="")
-        for one, other in zip(first, second, strict=True)
-    ]
+    return _column(first.name, united(values, session))
+
+
+def _stays(column: Column) -> bool:
+    """Whether a UNION of like columns is as they are; others change: TINYINT(1), TEXT of several bytes, ZEROFILL."""
+    return column.type.startswith(("char(", "binary(", *_GEOMETRIES))
 
 
 def _all(item: QueryItem, pairs: list[tuple[QuerySource, Sequence[Column]]]) -> list[Column]:
