@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tests.support.servers import FreshDatabase
+from tidegate.capture.baseline import read_schema
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.position import Position
 from tidegate.schema.added_columns import existing_row_value
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.history import SchemaHistory
@@ -123,3 +125,35 @@ def test_what_depends_on_the_sessions_time_zone_is_not_guessed(
 ) -> None:
     with pytest.raises(UnsupportedValue, match="added column c"):
         _both(mariadb, fresh_database(mariadb), [(definition, "c")], RAN_US)
+
+
+# What information_schema shows of them may be less than there is.
+SHOWN = {
+    "BIT(12) DEFAULT b'101'": b"\x00\x05",
+    "VARBINARY(8) DEFAULT X'00FF'": None,
+    "VARBINARY(8) DEFAULT X'0041'": None,
+    "BINARY(4) DEFAULT X'FE'": None,
+    "VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'é\U0001f600'": None,
+    "VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'é漢'": "é漢",
+    "ENUM('a','é') DEFAULT 'é'": "é",
+}
+
+
+def test_a_default_of_the_baseline_is_the_servers_or_says_that_it_is_not_known(
+    any_server: Server, fresh_database: FreshDatabase
+) -> None:
+    """Rows that are logged without the column have it: a '?' for what isn't shown would be a wrong value."""
+    database = fresh_database(any_server)
+    columns = ", ".join(f"c{at} {text}" for at, text in enumerate(SHOWN))
+    any_server.query(f"CREATE TABLE t ({columns})", database=database)
+    with any_server.connect(database) as connection:
+        found = read_schema(connection, "s", lambda name, _: name == database, Position.of("b.1", 4))
+    (version,) = (version for version in found if version.table)
+    for column, (text, expected) in zip(version.columns, SHOWN.items(), strict=True):
+        try:
+            value = existing_row_value(column)
+        except UnsupportedValue:
+            assert expected is None, text
+            continue
+        exact = {"VARBINARY(8) DEFAULT X'0041'": b"\0A"}  # which MariaDB does show
+        assert value == (exact.get(text) if expected is None else expected), text

@@ -36,7 +36,7 @@ from tidegate.schema.history import BASELINE, DEFAULTS
 from tidegate.schema.partitions import Partitioning
 from tidegate.schema.script_settings import mode_bits
 from tidegate.schema.table_indexes import key_of
-from tidegate.schema.types import COMPRESSED, type_as_known
+from tidegate.schema.types import COMPRESSED, default_as_known, type_as_known
 from tidegate.tables import splits
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts, current_position
@@ -317,11 +317,13 @@ def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column
         default, is_expression = _mariadb_default(cell["column_default"])
     else:
         default, is_expression = _mysql_default(cell["column_default"], marked="DEFAULT_GENERATED" in extra)
-    charset = str(cell["character_set_name"] or "")
+    charset, kind = str(cell["character_set_name"] or ""), str(cell["column_type"])
+    if default is not None and not is_expression:
+        default = default_as_known(default, kind, charset, mariadb=mariadb)
     return Column(
         id=column_id,
         name=str(cell["column_name"]),
-        type=type_as_known(str(cell["column_type"]).replace(_OLD_COMPRESSED, COMPRESSED), charset),
+        type=type_as_known(kind.replace(_OLD_COMPRESSED, COMPRESSED), charset),
         nullable=str(cell["is_nullable"]).upper() == "YES",
         charset=charset,
         collation=str(cell["collation_name"] or ""),

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.columns import Column, Generated
-from tidegate.schema.types import CanonicalType, Kind, canonical
+from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, canonical
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
@@ -37,6 +37,8 @@ def existing_row_value(column: Column, timestamp_us: int | None = None) -> Any:
     if column.default_is_expression:
         return _now(column, kind, timestamp_us)
     if column.default is not None:
+        if UNKNOWN in column.default:
+            raise _unknown(column, "information_schema doesn't show its default as it is")
         try:
             return _LITERALS[kind.kind](column, kind, column.default)
         except (KeyError, ValueError, InvalidOperation):
@@ -95,8 +97,10 @@ def _fraction_digits(kind: CanonicalType) -> int:
 
 
 def _number(text: str) -> Decimal:
-    """A numeric literal; 0x and 0b as integers."""
+    """A numeric literal; 0x and 0b as integers, b'101' too, as information_schema shows it."""
     low = text.lower()
+    if low.startswith(("b'", "x'")) and low.endswith("'"):
+        low = text = "0" + low[:-1].replace("'", "", 1)
     if low.startswith(("0x", "0b")):
         return Decimal(int(low[2:], 16 if low[1] == "x" else 2))
     return Decimal(text.strip())

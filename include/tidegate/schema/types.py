@@ -195,6 +195,17 @@ def type_as_known(type_text: str, charset: str) -> str:
     return type_text.replace("?", UNKNOWN) if listed and charset in _BEYOND else type_text
 
 
+def default_as_known(text: str, type_text: str, charset: str, *, mariadb: bool) -> str:
+    """A literal default of information_schema, with UNKNOWN where it may show less than there is.
+
+    Of a binary column MySQL shows hexadecimal digits up to the first zero byte, MariaDB '?' for what is no text.
+    """
+    binary = type_text.startswith(("binary", "varbinary"))
+    if binary and not mariadb:
+        return text + UNKNOWN
+    return text.replace("?", UNKNOWN) if binary or charset in _BEYOND else text
+
+
 def enum_members(type_text: str) -> tuple[str, ...]:
     """Members of an enum or set type text, in order: "enum('a','b''c')" -> ("a", "b'c")."""
     return parse_type(type_text).members
