@@ -44,7 +44,7 @@ LITERALS = [
     "18446744073709551615", "00012", "1.5", "0.05", ".5", "12.345", "-1", "-2.5", "1e0", "2.5e3", "'abc'", "''",
     "'2001-01-01'", "null", "true", "false", "0x41", "x'4142'", "now()", "now(2)", "current_date", "curtime()",
     "date'2001-01-01'", "time'10:20:30'", "time'10:20:30.12'",
-    "'::1'", "'10.0.0.1'", "_latin1'ab'",
+    "'::1'", "'10.0.0.1'", "'10:11:12.5'", "'2001-02-03 04:05:06'", "_latin1'ab'",
     "0.1234567890123456789012345678901234567890123", "'123e4567-e89b-12d3-a456-426655440000'", "user()",
     "timestamp'2001-01-01 10:20:30'",
 ]
@@ -54,12 +54,19 @@ FUNCTIONS = [
     "second", "microsecond", "quarter", "week", "yearweek", "weekofyear", "isnull", "upper", "lower", "trim", "ltrim",
     "rtrim", "reverse", "date", "time", "timestamp", "last_day", "from_days", "exp", "ln", "sin", "atan", "coalesce",
     "concat", "hex", "unhex", "quote", "md5", "sha1", "degrees", "space", "inet_aton", "bin", "sleep", "soundex",
+    "sec_to_time", "time_to_sec", "from_unixtime", "unix_timestamp",
 ]
 AGGREGATES = ["max", "min", "sum", "avg", "count", "std", "variance", "bit_or"]
 TYPES = [
     "signed", "unsigned", "date", "datetime", "datetime(3)", "time", "time(2)", "decimal", "decimal(10,2)",
     "decimal(5)", "double", "float", "int", "binary", "binary(5)", "char",
     "char(3)", "char(7) character set latin1", "nchar(2)", "uuid", "inet4", "inet6",
+]
+# fmt: on
+# fmt: off
+PARTS = [
+    "year", "day", "hour", "microsecond", "year_month", "day_hour", "day_second", "day_microsecond", "week", "quarter",
+    "minute_second", "hour_microsecond",
 ]
 # fmt: on
 SHAPES = [
@@ -117,6 +124,15 @@ SHAPES = [
     "timestampdiff(day,{0},{1})",
     "convert({0} using {charset})",
     "datediff({0},{1})",
+    "timestamp({0},{1})",
+    "addtime({0},{1})",
+    "timediff({0},{1})",
+    "maketime({operand},{operand},{operand})",
+    "convert_tz({0},'+00:00','+01:00')",
+    "str_to_date({0},{format})",
+    "time({operand})",
+    "extract({part} from {operand})",
+    "round({operand},{places})",
 ]  # fmt: skip
 
 
@@ -141,7 +157,8 @@ class Statements:
             type=pick(TYPES),
             count=pick(["1", "n", "1.5"]),
             unit=pick(["day", "second", "month", "microsecond", "hour", "day_hour"]),
-            part=pick(["year", "day", "hour", "microsecond", "year_month"]),
+            part=pick(PARTS),
+            format=pick(["'%Y-%m-%d'", "'%H:%i'", "'%d %H'", "'%Y %f'", "'%T.%f'", "v"]),
             collation=pick(["latin1_bin", "utf8mb4_bin", "utf8mb4_general_ci"]),
             charset=pick(["latin1", "utf8mb4", "utf8"]),
         )

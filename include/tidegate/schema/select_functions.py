@@ -19,6 +19,7 @@ from tidegate.schema.select_casts import cast
 from tidegate.schema.select_collations import BINARY, COERCIBLE, Session
 from tidegate.schema.select_expressions import Doubt, Expression
 from tidegate.schema.select_hybrid import as_addresses, extreme, together
+from tidegate.schema.select_moments import moments
 from tidegate.schema.select_numbers import BIGINT_DIGITS, arithmetic, division, negative, numeric, spread
 from tidegate.schema.select_strings import collated, recoded, text
 from tidegate.schema.select_types import (
@@ -30,11 +31,13 @@ from tidegate.schema.select_types import (
     double,
     integer,
     moment,
+    octets,
 )
 
 Lookup = Callable[[Expression], Result]
 _NEWER_SINCE: Final = 110000  # rules seen on 11.4; those of before on 10.11
 _CHAR_MAX: Final = 255
+_VARYING_BYTES_MAX: Final = 60000  # a little longer, and it is a TEXT
 _INT_DIGITS: Final = 9  # the longest literal that is an INT whatever its digits
 _WORDS: Final = 9
 _COMPARISONS: Final = frozenset({"=", ">=", "<=", "<>", "!=", ">", "<", "like", "regexp", "rlike"})
@@ -42,7 +45,6 @@ _ALWAYS_KNOWN: Final = frozenset({"<=>", "is", "isnull", "exists"})
 _LOGIC: Final = frozenset({"and", "&&", "or", "||", "xor", "not", "between", "in"})
 _BITS: Final = frozenset({"&", "|", "^", "~", "<<", ">>"})
 _RATIO: Final = {"std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
-_WHOLE_DAYS: Final = frozenset({"day", "week", "month", "quarter", "year", "year_month"})
 # (shown length, unsigned): NULL only when an argument is.
 _COUNTS: Final[Mapping[str, tuple[int, bool]]] = {
     "length": (10, False), "octet_length": (10, False), "char_length": (10, False), "character_length": (10, False),
@@ -58,9 +60,6 @@ _PARTS: Final[Mapping[str, int]] = {
     "weekofyear": 3, "datediff": 8, "timestampdiff": 21,
 }  # fmt: skip
 _WIDE_PARTS: Final = frozenset({"to_seconds", "yearweek", "datediff", "timestampdiff"})
-_UNITS: Final[Mapping[str, int]] = {
-    "year": 5, "year_month": 7, "day": 3, "day_hour": 5, "hour": 3, "microsecond": 7, "minute_second": 5,
-}  # fmt: skip
 _MOMENTS: Final[Mapping[str, str]] = {
     "current_date": "date", "curdate": "date", "utc_date": "date", "now": "datetime", "current_timestamp": "datetime",
     "localtime": "datetime", "localtimestamp": "datetime", "sysdate": "datetime", "utc_timestamp": "datetime",
@@ -103,6 +102,17 @@ def united(values: Sequence[Result], session: Session) -> Result:
     return _Types(_no_column, session).united(values)
 
 
+def _varying(made: Result, texts: Sequence[Result]) -> Result:
+    """A UNION's VARCHAR stays one, however long. Raises Doubt."""
+    if made.kind != "string" or made.large:
+        return made
+    if any(not value.charset or octets(value) > _VARYING_BYTES_MAX for value in texts):
+        raise Doubt
+    if not made.length or octets(made) > _VARYING_BYTES_MAX:
+        raise Doubt
+    return replace(made, text=f"{'varbinary' if made.binary else 'varchar'}({made.length})")
+
+
 def _no_column(_: Expression) -> Result:
     raise Doubt
 
@@ -137,7 +147,7 @@ class _Types:
                 return integer(21, nullable=False)
             if inner.name in ("count", "sum", "avg", "min", "max"):
                 found = self.of(inner)
-                fixed = found.text.startswith(("char", "binary")) or found.listed
+                fixed = found.text.startswith(("char", "binary")) or found.text.endswith("zerofill") or found.listed
                 counted = found.kind == "int" and inner.name in ("min", "max") and inner.arguments[0].name != "field"
                 counted = counted or found.large or (found.kind in ("float", "double") and found.scale != UNFIXED)
                 if found.kind != "own" and found.text != "tinyint(1)" and not fixed and not counted:
@@ -198,7 +208,9 @@ class _Types:
             known = [value for value in values if value.kind != "null"]
             if all(value.written and not value.text for value in known):
                 raise Doubt  # literals among themselves: with or without room for a sign
-            if all(value.kind == "int" for value in known) and any(value.written or value.boolean for value in known):
+            if all(value.kind == "int" for value in known) and any(
+                (value.written and not value.text) or value.boolean for value in known
+            ):
                 raise Doubt  # so are a literal and what is true or false beside other whole numbers
             if len(known) < len(values) and any(value.unsigned for value in known):
                 raise Doubt  # NULL counts as signed in some of the functions
@@ -219,7 +231,7 @@ class _Types:
         texts = [value for value in known if value.kind == "string"]
         fixed = [value for value in texts if value.text.startswith(("char(", "binary("))]
         if not fixed or not all(value in fixed or value.listed for value in texts):
-            return made
+            return _varying(made, texts)
         if made.length > _CHAR_MAX:
             raise Doubt
         return replace(made, text=f"{'binary' if made.binary else 'char'}({made.length})")
@@ -255,8 +267,6 @@ class _Types:
             return Result("own", nullable=True, text="int(1)")
         if name in _PARTS:
             return replace(integer(_PARTS[name]), narrow=name not in _WIDE_PARTS)
-        if name == "extract":
-            return _extracted(tree.text, values[0])
         if name in _DOUBLES:
             return double(nullable=nullable or name not in ("degrees", "radians"))
         if name in ("sum", "avg") and tree.arguments[0].name == ":=":
@@ -265,7 +275,7 @@ class _Types:
             return numeric(name, tree, values)
         if name in _RATIO and not tree.arguments[0].literal and tree.arguments[0].name != ":=":
             return spread(values[0])
-        return _TEMPORAL[name](tree, values) if name in _TEMPORAL else text(tree, values, self.session)
+        return moments(tree, values) or text(tree, values, self.session)
 
 
 def _literal_decimal(text: str) -> Result:
@@ -342,42 +352,3 @@ def _nullif(value: Result) -> Result:
     if value.kind in ("int", "decimal") or (value.kind == "string" and not value.text.startswith("tiny")):
         return replace(value, text="", nullable=True, literal=None)
     return value.may_be_null()
-
-
-def _extracted(unit: str, value: Result) -> Result:
-    if not value.temporal or unit not in _UNITS or (value.kind == "time" and unit.startswith("day")):
-        raise Doubt
-    return replace(integer(_UNITS[unit]), narrow=unit != "microsecond")
-
-
-def _added(tree: Expression, values: list[Result]) -> Result:
-    start, count = values
-    if not start.temporal or count.scale or start.kind == "time" or count.kind not in ("int", "decimal"):
-        raise Doubt
-    scale = 6 if "microsecond" in tree.text else start.scale
-    kind = "date" if start.kind == "date" and tree.text in _WHOLE_DAYS else "datetime"
-    return moment(kind, scale if kind != "date" else 0)
-
-
-def _part_of(kind: str) -> Callable[[Expression, list[Result]], Result]:
-    def made(_tree: Expression, values: list[Result]) -> Result:
-        if len(values) > 1 or not values[0].temporal:
-            raise Doubt
-        return moment(kind, values[0].scale if kind != "date" else 0)
-
-    return made
-
-
-def _always(kind: str) -> Callable[[Expression, list[Result]], Result]:
-    return lambda _tree, _values: moment(kind)
-
-
-_TEMPORAL: Final[Mapping[str, Callable[[Expression, list[Result]], Result]]] = {
-    "date_add": _added,
-    "date": _part_of("date"),
-    "time": _part_of("time"),
-    "timestamp": _part_of("datetime"),
-    "makedate": _always("date"),
-    "from_days": _always("date"),
-    "last_day": _always("date"),
-}

@@ -27,6 +27,7 @@ from tidegate.schema.select_types import (
 BIGINT_DIGITS: Final = 18  # of which any number is a BIGINT
 _DIVISION_SCALE: Final = 4  # div_precision_increment
 _NEGATIVE_LENGTH_MAX: Final = 53
+_FRACTION_MAX: Final = 6
 _DIV_LENGTH_MAX: Final = 21
 _ROUND_SCALE_MAX: Final = 30
 
@@ -159,12 +160,12 @@ def numeric(name: str, tree: Expression, values: list[Result]) -> Result:
     if name in ("min", "max"):
         return _most(tree.arguments[0], value)
     kind, digits, scale = _figures(value)
-    if (value.kind in ("year", "bit", "timestamp") and name not in ("sum", "round")) or (
-        value.temporal and name == "abs"
-    ):
+    if value.kind in ("year", "bit", "timestamp") and name in ("avg", "abs"):
         raise Doubt
-    if name in ("sum", "avg") and tree.arguments[0].name == "div" and tree.arguments[0].arguments[0].literal:
-        raise Doubt  # digits of NULL DIV 1 and '' DIV 1
+    if value.temporal and name == "abs":
+        raise Doubt
+    if name in ("sum", "avg") and tree.arguments[0].name == "div" and tree.arguments[0].arguments[0].name != "field":
+        raise Doubt  # digits of NULL DIV 1 and the like: versions differ
     if name == "sum":
         return double(scale=scale) if kind == "double" else decimal(digits + 22, scale)
     if name == "avg":
@@ -194,8 +195,8 @@ def _fixed(places: int, value: Result) -> Result:
 
 
 def _ceiling(name: str, value: Result) -> Result:
-    if value.kind == "time":
-        return moment("time", nullable=value.nullable)
+    if value.temporal or value.kind == "year":
+        return _rounded_moment(name, value, 0)
     if value.kind in ("double", "float", "string"):
         return _fixed(0, value)
     if value.kind == "int" and value.text:
@@ -207,6 +208,17 @@ def _ceiling(name: str, value: Result) -> Result:
     if digits <= BIGINT_DIGITS:
         return integer(digits + (not value.unsigned), unsigned=value.unsigned, nullable=value.nullable)
     return decimal(digits, 0, unsigned=value.unsigned, nullable=value.nullable)
+
+
+def _rounded_moment(name: str, value: Result, places: int) -> Result:
+    if value.kind in ("date", "year") and not places:
+        return integer(value.digits, unsigned=True, nullable=value.nullable, digits=value.digits)
+    if value.kind in ("date", "year"):
+        raise Doubt
+    scale = min(places, _FRACTION_MAX)
+    if value.kind == "time":
+        return moment("time", scale, nullable=value.nullable)
+    return moment("datetime", scale, nullable=value.nullable or name != "truncate")
 
 
 def _same(value: Result) -> Result:
@@ -221,8 +233,10 @@ def _rounded(name: str, tree: Expression, value: Result) -> Result:
         if (given.arguments[0] if negative else given).literal != "int":
             raise Doubt
         places = 0 if negative else int(given.text)
-    if value.kind == "time" and places == 0:
-        return moment("time", nullable=value.nullable)
+    if value.temporal or value.kind == "year":
+        if len(tree.arguments) > 1 and tree.arguments[1].name == "neg":
+            raise Doubt
+        return _rounded_moment(name, value, places)
     if value.kind == "int" and value.text and (len(tree.arguments) == 1 or tree.arguments[1].literal):
         return _same(value)
     if value.kind in ("double", "float", "string"):

@@ -33,6 +33,7 @@ from tidegate.schema.select_types import (
     string_nullable,
 )
 
+_FUNCTION_BYTES_MAX: Final = 1 << 24
 _NO_LENGTH: Final = 0xFFFFFFFF  # what the server takes for a length that isn't written
 _KEPT: Final = frozenset({"upper", "ucase", "lower", "lcase", "trim", "ltrim", "rtrim", "reverse"})
 # Characters of functions that give plain words, in the session's character set.
@@ -141,7 +142,7 @@ def _repeat(tree: Expression, values: list[Result], session: Session) -> Result:
     if count is None:
         if tree.arguments[1].name != "field":
             raise Doubt
-        return _of_all(values, LONGEST, session, values[:1]).may_be_null()
+        return _longest(_of_all(values, 0, session, values[:1])).may_be_null()
     length = shown_length(values[0]) * max(count, 0)
     return _of_all(values, length, session, values[:1])
 
@@ -177,8 +178,16 @@ def _inserted(tree: Expression, values: list[Result], session: Session) -> Resul
     return _of_all(values, length, session, [values[0], values[3]])
 
 
+def _longest(made: Result) -> Result:
+    """As long as a function's text can be (MAX_BLOB_WIDTH). Raises Doubt."""
+    width = bytes_per_character(made.charset) if made.charset else 3
+    if _FUNCTION_BYTES_MAX % width:
+        raise Doubt
+    return replace(made, length=_FUNCTION_BYTES_MAX // width)
+
+
 def _regexp_replace(tree: Expression, values: list[Result], session: Session) -> Result:
-    made = _of_all(values, LONGEST, session, values[:3])
+    made = _longest(_of_all(values, 0, session, values[:3]))
     return made.may_be_null(made.nullable or _changes(tree.arguments[1]))
 
 

@@ -41,6 +41,10 @@ def _column(expression: str, *settings: str) -> tuple[str, bool, str | None] | N
         ("coalesce(uu, '123e4567-e89b-12d3-a456-426655440000')", "uuid", False),
         ("coalesce(i6, 'ipv6')", "inet6", True),
         ("'' div dn", "int(1) unsigned", True),
+        ("sec_to_time(1.12)", "time(2)", True),
+        ("str_to_date(v, '%H:%i:%s.%f')", "time(6)", True),
+        ("unix_timestamp('2001-01-01 10:10:10.12')", "decimal(18,2)", True),
+        ("extract(day_hour from v)", "int(10)", True),
     ],
 )
 def test_numbers_and_addresses_need_no_session(expression: str, kind: str, nullable: bool) -> None:
@@ -70,6 +74,24 @@ def test_character_sets_come_together_as_the_server_does_it() -> None:
     assert _column("coalesce(e, i)") == ("varchar(11)", True, "latin1_swedish_ci")
     assert _column("coalesce(u8, v)") == ("mediumtext", True, "utf8mb3_general_ci")
     assert _column("concat(v, b9)") == ("varbinary(19)", True, None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind", "collation"),
+    [
+        ("i", "d", "decimal(13,3)", None),
+        ("1", "12", "int(3)", None),
+        ("v", "tx", "text", "latin1_swedish_ci"),
+        ("v", "vn", "varchar(300)", "latin1_swedish_ci"),
+        ("e", "null", "enum('a','bb')", "latin1_swedish_ci"),
+        ("u8", "u8", "mediumtext", "utf8mb3_general_ci"),
+        ("i6", "v", "inet6", None),
+    ],
+)
+def test_a_union_joins_types(first: str, second: str, kind: str, collation: str | None) -> None:
+    found = _column(f"{first} AS a FROM b UNION ALL SELECT {second}")
+    assert found is not None
+    assert (found[0], found[2]) == (kind, collation)
 
 
 def test_a_character_set_is_forgotten_with_what_the_script_does_not_tell() -> None:
