@@ -161,7 +161,8 @@ def two_captures(world: World, folder: str, seconds: float) -> None:
 
 def upkeep(world: World, point: str) -> None:
     """Maintain's steps for bronze, as days later; killed at the point when there is work that reaches it."""
-    child = world.capture.upkeep(point)
+    world.witness.look()
+    child = world.capture.upkeep(point, world.witness.seq)
     if child.wait(_UPKEEP_SECONDS) is None:
         child.send(signal.SIGKILL)
         raise Wrong(f"upkeep of bronze takes over {_UPKEEP_SECONDS:.0f} s")

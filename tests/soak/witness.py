@@ -119,6 +119,11 @@ class Witness:
             self._sums[segment.seq] = zlib.crc32(segment.payload)
         return self.position
 
+    @property
+    def seq(self) -> int:
+        """Of the last segment that was read."""
+        return self._before.seq if self._before else 0
+
     def _dense(self, actions: pa.Table) -> None:
         """Each seq is in one live file, whatever upkeep packed; only the oldest ones may be gone."""
         columns = [actions[name].to_pylist() for name in ("min.seq", "max.seq", "num_records")]
@@ -130,8 +135,8 @@ class Witness:
 
     def _check(self, segment: Segment) -> None:
         before, folder = self._before, self._server.data / "data"
-        if segment.seq != (before.seq if before else 0) + 1:
-            raise Wrong(f"bronze has seq {segment.seq} after {before.seq if before else 0}")
+        if segment.seq != self.seq + 1:
+            raise Wrong(f"bronze has seq {segment.seq} after {self.seq}")
         wanted = part_of(folder / segment.file, segment.start_pos, segment.end_pos)
         if _as_sent(segment.payload, segment.start_pos) != _as_sent(wanted, segment.start_pos):
             raise Wrong(f"{segment.where}: bronze differs from the binlog")

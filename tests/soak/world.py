@@ -69,9 +69,9 @@ class Capture:
         arguments = ["capture", str(self._folder / "soak.yaml"), "--state-dir", str(state), "--run-for", "86400"]
         return self._nursery.start(arguments, self._environment, log)
 
-    def upkeep(self, point: str) -> Child:
-        """Begin upkeep of bronze, which dies at the point."""
-        arguments = ["upkeep", str(self._folder / "soak.yaml")]
+    def upkeep(self, point: str, seen: int) -> Child:
+        """Begin upkeep of bronze, which dies at the point. seen: the last seq that the witness has read."""
+        arguments = ["upkeep", str(self._folder / "soak.yaml"), str(seen)]
         return self._nursery.start(arguments, {"TIDEGATE_FAILPOINT": point}, self._folder / "upkeep.log")
 
     def kill(self) -> None:

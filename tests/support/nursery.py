@@ -1,6 +1,6 @@
 """Capture processes that start at once: forked from one that has imported everything.
 
-In:  the arguments and environment of `tidegate capture`; or `upkeep FILE` (tests/soak/upkeep.py).
+In:  the arguments and environment of `tidegate capture`; or `upkeep FILE SEQ` (tests/soak/upkeep.py).
 Out: Child: a process of its own, in a session of its own, that any signal reaches. Importing numba and delta-rs takes
      seconds; a soak that kills capture hundreds of times would do little else.
 
@@ -158,7 +158,7 @@ def _child(command: dict[str, Any]) -> None:
 
     try:
         if command["arguments"][0] == "upkeep":
-            upkeep(Path(command["arguments"][1]))
+            upkeep(Path(command["arguments"][1]), int(command["arguments"][2]))
             return
         app(args=command["arguments"], standalone_mode=False)
     except TidegateError as error:
