@@ -63,7 +63,7 @@ def pack(road: Road) -> None:
         compact_run(log, run)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -100,7 +100,6 @@ def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     assert (code, line) == (0, "equal")
     assert spark.read.format("delta").load(path).count() == 41
     time = datetime.fromtimestamp(physical_ms(second) / 1000 + 0.002, UTC).isoformat()
-    assert rebuilt(road, spark, names["now"], time)[:2] == (0, "equal")
     assert rebuilt(road, spark, names["was"], str(first))[:2] == (0, "equal")
     assert rebuilt(road, spark, names["bag"], str(second), "bag_then")[:2] == (0, "equal")
     assert not (Path(road.lake.root) / "rebuild").exists()
@@ -111,11 +110,11 @@ def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     _one_difference_is_found(road, spark, names["bag"], second)
     silver = f"delta.`{road.lake.spark_uri(tables.silver_path(database, 'now'))}`"
     spark.sql(f"UPDATE {silver} SET n = 9 WHERE id = 100")  # behind tidegate's back
-    _the_command_line_says_so(road, names["now"], second, step("INSERT INTO db.now VALUES (101, 1)"))
+    _the_command_line_says_so(road, names["now"], time, step("INSERT INTO db.now VALUES (101, 1)"))
 
 
-def _the_command_line_says_so(road: Road, name: str, good: int, bad: int) -> None:
-    code, lines, errors = cli(road, name, "--at", str(good), "--to", "now_then", "--compare")
+def _the_command_line_says_so(road: Road, name: str, good: str, bad: int) -> None:
+    code, lines, errors = cli(road, name, "--at", good, "--to", "now_then", "--compare")
     assert (code, lines[-1], errors) == (0, "equal", [])
     assert lines[-2].endswith("/now_then")
     code, lines, errors = cli(road, name, "--compare")
