@@ -119,7 +119,7 @@ def _whole_division(left: Result, right: Result) -> Result:
     if kind != "double":
         _check_moments(left, right)
         whole = digits - (left.scale if left.kind == "decimal" else scale)
-        if whole > BIGINT_DIGITS:
+        if not 0 < whole <= BIGINT_DIGITS:
             raise Doubt
         return integer(max(whole, 1), unsigned=unsigned)
     whole = left.length - (left.scale if left.scale != UNFIXED else 0)

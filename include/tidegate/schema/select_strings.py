@@ -257,9 +257,9 @@ def _notation_digits(value: Result, places: int) -> int:
         case "int":
             return 10 if value.rank <= _INT_RANK else 20 if value.unsigned else 19
         case "double":
-            return _DOUBLE_DIGITS
+            return _DOUBLE_DIGITS - (not carry)
         case "float":
-            return _FLOAT_DIGITS
+            return _FLOAT_DIGITS - (not carry)
         case "string" if not value.listed and value.written and not value.binary:
             return _DOUBLE_DIGITS
     raise Doubt
