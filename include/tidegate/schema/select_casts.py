@@ -69,7 +69,7 @@ def _whole(unsigned: bool, value: Result) -> Result:
         return integer(value.length, unsigned=unsigned, nullable=value.nullable, digits=value.digits, rank=rank)
     if value.kind in ("own", "bit", "null", "address", "int", "year") or value.binary or value.listed or value.large:
         raise Doubt
-    if value.unsigned or value.kind == "timestamp":
+    if value.unsigned or value.kind in ("timestamp", "decimal"):
         raise Doubt
     if value.kind == "string" and not value.length:
         raise Doubt

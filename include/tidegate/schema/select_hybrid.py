@@ -162,7 +162,7 @@ def extreme(
         return _moments(values, temporal)
     texts = [value.kind == "string" for value in values]
     if any(texts) and not all(texts):
-        if any(value.binary or value.listed for value in values):
+        if any(value.binary or value.listed or (value.narrow and value.kind == "string") for value in values):
             raise Doubt
         return double(nullable=nullable)
     made = (usual or (lambda found: together(found, session)))(values).may_be_null(nullable)
