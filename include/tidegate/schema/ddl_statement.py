@@ -10,15 +10,28 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SessionTold:
+    """What a script says of its session, of what a row-based log never has to: types of CREATE TABLE ... SELECT.
+
+    charset, collation: of collation_connection, as the server shows them, "" when nobody told. strict: whether sql_mode
+    has STRICT_TRANS_TABLES or STRICT_ALL_TABLES, None when nobody told. usual_division: whether div_precision_increment
+    is what it is by default.
+    """
+
+    charset: str = ""
+    collation: str = ""
+    strict: bool | None = None
+    usual_division: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class DdlStatement:
     """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA).
 
     database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode.
     pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock.
     charset: character_set_client by name, in which the bytes were read. server_version: as in FORMAT_DESCRIPTION,
-    e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it. connection: (charset, collation) of
-    collation_connection, as the server shows them, "" where nobody told; strict: whether sql_mode is, None likewise.
-    The types of CREATE TABLE ... SELECT hang on them, which a row-based log never holds.
+    e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
     """
 
     sql: str
@@ -30,8 +43,7 @@ class DdlStatement:
     timestamp_us: int
     charset: str
     server_version: str = ""
-    connection: tuple[str, str] = ("", "")
-    strict: bool | None = None
+    told: SessionTold = SessionTold()
 
     @property
     def flavour(self) -> str:

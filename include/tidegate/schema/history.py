@@ -217,7 +217,7 @@ class SchemaHistory:
         touched = touched_tables(parsed)
         database = touched[0][0] if touched else statement.database
         defaults = self._defaults(database, server)
-        return Context(server, defaults, self.new_id, statement.connection, statement.strict)
+        return Context(server, defaults, self.new_id, statement.told)
 
     def _defaults(self, database: str, server: Server) -> tuple[str, str]:
         """(charset, collation) that a table of this database has by default."""
@@ -277,7 +277,7 @@ class SchemaHistory:
                     remedy="set binlog_format=ROW for every session, then snapshot the table",
                 )
             defined = {column.name.lower() for column in statement.columns}
-            session = Session(context.server, *context.connection, strict=context.strict)
+            session = Session(context.server, context.told)
             taken = query_columns(statement.query, lambda table: self._source(table, work).columns, session, defined)
         work.put(statement.table, create(statement, context, taken), "create", VersionStatus.ACTIVE)
 

@@ -156,8 +156,7 @@ class Script:
                 timestamp_us=0,
                 charset="utf8mb4",
                 server_version=self.server_version,
-                connection=self.settings.connection(Server.of(self.server_version)),
-                strict=self.settings.strict,
+                told=self.settings.told(Server.of(self.server_version)),
             ),
         )
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.charsets import collation_pair, default_collation, shown_charset
+from tidegate.schema.ddl_statement import SessionTold
 from tidegate.schema.ddl_tokens import (
     ANSI_QUOTES,
     MAXDB,
@@ -53,8 +54,13 @@ class Settings:
         self.strict: bool | None = None
         self._charset = ""
         self._collation = ""
+        self._usual_division = True
 
-    def connection(self, server: Server) -> tuple[str, str]:
+    def told(self, server: Server) -> SessionTold:
+        """What the statements said so far."""
+        return SessionTold(*self._connection(server), self.strict, self._usual_division)
+
+    def _connection(self, server: Server) -> tuple[str, str]:
         """(charset, collation) of collation_connection; "" until a statement says so."""
         try:
             if self._collation:
@@ -120,6 +126,8 @@ class Settings:
             self._mode_text = _DEFAULT if value is None or is_default else value
             self.sql_mode = mode_bits(self._mode_text)
             self.strict = None if value is None or is_default else _is_strict(value)
+        elif name == "div_precision_increment" and scope not in _OTHERS:
+            self._usual_division = is_default
         elif name in ("character_set_connection", "collation_connection") and scope not in _OTHERS:
             told = "" if value is None or is_default else value
             self._charset, self._collation = (told, "") if name.startswith("char") else ("", told)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.schema.charsets import UNICODE, bytes_per_character
+from tidegate.schema.ddl_statement import SessionTold
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.select_expressions import Doubt
 
@@ -30,15 +31,10 @@ BINARY: Final = "binary"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a statement's types depend on. charset, collation: of collation_connection, "" when nobody told.
-
-    strict: whether sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES; None when nobody told.
-    """
+    """What the types of a statement's expressions depend on."""
 
     server: Server
-    charset: str = ""
-    collation: str = ""
-    strict: bool | None = None
+    told: SessionTold
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ def aggregate(parts: Sequence[Collated], session: Session) -> Collated:
     if any(part.derivation == SYSTEM and part.charset != found.charset for part in parts):
         raise Doubt  # a constant that is converted is as long as its value
     if found.derivation == NUMERIC:
-        return Collated(session.charset, session.collation, COERCIBLE, ascii=True)
+        return Collated(session.told.charset, session.told.collation, COERCIBLE, ascii=True)
     return found
 
 

@@ -44,6 +44,7 @@ _COMPARISONS: Final = frozenset({"=", ">=", "<=", "<>", "!=", ">", "<", "like", 
 _ALWAYS_KNOWN: Final = frozenset({"<=>", "is", "isnull", "exists"})
 _LOGIC: Final = frozenset({"and", "&&", "or", "||", "xor", "not", "between", "in"})
 _BITS: Final = frozenset({"&", "|", "^", "~", "<<", ">>"})
+_DIVISIONS: Final = {"/", "avg"}  # these and _RATIO have digits by div_precision_increment
 _RATIO: Final = {"std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
 # (shown length, unsigned): NULL only when an argument is.
 _COUNTS: Final[Mapping[str, tuple[int, bool]]] = {
@@ -152,6 +153,8 @@ class _Types:
                 counted = counted or found.large or (found.kind in ("float", "double") and found.scale != UNFIXED)
                 if found.kind != "own" and found.text != "tinyint(1)" and not fixed and not counted:
                     return found
+            raise Doubt
+        if (name in _DIVISIONS or name in _RATIO) and not self.session.told.usual_division:
             raise Doubt
         values = [self.of(argument) for argument in tree.arguments]
         made = self._operator(tree, values) or self._function(tree, values)
@@ -305,8 +308,8 @@ def _literal_string(written: str, session: Session) -> Result:
     return Result(
         "string",
         length=len(written),
-        charset=session.charset,
-        collation=session.collation,
+        charset=session.told.charset,
+        collation=session.told.collation,
         derivation=COERCIBLE,
         ascii=True,
         written=True,

@@ -85,7 +85,7 @@ def _of_all(values: Sequence[Result], length: int, session: Session, among: Sequ
 
 def _word(values: Sequence[Result] | None, length: int, session: Session) -> Result:
     """values: what it is NULL with; None when it may be whatever they are."""
-    part = Collated(session.charset, session.collation, COERCIBLE, ascii=True)
+    part = Collated(session.told.charset, session.told.collation, COERCIBLE, ascii=True)
     return made_string(part, length, nullable=values is None or string_nullable(values, session))
 
 
@@ -159,7 +159,7 @@ def _space(tree: Expression, values: list[Result], session: Session) -> Result:
     count = whole(tree.arguments[0])
     if count is None:
         raise Doubt
-    part = Collated(session.charset, session.collation, COERCIBLE, ascii=True)
+    part = Collated(session.told.charset, session.told.collation, COERCIBLE, ascii=True)
     return made_string(part, max(count, 0), nullable=string_nullable(values, session))
 
 
@@ -321,7 +321,7 @@ def cast_char(value: Result, size: int | None, charset: str, session: Session) -
         shown = shown_charset(charset, session.server)
         part = Collated(shown, default_collation(shown, session.server))
     else:
-        part = Collated(session.charset, session.collation)
+        part = Collated(session.told.charset, session.told.collation)
     if value.kind in ("own", "bit"):
         raise Doubt
     length = shown_length(value) if size is None or size == _NO_LENGTH else size

@@ -148,9 +148,9 @@ def string_nullable(values: Iterable[Result], session: Session) -> bool:
     """Whether a function's string may be NULL: in a strict session any, since the server checks each. Raises Doubt."""
     if any(value.nullable for value in values):
         return True
-    if session.strict is None:
+    if session.told.strict is None:
         raise Doubt
-    return session.strict
+    return session.told.strict
 
 
 def moment(kind: str, scale: int = 0, *, nullable: bool = True) -> Result:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.ddl_expressions import renamed
+from tidegate.schema.ddl_statement import SessionTold
 from tidegate.schema.ddl_statements import (
     Action,
     AddColumn,
@@ -53,15 +54,12 @@ from tidegate.schema.table_indexes import (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a statement's effect depends on besides its text. defaults: (charset, collation) of the database.
-    connection, strict: as in DdlStatement.
-    """
+    """What a statement's effect depends on besides its text. defaults: (charset, collation) of the database."""
 
     server: Server
     defaults: tuple[str, str]
     new_id: Callable[[], int]
-    connection: tuple[str, str] = ("", "")
-    strict: bool | None = None
+    told: SessionTold
 
     @property
     def implicit_timestamps(self) -> bool:

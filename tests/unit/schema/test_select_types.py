@@ -98,3 +98,10 @@ def test_a_character_set_is_forgotten_with_what_the_script_does_not_tell() -> No
     assert _column("'abc'", "SET NAMES latin1", "SET NAMES DEFAULT") is None
     assert _column("'abc'", "SET NAMES latin1", "SET CHARACTER SET utf8") is None
     assert _column("'abc'", "SET collation_connection=utf8mb4_bin") == ("varchar(3)", False, "utf8mb4_bin")
+
+
+def test_digits_of_a_division_are_not_guessed_once_the_script_sets_them() -> None:
+    assert _column("i / 3") == ("decimal(14,4)", True, None)
+    for expression in ("i / 3", "1 + avg(d)", "std(i)", "avg(i) over ()"):
+        assert _column(expression, "SET SESSION div_precision_increment=7") is None, expression
+    assert _column("i / 3", "SET div_precision_increment=7", "SET div_precision_increment=DEFAULT") is not None
