@@ -235,8 +235,8 @@ class _Types:
         fixed = [value for value in texts if value.text.startswith(("char(", "binary("))]
         if not fixed or not all(value in fixed or value.listed for value in texts):
             return _varying(made, texts)
-        if made.length > _CHAR_MAX:
-            raise Doubt
+        if made.length > _CHAR_MAX or len(texts) < len(known):
+            raise Doubt  # beside what is no text it hangs on the order
         return replace(made, text=f"{'binary' if made.binary else 'char'}({made.length})")
 
     def _function(self, tree: Expression, values: list[Result]) -> Result | None:
@@ -276,7 +276,7 @@ class _Types:
             raise Doubt  # the digits of a variable are sometimes the value's, sometimes one more
         if name in ("abs", "ceil", "ceiling", "floor", "round", "truncate", "sum", "avg", "min", "max"):
             return numeric(name, tree, values)
-        if name in _RATIO and not tree.arguments[0].literal and tree.arguments[0].name != ":=":
+        if name in _RATIO and not tree.arguments[0].literal and tree.arguments[0].name not in (":=", "div"):
             return spread(values[0])
         return moments(tree, values) or text(tree, values, self.session)
 

@@ -60,6 +60,8 @@ def together(values: Sequence[Result], session: Session, *, null_is_signed: bool
     if all(value.temporal for value in known):
         kind = kinds.pop() if len(kinds) == 1 else "datetime"
         return moment(kind, max(value.scale for value in known), nullable=nullable)
+    if any(value.text == "tinyint(1)" for value in known):
+        raise Doubt  # it has its digits here, not its room
     part = aggregate([value.collated for value in values], session)
     length = max((octets if part.charset == BINARY else shown_length)(value) for value in known)
     made = made_string(part, length, nullable=nullable)
@@ -166,6 +168,8 @@ def extreme(
             raise Doubt
         return double(nullable=nullable)
     made = (usual or (lambda found: together(found, session)))(values).may_be_null(nullable)
+    if made.kind == "float" and kinds != {"float"}:
+        raise Doubt  # of whole numbers some make it a DOUBLE
     if made.kind in ("float", "double"):
         return replace(made, length=double(scale=made.scale).length)
     return made

@@ -32,7 +32,7 @@ _DAYS_OF_OTHERS: Final[Mapping[str, int]] = {
 }  # fmt: skip
 _NARROW_UNITS: Final = frozenset({"year", "year_month", "quarter", "month", "week"})
 # Texts whose fraction is beyond doubt.
-_CLOCK: Final = re.compile(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(?:\.(\d+))?")
+_CLOCK: Final = re.compile(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(?:\.(\d+))?")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_MARKS: Final = frozenset("MmbcDdejUuVvWwXxYya")
 _TIME_MARKS: Final = frozenset("HhIiklprSsTf")
@@ -63,8 +63,8 @@ def _fraction(value: Result, *, days: bool = False) -> int:
             raise Doubt
         return _FRACTION_MAX
     found = _CLOCK.fullmatch(value.literal)
-    if found:
-        return min(len(found[1] or ""), _FRACTION_MAX)
+    if found and (found[1] or not days):
+        return min(len(found[2] or ""), _FRACTION_MAX)
     if days and _DAY.fullmatch(value.literal):
         return 0
     raise Doubt

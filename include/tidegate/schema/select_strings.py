@@ -218,10 +218,8 @@ def _characters(tree: Expression, values: list[Result], session: Session) -> Res
 def _hex(tree: Expression, values: list[Result], session: Session) -> Result:
     del tree
     value = values[0]
-    if value.kind in _NUMBERS:
-        return _word(values, 16, session)
-    if value.large or value.kind in ("bit", "null"):
-        raise Doubt
+    if value.kind in _NUMBERS or value.large or value.kind in ("bit", "null"):
+        raise Doubt  # of numbers: 16 digits, or twice what they show, by version
     return _word(values, octets(value) * 2, session)
 
 
