@@ -121,7 +121,8 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     added: list[IndexDefinition] = []
     for action in actions:
         if isinstance(action, AddColumn | ChangeColumn):
-            added += _inline_indexes(action.definition)
+            careful = isinstance(action, AddColumn) and action.if_not_exists
+            added += _inline_indexes(action.definition, shape.indexes if careful else ())
         if isinstance(action, AddIndex) and not (action.if_not_exists and find(indexes, action.definition.name)):
             added.append(action.definition)
     not_null = [name for action in actions if isinstance(action, SetNotNull) for name in action.names]
@@ -211,11 +212,11 @@ def _renamed(columns: list[Column], names: dict[str, str]) -> list[Column]:
     ]
 
 
-def _inline_indexes(definition: ColumnDefinition) -> list[IndexDefinition]:
-    """The indexes that a column's own definition makes."""
+def _inline_indexes(definition: ColumnDefinition, there: Iterable[Index] = ()) -> list[IndexDefinition]:
+    """The indexes that a column's own definition makes; with IF NOT EXISTS none of a name that is `there`."""
     found, kind = [], definition.index
-    if kind is not None:
-        name = "PRIMARY" if kind is IndexKind.PRIMARY else ""
+    name = "PRIMARY" if kind is IndexKind.PRIMARY else ""
+    if kind is not None and not find(there, name or definition.name):
         found.append(IndexDefinition(kind, name, (definition.name,), (0,)))
     if definition.refers:
         found.append(IndexDefinition(IndexKind.PLAIN, "", (definition.name,), (0,), made_for_key=True))
@@ -230,7 +231,7 @@ def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
             case AddColumn(definition, if_not_exists=True):
                 earlier = (a.definition.name.lower() for a in kept if isinstance(a, AddColumn))
                 if find(shape.columns, definition.name) or definition.name.lower() in earlier:
-                    kept += map(AddIndex, _inline_indexes(definition))  # the server leaves the column out, not its key
+                    kept += map(AddIndex, _inline_indexes(definition, shape.indexes))  # the column goes, not its key
                     continue
             case ChangeColumn(old, if_exists=True) | RenameColumn(old, if_exists=True):
                 if not find(shape.columns, old):

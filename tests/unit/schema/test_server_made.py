@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.ddl_script import MYSQL, columns_of, run, types_of
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.shown_columns import primary_key, shown_columns
@@ -74,3 +76,20 @@ def test_a_column_dropped_and_added_in_one_statement_stays_in_its_keys() -> None
     )
     assert list(types_of(script)) == ["a", "X"]
     assert primary_key(script.tables()["test.t"]) == ["X", "a"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "shown"),
+    [
+        ("KEY a (a)", "", {"a": "MUL", "b": ""}),
+        ("KEY a (b)", "", {"a": "", "b": "MUL"}),
+        ("KEY a (b)", ", DROP KEY a", {"a": "", "b": ""}),
+        ("KEY z (a)", "", {"a": "UNI", "b": ""}),
+    ],
+)
+def test_the_key_of_a_column_that_is_there_is_added_unless_its_name_is(
+    keys: str, more: str, shown: dict[str, str]
+) -> None:
+    add = f"ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT UNIQUE{more}"
+    script, _ = run(f"CREATE TABLE t (a INT, b INT, {keys})", add)
+    assert {name: column["key"] for name, column in columns_of(script).items()} == shown
