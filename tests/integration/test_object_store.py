@@ -22,13 +22,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from tests.support.bronze import pack
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import config
 from tidegate.capture.run import CaptureRun
 from tidegate.demo.jars import S3
 from tidegate.demo.server import Server, free_port
 from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MIN
 from tidegate.wire.connection import ConnectionInfo
@@ -116,7 +116,10 @@ def test_a_lake_on_s3_is_captured_and_applied(
         mariadb.query(f"INSERT INTO {database}.t VALUES ({10 + number}, 'more')")
         _capture(run, mariadb)
     tidegate("maintain")
-    _pack(LakeFiles(pipeline.lake.path, store))
+    lake = LakeFiles(pipeline.lake.path, store)
+    before = _bronze_files(lake)
+    pack(lake)
+    assert _bronze_files(lake) < before
     mariadb.query(f"ALTER TABLE {database}.t ADD COLUMN b DATETIME")
     mariadb.query(f"UPDATE {database}.t SET b = '2026-11-22 03:30:00' WHERE id = 4")
     _capture(run, mariadb)
@@ -135,14 +138,10 @@ def _capture(run: CaptureRun, server: Server) -> None:
     raise AssertionError(f"capture is at {found.position}, the server at {goal}")
 
 
-def _pack(lake: LakeFiles) -> None:
-    """What maintain does with files that aren't young any more."""
+def _bronze_files(lake: LakeFiles) -> int:
     log = BronzeLog.load(lake)
     assert log is not None
-    before = len(log.files()["one"])
-    for chosen in choose_runs(log.files(), Limits(1 << 20, 1 << 40, 1 << 60)):
-        compact_run(log, chosen)
-    assert len(log.files()["one"]) < before
+    return len(log.files()["one"])
 
 
 def _rows(uri: str, store: dict[str, str]) -> dict[str, list[object]]:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild
+from tests.support.bronze import pack
 from tests.support.road import Road
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import tables
@@ -20,8 +21,6 @@ from tidegate.commit_ts import physical_ms
 from tidegate.demo.server import Server
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake import control
-from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -56,13 +55,6 @@ def cuts(road: Road) -> list[int]:
     return found
 
 
-def pack(road: Road) -> None:
-    log = BronzeLog.load(road.lake)
-    assert log is not None
-    for run in choose_runs(log.files(), Limits(1 << 30, 1 << 40, 1 << 60)):
-        compact_run(log, run)
-
-
 @pytest.mark.timeout(900)
 def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
@@ -93,7 +85,7 @@ def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
         "DELETE FROM db.bag LIMIT 5",
     )
     step("ALTER TABLE db.now DROP COLUMN a", "UPDATE db.now SET id = id + 1000 WHERE id < 10", "DELETE FROM db.bag")
-    pack(road)
+    pack(road.lake)
     road.assert_equal()
     names = {name: f"{database}.{name}" for name in ("was", "now", "bag")}
     code, line, path = rebuilt(road, spark, names["now"])

@@ -12,8 +12,18 @@ from pathlib import Path
 from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
 from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze_log import BronzeLog
+from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentFlag, SegmentKind
+
+
+def pack(lake: LakeFiles) -> None:
+    """What maintain does with files that aren't young any more."""
+    log = BronzeLog.load(lake)
+    assert log is not None
+    for run in choose_runs(log.files(), Limits(1 << 30, 1 << 40, 1 << 60)):
+        compact_run(log, run)
 
 
 class QuietBronze:

@@ -257,12 +257,12 @@ def _partitionings(cursor: Any, databases: tuple[str, ...], kept: Iterable[Name]
         return {}
     cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_results")
     version, modes, charset = cursor.fetchone()
-    sql_mode = mode_bits(str(modes))
+    sql_mode, server = mode_bits(str(modes)), Server.of(str(version))
     found: dict[Name, Partitioning] = {}
     cursor.execute("SET SESSION character_set_results = binary")
     for name in names:
         cursor.execute(f"SHOW CREATE TABLE {quote_name(*name)}")
-        found[name] = _as_shown(bytes(cursor.fetchone()[1]), name[0], sql_mode, Server.of(str(version)))
+        found[name] = _as_shown(bytes(cursor.fetchone()[1]), name[0], sql_mode, server)
     cursor.execute("SET SESSION character_set_results = %s", (charset,))
     return found
 

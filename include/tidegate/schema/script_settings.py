@@ -40,8 +40,8 @@ _MODES: Final = {
 # As far as its words are of interest here: what REPLACE and CONCAT are given.
 _DEFAULT: Final = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 _DEPTH_MAX: Final = 20  # of functions in one another
-_OTHERS: Final = ("GLOBAL", "PERSIST", "PERSIST_ONLY")
-_SCOPES: Final = frozenset({"SESSION", "LOCAL", "GLOBAL", "PERSIST", "PERSIST_ONLY"})
+_OTHERS: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})  # which leave this session as it is
+_SCOPES: Final = _OTHERS | {"SESSION", "LOCAL"}
 
 
 class Settings:

@@ -36,6 +36,11 @@ class Session:
     server: Server
     told: SessionTold
 
+    @property
+    def plain(self) -> Collated:
+        """What plain words are in that a function makes."""
+        return Collated(self.told.charset, self.told.collation, COERCIBLE, ascii=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Collated:
@@ -58,7 +63,7 @@ def aggregate(parts: Sequence[Collated], session: Session) -> Collated:
     if any(part.derivation == SYSTEM and part.charset != found.charset for part in parts):
         raise Doubt  # a constant that is converted is as long as its value
     if found.derivation == NUMERIC:
-        return Collated(session.told.charset, session.told.collation, COERCIBLE, ascii=True)
+        return session.plain
     return found
 
 

@@ -44,8 +44,8 @@ _COMPARISONS: Final = frozenset({"=", ">=", "<=", "<>", "!=", ">", "<", "like", 
 _ALWAYS_KNOWN: Final = frozenset({"<=>", "is", "isnull", "exists"})
 _LOGIC: Final = frozenset({"and", "&&", "or", "||", "xor", "not", "between", "in"})
 _BITS: Final = frozenset({"&", "|", "^", "~", "<<", ">>"})
-_DIVISIONS: Final = {"/", "avg"}  # these and _RATIO have digits by div_precision_increment
 _RATIO: Final = {"std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
+_DIVISIONS: Final = _RATIO | {"/", "avg"}  # which have digits by div_precision_increment
 # (shown length, unsigned): NULL only when an argument is.
 _COUNTS: Final[Mapping[str, tuple[int, bool]]] = {
     "length": (10, False), "octet_length": (10, False), "char_length": (10, False), "character_length": (10, False),
@@ -154,7 +154,7 @@ class _Types:
                 if found.kind != "own" and found.text != "tinyint(1)" and not fixed and not counted:
                     return found
             raise Doubt
-        if (name in _DIVISIONS or name in _RATIO) and not self.session.told.usual_division:
+        if name in _DIVISIONS and not self.session.told.usual_division:
             raise Doubt
         values = [self.of(argument) for argument in tree.arguments]
         made = self._operator(tree, values) or self._function(tree, values)
@@ -262,7 +262,7 @@ class _Types:
         if name == "nullif":
             return _nullif(values[0])
         if name in ("least", "greatest"):
-            return extreme(values, self.session, self._together)
+            return extreme(values, self._together)
         if name in _COUNTS:
             length, unsigned = _COUNTS[name]
             return integer(length, unsigned=unsigned, nullable=nullable, rank=4 if name == "bit_length" else 3)

@@ -147,10 +147,8 @@ def _reals(known: Sequence[Result], kind: str) -> Result:
     return Result(kind, length=whole + scale, scale=scale)
 
 
-def extreme(
-    values: Sequence[Result], session: Session, usual: Callable[[Sequence[Result]], Result] | None = None
-) -> Result:
-    """LEAST and GREATEST compare: what is compared as dates, or as numbers, is one. Raises Doubt."""
+def extreme(values: Sequence[Result], usual: Callable[[Sequence[Result]], Result]) -> Result:
+    """LEAST and GREATEST compare: what is compared as dates, or as numbers, is one; else as `usual`. Raises Doubt."""
     nullable = any(value.nullable for value in values)
     known = [value for value in values if value.kind != "null"]
     kinds = {value.kind for value in known}
@@ -167,7 +165,7 @@ def extreme(
         if any(value.binary or value.listed or (value.narrow and value.kind == "string") for value in values):
             raise Doubt
         return double(nullable=nullable)
-    made = (usual or (lambda found: together(found, session)))(values).may_be_null(nullable)
+    made = usual(values).may_be_null(nullable)
     if made.kind == "float" and kinds != {"float"}:
         raise Doubt  # of whole numbers some make it a DOUBLE
     if made.kind in ("float", "double"):

@@ -85,8 +85,7 @@ def _of_all(values: Sequence[Result], length: int, session: Session, among: Sequ
 
 def _word(values: Sequence[Result] | None, length: int, session: Session) -> Result:
     """values: what it is NULL with; None when it may be whatever they are."""
-    part = Collated(session.told.charset, session.told.collation, COERCIBLE, ascii=True)
-    return made_string(part, length, nullable=values is None or string_nullable(values, session))
+    return made_string(session.plain, length, nullable=values is None or string_nullable(values, session))
 
 
 def _system_word(name: str, values: list[Result], session: Session) -> Result:
@@ -159,8 +158,7 @@ def _space(tree: Expression, values: list[Result], session: Session) -> Result:
     count = whole(tree.arguments[0])
     if count is None:
         raise Doubt
-    part = Collated(session.told.charset, session.told.collation, COERCIBLE, ascii=True)
-    return made_string(part, max(count, 0), nullable=string_nullable(values, session))
+    return _word(values, max(count, 0), session)
 
 
 def _changes(tree: Expression) -> bool:
