@@ -20,7 +20,7 @@ from tidegate import limits
 from tidegate.config_capture import Capture, Section
 from tidegate.config_ddl import Ddl
 from tidegate.errors import ConfigError
-from tidegate.table_patterns import compile_pattern, matches, shadowed
+from tidegate.table_patterns import OWN_DATABASES, compile_pattern, matches, matches_database, shadowed
 
 
 class Flavour(StrEnum):
@@ -111,6 +111,14 @@ class Tables(Section):
         if any(matches(pattern, name) for pattern in self.exclude):
             return False
         return any(matches(pattern, name) for pattern in self.include)
+
+    def keeps_database(self, database: str) -> bool:
+        """Whether tables of a database may be in this pipeline; the server's own never are."""
+        if database.lower() in OWN_DATABASES:
+            return False
+        if any(matches_database(pattern, database, whole=True) for pattern in self.exclude):
+            return False
+        return any(matches_database(pattern, database) for pattern in self.include)
 
     def keeps_deleted(self, database: str, table: str) -> bool:
         """Whether silver keeps the deleted rows of a logical table."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+# What servers keep for themselves.
+OWN_DATABASES: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "ndbinfo"})
 _SHADOW: Final = re.compile(r"_(?P<more>_*)(?P<of>[^_].*)_(gho|new)")
 
 
@@ -27,6 +29,12 @@ def matches(pattern: str, name: tuple[str, str]) -> bool:
     """Whether a pattern is of this (database, table)."""
     database, table = compile_pattern(pattern)  # re caches compiled patterns
     return bool(database.fullmatch(name[0]) and table.fullmatch(name[1]))
+
+
+def matches_database(pattern: str, database: str, *, whole: bool = False) -> bool:
+    """Whether a pattern is of tables of this database. whole: of all of them."""
+    half, tables = compile_pattern(pattern)
+    return bool(half.fullmatch(database)) and (not whole or tables.pattern == ".*")
 
 
 def shadowed(table: str) -> list[str]:

@@ -30,7 +30,8 @@ from tidegate.errors import (
     StreamCorrupt,
     TidegateError,
 )
-from tidegate.wire.connection import ConnectionInfo, TlsMode
+from tidegate.wire.connection import ConnectionInfo, TlsMode, connect
+from tidegate.wire.source import read_facts
 
 pytestmark = pytest.mark.server
 
@@ -107,12 +108,40 @@ def test_missing_privilege_is_named(any_server: Server, tmp_path: Path, grants: 
     assert "GRANT" in message
 
 
-def test_a_server_without_binlog_is_refused(mariadb: Server, tmp_path: Path) -> None:
-    server = type(mariadb)(tmp_path / "server", mariadb.base, options=("--skip-log-bin",))  # type: ignore[call-arg, attr-defined]
-    with server:
-        (tmp_path / "empty").mkdir()
-        message = refusal(capture_run(server, tmp_path / "empty" / "lake"), tmp_path / "empty", SourceRefused)
-    assert "log_bin" in message
+def test_a_replica_that_logs_nothing_of_its_primary_is_refused(any_server: Server, tmp_path: Path) -> None:
+    """Whether our account may see SHOW REPLICA STATUS (MySQL) or not (MariaDB)."""
+    mariadb = any_server.flavour == "mariadb"
+    noun, verb = ("SLAVE 'no_such'", "MASTER 'no_such'") if mariadb else ("REPLICA", "REPLICATION SOURCE")
+    word = "MASTER" if mariadb else "SOURCE"
+    any_server.query(f"CHANGE {verb} TO {word}_HOST='127.0.0.1', {word}_PORT=1, {word}_USER='nobody'")
+    any_server.query(f"START {noun}")
+    try:
+        with connect(info_of(any_server)) as connection:
+            facts = read_facts(connection, info_of(any_server))
+        assert [one.applies for one in facts.replications] == [True]
+        assert facts.replicates
+        if mariadb:  # MySQL's default is ON
+            assert "log_slave_updates is OFF" in refusal(
+                capture_run(any_server, tmp_path / "lake"), tmp_path, SourceRefused
+            )
+    finally:
+        any_server.query(f"STOP {noun}")
+        any_server.query(f"RESET {noun} ALL")
+    with connect(info_of(any_server)) as connection:
+        assert not read_facts(connection, info_of(any_server)).replicates
+
+
+def test_a_server_that_logs_nothing_or_not_all_is_refused(mariadb: Server, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    server = type(mariadb)(tmp_path / "server", mariadb.base)  # type: ignore[call-arg, attr-defined]
+    for options, said in (
+        (("--skip-log-bin",), "log_bin"),
+        (("--binlog-ignore-db=shop", "--binlog-ignore-db=mysql"), "binlog_ignore_db leaves shop out"),
+    ):
+        server.options = options
+        with server:
+            server.query("CREATE DATABASE IF NOT EXISTS shop")
+            assert said in refusal(capture_run(server, tmp_path / "empty" / "lake"), tmp_path / "empty", SourceRefused)
 
 
 def test_the_wrong_flavour_is_named(mariadb: Server, tmp_path: Path) -> None:

@@ -37,12 +37,12 @@ from tidegate.schema.partitions import Partitioning
 from tidegate.schema.script_settings import mode_bits
 from tidegate.schema.table_indexes import key_of
 from tidegate.schema.types import COMPRESSED, default_as_known, type_as_known
+from tidegate.table_patterns import OWN_DATABASES
 from tidegate.tables import splits
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts, current_position
 from tidegate.wire.sql import quote_name
 
-_SYSTEM: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "ndbinfo"})
 _BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
 _FRAME: Final = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA)\b", re.IGNORECASE)
 _USE: Final = re.compile(r"use `((?:[^`]|``)*)`; ", re.IGNORECASE)
@@ -128,7 +128,7 @@ def read_schema(
         kept = {
             (str(database), str(table))
             for database, table in cursor.fetchall()
-            if str(database).lower() not in _SYSTEM and keeps(str(database), str(table))
+            if str(database).lower() not in OWN_DATABASES and keeps(str(database), str(table))
         }
         databases = tuple(sorted({database for database, _ in kept}))
         collations = _collations(cursor, databases)

@@ -182,7 +182,7 @@ class _Loop:
 
     def _side(self) -> Side:
         patience = answer_seconds(self.settings.heartbeat_seconds)
-        return Side.open(self.run.connection, self.source, self.settings.retention_alert_hours * 3600, patience)
+        return Side.open(self.run.connection, self.run.pipeline, self.run.source_name, patience)
 
     def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""

@@ -1,6 +1,6 @@
 """The second connection to a source: its facts, and its clock.
 
-In:  a connection's settings, the pipeline's source.
+In:  a connection's settings, the pipeline and the name of its source.
 Out: facts that were found good, the clock when asked.
 """
 
@@ -14,10 +14,11 @@ from typing import Any, Final, Self, TypeVar
 import pymysql
 
 from tidegate.capture.retention import Retention, RetentionWatch, purge_rules
-from tidegate.config import Source
+from tidegate.config import Pipeline
 from tidegate.limits import ANSWER_SECONDS_MAX
 from tidegate.wire.connection import ConnectionInfo, connect, named
-from tidegate.wire.source import cautions, preflight, read_binary_logs, read_clock_ms, read_facts
+from tidegate.wire.preflight import Wanted, preflight
+from tidegate.wire.source import read_binary_logs, read_clock_ms, read_facts
 
 log = logging.getLogger(__name__)
 
@@ -31,18 +32,18 @@ class Side:
     def __init__(
         self,
         info: ConnectionInfo,
-        source: Source,
+        pipeline: Pipeline,
+        source_name: str,
         connection: pymysql.connections.Connection[Any],
-        alert_seconds: float,
     ) -> None:
         self._info = info
         self._connection = connection
         self.facts = read_facts(connection, info)
-        preflight(self.facts, source.flavour, source.dump, semi_sync=source.semi_sync)
-        for caution in cautions(self.facts, semi_sync=source.semi_sync):
+        for caution in preflight(self.facts, Wanted.of(pipeline, source_name)):
             log.warning("%s", caution)
         self._clock = (0, 0.0)  # the source's, in milliseconds, and when it was read by time.monotonic()
         self.clock_ms()
+        alert_seconds = pipeline.capture.retention_alert_hours * 3600
         self._watch = RetentionWatch(info.where, purge_rules(self.facts.variables), alert_seconds)
         self._retention: Retention | None = None
         self._look_at = time.monotonic()
@@ -51,16 +52,16 @@ class Side:
     def open(
         cls,
         info: ConnectionInfo,
-        source: Source,
-        alert_seconds: float = 0.0,
+        pipeline: Pipeline,
+        source_name: str,
         patience_seconds: float = ANSWER_SECONDS_MAX,
     ) -> Self:
-        """alert_seconds: the log says when the source purges what isn't captured sooner. Raises SourceUnavailable (also
-        when an answer takes longer than patience_seconds: meanwhile the stream isn't read), SourceRefused.
+        """Raises SourceUnavailable (also when an answer takes longer than patience_seconds: meanwhile the stream isn't
+        read), SourceRefused.
         """
         connection = connect(info, read_timeout=patience_seconds, write_timeout=patience_seconds)
         try:
-            return cls(info, source, connection, alert_seconds)
+            return cls(info, pipeline, source_name, connection)
         except BaseException:
             connection.close()
             raise

@@ -1,7 +1,7 @@
-"""What a source says of itself, and whether capture may start on it.
+"""What a source says of itself.
 
 In:  an open connection.
-Out: SourceFacts; or one line of refusal, before anything is written anywhere.
+Out: SourceFacts, which preflight.py and whoever compares two servers judge by.
 
 Statements differ by age: MySQL 8.4 dropped SHOW MASTER STATUS for SHOW BINARY LOG STATUS; MariaDB and
 older MySQL know only the first. MariaDB has no server_uuid; 10.11.12, 11.4 and later have server_uid.
@@ -16,19 +16,31 @@ from typing import Any, Final
 import pymysql
 from pymysql.constants import ER
 
-from tidegate.config import DumpMode, Flavour
-from tidegate.errors import SourceRefused
+from tidegate.config import Flavour
 from tidegate.position import Position
 from tidegate.wire.connection import ConnectionInfo, named
 
-# Whether commits wait for a replica's reply, in MySQL since 8.0.26, and before and in MariaDB.
-_SEMI_SYNC: Final = ("rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled")
 _SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
+_NOT_ALLOWED: Final = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """A primary that the server replicates from. received: the GTIDs that have reached its relay log, as text."""
+
+    primary: str
+    received: str
+    applies: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """Settings, grants and position of a server at one instant; variables as SHOW GLOBAL VARIABLES gives them."""
+    """Settings, grants and position of a server at one instant.
+
+    variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
+    grants don't let us look.
+    binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't.
+    """
 
     where: str
     flavour: Flavour
@@ -41,6 +53,37 @@ class SourceFacts:
     gtid_executed: str
     gtid_purged: str
     binary_logs: tuple[tuple[str, int], ...]
+    databases: tuple[str, ...] = ()
+    binlog_do_dbs: tuple[str, ...] = ()
+    binlog_ignore_dbs: tuple[str, ...] = ()
+    replications: tuple[Replication, ...] = ()
+
+    def value(self, *names: str) -> str:
+        """The first of these variables that the server has, "" when it has none: servers rename them."""
+        return next((self.variables[name] for name in names if name in self.variables), "")
+
+    def on(self, *names: str) -> bool:
+        """Whether the first of these variables that the server has is switched on."""
+        return self.value(*names).upper() in ("ON", "1", "YES", "TRUE")
+
+    def number(self, *names: str) -> int:
+        """The first of these variables that the server has, 0 when it has none or no number."""
+        text = self.value(*names)
+        return int(text) if text.isdecimal() else 0
+
+    @property
+    def galera(self) -> bool:
+        return self.on("wsrep_on") and self.value("wsrep_provider").lower() not in ("", "none")
+
+    @property
+    def replicates(self) -> bool:
+        """Whether changes come to this server from another one, as a replica or in a cluster."""
+        return bool(
+            self.replications
+            or self.galera
+            or self.value("gtid_slave_pos")
+            or self.value("group_replication_group_name")
+        )
 
     @property
     def version_number(self) -> tuple[int, ...]:
@@ -75,9 +118,16 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     position: Position | None = None
     executed = variables.get("gtid_binlog_pos" if mariadb else "gtid_executed", "")
     logs: tuple[tuple[str, int], ...] = ()
+    do_dbs: tuple[str, ...] = ()
+    ignore_dbs: tuple[str, ...] = ()
     if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
-        position, executed = _end_of_binlog(cursor, executed, mariadb=mariadb)
+        row = _binlog_status(cursor)
+        if row is not None:
+            position, executed = _end_of_binlog(cursor, row, executed, mariadb=mariadb)
+            do_dbs, ignore_dbs = _names(row[2]), _names(row[3])
         logs = read_binary_logs(cursor)
+    cursor.execute("SELECT schema_name FROM information_schema.schemata")
+    databases = tuple(sorted(str(row[0]) for row in cursor.fetchall()))
     executed = "".join(executed.split())
     purged = "" if mariadb else "".join(variables.get("gtid_purged", "").split())
     return SourceFacts(
@@ -92,6 +142,43 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         gtid_executed=executed,
         gtid_purged=purged,
         binary_logs=logs,
+        databases=databases,
+        binlog_do_dbs=do_dbs,
+        binlog_ignore_dbs=ignore_dbs,
+        replications=_replications(cursor, mariadb=mariadb),
+    )
+
+
+def _names(text: object) -> tuple[str, ...]:
+    return tuple(name.strip() for name in str(text or "").split(",") if name.strip())
+
+
+def _replications(cursor: Any, *, mariadb: bool) -> tuple[Replication, ...]:
+    """From SHOW REPLICA STATUS. MariaDB's privilege for it (REPLICA MONITOR) isn't asked of our account: then only
+    whether some are running is known.
+    """
+    for statement in ("SHOW ALL SLAVES STATUS",) if mariadb else ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
+        try:
+            cursor.execute(statement)
+        except pymysql.err.MySQLError as error:
+            if error.args[0] in _NOT_ALLOWED:
+                cursor.execute("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+                row = cursor.fetchone()
+                return (Replication("a primary", "", applies=True),) if row and int(row[1]) else ()
+            if error.args[0] not in _SYNTAX_OR_NAME:
+                raise
+        else:
+            names = [str(column[0]).lower().replace("master", "source") for column in cursor.description]
+            return tuple(_replication(dict(zip(names, row, strict=True))) for row in cursor.fetchall())
+    return ()
+
+
+def _replication(row: dict[str, Any]) -> Replication:
+    applies = row.get("replica_sql_running") or row.get("slave_sql_running")
+    return Replication(
+        primary=f"{row.get('source_host')}:{row.get('source_port')}",
+        received="".join(str(row.get("retrieved_gtid_set") or row.get("gtid_io_pos") or "").split()),
+        applies=str(applies).upper() == "YES",
     )
 
 
@@ -112,14 +199,11 @@ def _binlog_status(cursor: Any) -> tuple[Any, ...] | None:
     return found
 
 
-def _end_of_binlog(cursor: Any, executed: str, *, mariadb: bool) -> tuple[Position | None, str]:
+def _end_of_binlog(cursor: Any, row: tuple[Any, ...], executed: str, *, mariadb: bool) -> tuple[Position, str]:
     """The binlog's end and the GTIDs before it, of one instant: a busy server commits between two questions.
 
     executed: what the server's variable said a moment ago, for one that can't tell better.
     """
-    row = _binlog_status(cursor)
-    if row is None:
-        return None, executed
     position = Position.of(str(row[0]), int(row[1]))
     if not mariadb:
         return position, str(row[4])
@@ -140,67 +224,6 @@ def read_clock_ms(cursor: Any) -> int:
     return int(cursor.fetchone()[0])
 
 
-def preflight(facts: SourceFacts, flavour: Flavour, dump: DumpMode, *, semi_sync: bool = False) -> None:
-    """Refuse what capture can't do right. Raises SourceRefused, one line: what, where, what to do."""
-    for wrong, remedy in _objections(facts, flavour, dump):
-        raise SourceRefused(wrong, where=facts.where, remedy=remedy)
-    if semi_sync and not any(name in facts.variables for name in _SEMI_SYNC):
-        raise SourceRefused(
-            "semi_sync is set, but the server doesn't have it",
-            where=facts.where,
-            remedy="INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so' there, or take semi_sync out",
-        )
-
-
-def cautions(facts: SourceFacts, *, semi_sync: bool = False) -> list[str]:
-    """What works, but not for every table or commit: one line each."""
-    found = _row_image_cautions(facts)
-    if semi_sync and not any(facts.variables.get(name) == "ON" for name in _SEMI_SYNC):
-        found.append(
-            f"semi_sync is set, but {facts.where} waits for nobody; SET GLOBAL rpl_semi_sync_source_enabled = 1"
-            " (rpl_semi_sync_master_enabled in MariaDB)"
-        )
-    return found
-
-
-def _row_image_cautions(facts: SourceFacts) -> list[str]:
-    image = facts.variables.get("binlog_row_image", "FULL").upper()
-    if image in ("FULL", "FULL_NODUP"):
-        return []
-    why = "an update that doesn't log all it leaves in a row stops its table"
-    remedy = "SET GLOBAL binlog_row_image = FULL, and end sessions older than that"
-    return [f"binlog_row_image is {image} at {facts.where}: {why}; {remedy}"]
-
-
 def _monitors(grants: tuple[str, ...]) -> bool:
     text = "\n".join(grants).upper()
     return any(name in text for name in ("REPLICATION CLIENT", "BINLOG MONITOR", "ALL PRIVILEGES", "SUPER"))
-
-
-def _objections(facts: SourceFacts, flavour: Flavour, dump: DumpMode) -> list[tuple[str, str]]:
-    """(what is wrong, what to do), worst first."""
-    found: list[tuple[str, str]] = []
-    mariadb = facts.flavour is Flavour.MARIADB
-
-    def need(variable: str, wanted: str, remedy: str, *, missing: str) -> None:
-        value = facts.variables.get(variable, missing)
-        if value.upper() != wanted:
-            found.append((f"{variable} is {value}, not {wanted}", remedy))
-
-    if facts.flavour is not flavour:
-        found.append(
-            (f"the server is {facts.flavour}, the pipeline file says {flavour}", f"set flavour: {facts.flavour}")
-        )
-    need("log_bin", "ON", "start the server with --log-bin", missing="OFF")
-    need("binlog_format", "ROW", "SET GLOBAL binlog_format = ROW, and end sessions older than that", missing="ROW")
-    if not mariadb and dump is DumpMode.GTID:
-        need("gtid_mode", "ON", "turn it on, or set dump: position in the pipeline file", missing="OFF")
-    monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
-    found.extend(
-        (f"privilege {privilege} is missing", f"GRANT {privilege} ON *.* TO this account")
-        for privilege in ("REPLICATION SLAVE", monitor)
-        if not facts.holds(privilege)
-    )
-    if not any(re.search(r"\bSELECT\b|\bALL PRIVILEGES\b", grant, re.IGNORECASE) for grant in facts.grants):
-        found.append(("privilege SELECT is missing", "GRANT SELECT ON the databases to keep TO this account"))
-    return found

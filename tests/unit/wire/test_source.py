@@ -3,44 +3,92 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from tidegate.config import DumpMode, Flavour
+from tidegate.config import DumpMode, Flavour, Tables
 from tidegate.errors import SourceRefused
-from tidegate.wire.source import SourceFacts, cautions, preflight
+from tidegate.wire.preflight import Wanted, preflight
+from tidegate.wire.source import Replication, SourceFacts
+
+WANTED = Wanted(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
+DATABASES = ("crm_1", "crm_9", "information_schema", "mysql", "other", "shop")
 
 
-def facts(image: str) -> SourceFacts:
-    return SourceFacts(
+def facts(*, also: dict[str, str] | None = None, **changes: Any) -> SourceFacts:
+    """also: variables beside those of a good server."""
+    good = {"log_bin": "ON", "binlog_format": "ROW", "log_slave_updates": "OFF", "gtid_slave_pos": ""}
+    found = SourceFacts(
         where="db:3306",
         flavour=Flavour.MARIADB,
         version="11.4.5-MariaDB",
         server_id=1,
         server_uuid="",
-        variables={"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": image},
+        variables=good | (also or {}),
         grants=("GRANT ALL PRIVILEGES ON *.* TO `a`@`%`",),
         position=None,
         gtid_executed="",
         gtid_purged="",
         binary_logs=(),
+        databases=DATABASES,
     )
+    return replace(found, **changes)
 
 
 @pytest.mark.parametrize(("image", "cautioned"), [("FULL", 0), ("FULL_NODUP", 0), ("NOBLOB", 1), ("MINIMAL", 1)])
 def test_a_row_image_that_may_stop_tables_is_a_caution_of_one_line(image: str, cautioned: int) -> None:
-    preflight(facts(image), Flavour.MARIADB, DumpMode.GTID)
-    found = cautions(facts(image))
+    found = preflight(facts(also={"binlog_row_image": image}), WANTED)
     assert len(found) == cautioned
     assert all(image in line and "db:3306" in line and "\n" not in line for line in found)
 
 
 def test_semi_sync_needs_the_servers_plugin_and_warns_while_it_waits_for_nobody() -> None:
+    wanted = replace(WANTED, semi_sync=True)
     with pytest.raises(SourceRefused, match="INSTALL PLUGIN"):
-        preflight(facts("FULL"), Flavour.MARIADB, DumpMode.GTID, semi_sync=True)
+        preflight(facts(), wanted)
     for name in ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"):
-        asleep = replace(facts("FULL"), variables=facts("FULL").variables | {name: "OFF"})
-        preflight(asleep, Flavour.MARIADB, DumpMode.GTID, semi_sync=True)
-        assert "waits for nobody" in cautions(asleep, semi_sync=True)[0]
-        awake = replace(asleep, variables=asleep.variables | {name: "ON"})
-        assert cautions(awake, semi_sync=True) == []
+        assert "waits for nobody" in preflight(facts(also={name: "OFF"}), wanted)[0]
+        assert preflight(facts(also={name: "ON"}), wanted) == []
+
+
+@pytest.mark.parametrize(
+    "replica",
+    [
+        {"replications": (Replication("primary:3306", "", applies=True),)},
+        {"also": {"gtid_slave_pos": "0-1-5000"}},
+        {"also": {"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}},
+        {"also": {"group_replication_group_name": "aaaaaaaa-0000-0000-0000-000000000000"}},
+    ],
+)
+@pytest.mark.parametrize("name", ["log_slave_updates", "log_replica_updates"])
+def test_a_replica_that_logs_nothing_of_its_primary_is_refused(replica: dict[str, Any], name: str) -> None:
+    assert preflight(facts(), WANTED) == [], "a primary may leave it off"
+    found = facts(**replica)
+    found.variables.pop("log_slave_updates")
+    found.variables[name] = "OFF"
+    with pytest.raises(SourceRefused, match=rf"db:3306: {name} is OFF .*--log-"):
+        preflight(found, WANTED)
+    found.variables[name] = "ON"
+    assert preflight(found, WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("do", "ignore", "refused"),
+    [
+        (("shop",), (), "crm_1"),
+        (("shop", "crm_1"), (), ""),
+        ((), ("crm_1", "other"), "crm_1"),
+        ((), ("crm_9", "other", "mysql"), ""),
+    ],
+)
+def test_a_kept_database_that_is_left_out_of_the_binlog_is_refused(
+    do: tuple[str, ...], ignore: tuple[str, ...], refused: str
+) -> None:
+    found = facts(binlog_do_dbs=do, binlog_ignore_dbs=ignore)
+    if refused:
+        with pytest.raises(SourceRefused, match=rf"binlog_{'do' if do else 'ignore'}_db leaves {refused} out"):
+            preflight(found, WANTED)
+    else:
+        (caution,) = preflight(found, WANTED)
+        assert "DDL of kept tables" in caution
