@@ -10,10 +10,10 @@ table_states and silver's own transaction versions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -23,7 +23,6 @@ from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch
 from tidegate.config import Pipeline, Writer
-from tidegate.errors import TidegateError
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
@@ -86,13 +85,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Why a logical table waits. applied_ts: all changes up to it are in silver (held and released tables)."""
+    """Why a logical table waits. applied_ts: all changes up to it are in silver (held and released tables).
+
+    since: when this was recorded.
+    """
 
     state: str
     reason: str = ""
     error: str = ""
     applied_ts: int = 0
     place: Place | None = None
+    since: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +117,7 @@ def _state_of(row: Mapping[str, Any]) -> TableState:
     """From a row of control/table_states."""
     cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
     place = None if cells["source"] is None else Place(**cells)
-    return TableState(row["state"], row["reason"], row["error"], row["commit_ts"], place)
-
-
-class TableWriteError(Exception):
-    """Spark or Delta failed on one table: name, and the first line of what it said."""
-
-    def __init__(self, name: str, error: Exception) -> None:
-        self.table = name
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        # Py4J's first line only says which call it was; what Java says comes after it.
-        self.line = next((line.lstrip(": ") for line in lines if line.startswith(": ")), lines[0])
-        super().__init__(f"{name}: {self.line}")
-
-
-def raise_named(name: str, error: BaseException) -> NoReturn:
-    """Raise what stopped a table: as it is when it says itself what to do, else with the table's name."""
-    if isinstance(error, TidegateError) or not isinstance(error, Exception):
-        raise error
-    raise TableWriteError(name, error) from error
+    return TableState(row["state"], row["reason"], row["error"], row["commit_ts"], place, row["recorded_at"])
 
 
 @dataclass(slots=True)
@@ -240,6 +225,7 @@ class Application:
         """Forget everything in memory and read it again."""
         self._applied.clear()
         self._states_version = self._history_version = -1
+        self._checked = (-1, -1)  # what a try found out and did not record must be found out again
         self.load()
 
     def refresh(self) -> None:
@@ -337,7 +323,7 @@ class Application:
             for name, state in found.items()
         ]
         version = self.control.append(tables.TABLE_STATES, rows)
-        self.states |= found
+        self.states |= {name: replace(state, since=now) for name, state in found.items()}
         if version == self._states_version + 1:  # else somebody wrote too: the next refresh reads it
             self._states_version = version
 

@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from spark_jobs.application import RELEASED, Application, TableWriteError, Window
+from spark_jobs.application import RELEASED, Application, Window
+from spark_jobs.failures import TableWriteError
 from spark_jobs.healing import WindowHealed, begin_again
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
@@ -32,9 +33,10 @@ from spark_jobs.steps.plan_window import next_window, plan_window
 from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.record_ledger import record_ledger
 from spark_jobs.steps.replay_schema_history import replay_schema_history
+from spark_jobs.tries import Tries, release_after_a_pause
 from tidegate import config, spark_settings
 from tidegate.commit_ts import physical_ms
-from tidegate.errors import LakeUnavailable, TidegateError, Transient
+from tidegate.errors import TidegateError
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.merge.window import resolved_everywhere
 from tidegate.tables import SegmentFlag
@@ -52,42 +54,29 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     compact_silver,
     checkpoint_silver,
 )
-# A window that failed for a passing reason is tried this often before its table is held.
-_ATTEMPTS_MAX: Final = 3
 # How often releases and baselines are looked for while bronze stands still; and how often micro-batches move the
 # cut of sources that only prove that they are quiet.
 _REFRESH_SECONDS: Final = 1.0
 _QUIET_CUT_SECONDS: Final = 10.0
 
 
-def apply_window(app: Application, window: Window) -> Window:
-    """Run the steps; a passing failure runs them again on the same (low_ts, cut_ts]."""
-    attempt = 1
+def apply_window(app: Application, window: Window) -> Window | None:
+    """Run the steps; after a failure again on the same (low_ts, cut_ts], as long as it may pass.
+
+    None: a table was released meanwhile, whose changes begin below the window: it has to be planned anew.
+    """
+    tries = Tries(app, window.cut_ts)
     while True:
         try:
             for step in STEPS:
                 step(app, window)
         except WindowHealed:
             window = begin_again(app, window)
-        except (Transient, TableWriteError, OSError) as error:
-            print(f"window {window.cut_ts}: try {attempt} of {_ATTEMPTS_MAX}: {error}", file=sys.stderr, flush=True)
-            app.reload()  # what this try put into memory but not into the lake must not be believed
-            held = window.held
+        except Exception as error:  # noqa: BLE001 - raised again in the end, as what it is or as Unexpected
+            tries.note(error)
+            if app.low_ts < window.low_ts:
+                return None
             window = Window(window.low_ts, window.cut_ts, window.refs)
-            if attempt == _ATTEMPTS_MAX - 1 and isinstance(error, TableWriteError):
-                reason = (
-                    f"{error.table}: Spark could not write it: {error.line}; mend the cause, then release the table"
-                )
-                window.held = held
-                window.hold(error.table, "TableWriteError", reason, app.applied(error.table))
-                app.record_states({error.table: window.held[error.table]})
-            elif attempt == _ATTEMPTS_MAX and isinstance(error, OSError):
-                line = str(error).split("\n", 1)[0]
-                raise LakeUnavailable(line, where=app.lake.root, remedy="check the lake's store and disk") from error
-            elif attempt == _ATTEMPTS_MAX:
-                raise
-            time.sleep(attempt)
-            attempt += 1
         else:
             return window
 
@@ -117,6 +106,8 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
             goal = resolved_everywhere(app.index.refs, app.pipeline.sources)
         if window is not None:
             window = apply_window(app, window)
+            if window is None:
+                continue
             windows += 1
             if not look.quiet(window):
                 last_work = time.monotonic()
@@ -167,6 +158,7 @@ class Look:
             low_ts = app.low_ts
             if app.index.refresh(low_ts) or now >= self._refresh_at:
                 app.refresh()
+                release_after_a_pause(app)
                 self._refresh_at = now + _REFRESH_SECONDS
             if app.low_ts >= low_ts:  # else a table was released, and segments that were forgotten count again
                 return

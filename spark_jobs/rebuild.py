@@ -19,8 +19,9 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.application import DROPPED, HELD, Application, TableWriteError, Window
+from spark_jobs.application import DROPPED, HELD, Application, Window
 from spark_jobs.apply import apply_window
+from spark_jobs.failures import TableWriteError
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.plan_window import next_window
@@ -123,6 +124,8 @@ class Rebuild:
             app.load()
             while (window := self._next(app)) is not None:
                 window = apply_window(app, window)
+                if window is None:
+                    continue
                 windows += 1
                 rows = sum(entry["rows"] for entry in window.ledger)
                 report(f"cut {window.cut_ts} of {self.at_ts}: {len(window.refs)} segments, {rows} changes")

@@ -110,6 +110,10 @@ class DecodeError(Terminal):
     """Row bytes don't fit their TABLE_MAP; holds that table."""
 
 
+class Unexpected(Terminal):
+    """A fault of tidegate's own that nobody foresaw; it holds the table whose rows or statement met it."""
+
+
 class VerifyError(Terminal):
     """Verification can't be carried out (not: found a difference)."""
 

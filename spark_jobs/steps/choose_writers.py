@@ -15,7 +15,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from spark_jobs.application import Application, TableWindow, Window, raise_named
+from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.failures import raise_failures
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_shapes import shape_at, versions_at, window_phases
 from spark_jobs.upsert_target import StagePhase, UpsertTarget, misfit
@@ -39,12 +40,14 @@ def choose_writers(app: Application, window: Window) -> None:
     with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="choose") as pool:
         entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
         done = [pool.submit(_choose, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
+    failures: dict[str, BaseException] = {}
     for entry, future in zip(entries, done, strict=True):
         error = future.exception()
         if isinstance(error, Terminal):
             window.hold(entry.name, type(error).__name__, str(error), app.applied(entry.name))
         elif error is not None:
-            raise_named(entry.name, error)
+            failures[entry.name] = error
+    raise_failures(failures)
 
 
 def _shares(app: Application, window: Window) -> dict[str, int]:

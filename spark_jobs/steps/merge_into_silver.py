@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from spark_jobs.application import Application, TableWindow, Window, raise_named
+from spark_jobs.application import Application, TableWindow, Window
+from spark_jobs.failures import raise_failures
 from spark_jobs.linked_tables import LinkedWriter, linked
 from spark_jobs.positional_writer import (
     GivenBack,
@@ -38,7 +39,7 @@ from tidegate.tables import silver_path
 
 
 def merge_into_silver(app: Application, window: Window) -> None:
-    """Write every table of the window. A Terminal error holds its table; any other fails the window."""
+    """Write every table of the window. A Terminal error holds its table; any other fails the window, all together."""
     hold_partners(app, window, window.moves)
     entries = []
     for entry in window.tables.values():
@@ -49,7 +50,7 @@ def merge_into_silver(app: Application, window: Window) -> None:
             uri = app.lake.uri(silver_path(entry.database, entry.table))
             window.delta_versions[entry.name] = delta_version(uri, app.lake.storage_options)
     found = _write_all(app, window, entries)
-    failures = []
+    failures: dict[str, BaseException] = {}
     for name, outcome in found.items():
         if isinstance(outcome, int):
             app.note_applied(name, window.cut_ts)
@@ -59,11 +60,9 @@ def merge_into_silver(app: Application, window: Window) -> None:
         if isinstance(outcome, Terminal):
             window.hold(name, type(outcome).__name__, str(outcome), app.applied(name))
         else:
-            failures.append((name, outcome))
+            failures[name] = outcome
     remove_abandoned(app, window)
-    if failures:
-        name, error = failures[0]
-        raise_named(name, error)
+    raise_failures(failures)
     if found:
         failpoint("apply_after_merge")
 

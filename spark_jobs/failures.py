@@ -1,0 +1,135 @@
+"""Why a table couldn't be written: for a reason that passes, or for one of its own.
+
+In:  what Spark, py4j, delta-rs or the disk raised.
+Out: TablesFailed, all failures of one try together; whether one passes by itself; one line that says it.
+
+A table must never be held because an executor was lost, the JVM's heap was full, or the store had enough for a moment:
+such a window is tried again, by this application or the next. What the same table meets in each try, while the lake can
+be written, is its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors.exceptions.captured import CapturedException
+
+from tidegate.errors import TidegateError, Transient
+from tidegate.lake.files import LakeFiles
+
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+# By class or a class above it: the JVM's, the network's, or another writer's trouble.
+_PASSING: Final = {
+    "java.lang.VirtualMachineError",
+    "java.lang.InterruptedException",
+    "java.util.concurrent.TimeoutException",
+    "java.util.ConcurrentModificationException",
+    "java.io.InterruptedIOException",
+    "java.net.SocketException",
+    "java.net.UnknownHostException",
+    "java.nio.channels.ClosedChannelException",
+    "javax.net.ssl.SSLException",
+}
+_PASSING_WORDS: Final = re.compile(
+    r"ExecutorLostFailure|SparkContext was (?:shut down|stopped)|stopped SparkContext|cancelled because SparkContext"
+    r"|No space left on device|Disk quota exceeded|Too many open files|Java heap space|GC overhead limit"
+)
+# What a worker's traceback ends with when bronze or staging couldn't be reached.
+_WORKERS_IO: Final = re.compile(
+    r"(?m)^(?:[\w.]*\.)?(?:OSError|ConnectionError|Connection\w+Error|TimeoutError|BrokenPipeError|MemoryError"
+    r"|LakeUnavailable)\b"
+)
+_CAUSES_MAX: Final = 20
+
+
+class TableWriteError(Exception):
+    """Spark or Delta failed on one table: name, and the first line of what it said."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        self.table = name
+        self.line = first_line(error)
+        super().__init__(f"{name}: {self.line}")
+
+
+class TablesFailed(Exception):  # noqa: N818 - says what happened
+    """Every table that failed in one try, with what it met."""
+
+    def __init__(self, failures: Mapping[str, BaseException]) -> None:
+        self.failures = dict(failures)
+        super().__init__("; ".join(f"{name}: {first_line(error)}" for name, error in self.failures.items()))
+
+
+def raise_failures(failures: Mapping[str, BaseException]) -> None:
+    """Raise TablesFailed when there are any; what is no Exception (the process is to end) as it is."""
+    for error in failures.values():
+        if not isinstance(error, Exception):
+            raise error
+    if failures:
+        raise TablesFailed(failures)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    # Py4J's first line only says which call it was; what Java says comes after it.
+    return next((line.lstrip(": ") for line in lines if line.startswith(": ")), lines[0])
+
+
+def passes(error: BaseException, lake: LakeFiles) -> bool:
+    """Whether a failure is one that passes by itself; where that can't be told by its class, the lake is tried."""
+    if isinstance(error, Transient | MemoryError | Py4JNetworkError | ConnectionError):
+        return True
+    if isinstance(error, TidegateError):
+        return False
+    if _PASSING_WORDS.search(str(error)) or (isinstance(error, OSError) and error.errno in _FULL):
+        return True
+    try:
+        classes = list(_java_classes(error))
+    except Py4JNetworkError:
+        return True
+    if any(name in _PASSING for above in classes for name in above):
+        return True
+    reads_or_writes = (
+        isinstance(error, OSError)
+        or (isinstance(error, DeltaError) and not isinstance(error, DeltaProtocolError | SchemaMismatchError))
+        or isinstance(error, CommitFailedError)
+        or any("java.io.IOException" in above for above in classes)
+        or _WORKERS_IO.search(str(error)) is not None
+    )
+    return reads_or_writes and not _works(lake)
+
+
+def _java_classes(error: BaseException) -> Iterator[list[str]]:
+    """Names of the class of each cause in Java, and of those above it."""
+    cause: Any = None
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+    elif isinstance(error, CapturedException):
+        cause = error._origin  # noqa: SLF001 - there is no other way to what Java said
+    for _ in range(_CAUSES_MAX):
+        if cause is None:
+            return
+        names, kind = [], cause.getClass()
+        while kind is not None:
+            names.append(str(kind.getName()))
+            kind = kind.getSuperclass()
+        yield names
+        cause = cause.getCause()
+
+
+def _works(lake: LakeFiles) -> bool:
+    """Whether the lake can be written and read at this moment."""
+    path = f"staging/probe-{uuid.uuid4().hex}"
+    try:
+        lake.make_folder("staging")
+        lake.write(path, [b"1"])
+        lake.filesystem.delete_file(lake.local(path))
+    except (OSError, TidegateError):
+        return False
+    return True
