@@ -10,6 +10,7 @@ may stand still, have a resolution of a second (MariaDB) or jump back: the resul
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NewType
 
 import numba
@@ -36,3 +37,10 @@ def compose(physical_ms: int, logical: int = 0) -> int:
 def physical_ms(commit_ts: int) -> int:
     """Milliseconds since the Unix epoch of a commit_ts."""
     return commit_ts >> _BITS
+
+
+def time_text(commit_ts: int) -> str:
+    """Its time for people, to the second; "-" for 0, before the first."""
+    if not commit_ts:
+        return "-"
+    return datetime.fromtimestamp(physical_ms(commit_ts) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -122,6 +122,10 @@ class HostLacks(Terminal):
     """This machine has no program or library that is needed; `remedy` names the command that installs it."""
 
 
+class HostRefused(Terminal):
+    """The operating system refuses: a file that isn't there, a right that is missing, a port that is taken."""
+
+
 class DownloadFailed(Transient):
     """Something that is fetched once (jars, a server) could not be fetched."""
 

@@ -105,7 +105,7 @@ def test_up_without_the_connection_names_the_variable_to_set(pipeline: Path) -> 
         (errors.UsageError("w"), main.EXIT_USAGE),
         (errors.ConfigError("w"), main.EXIT_USAGE),
         (errors.SourceRefused("w"), main.EXIT_ERROR),
-        (errors.LakeUnavailable("w"), main.EXIT_ERROR),
+        (errors.LakeUnavailable("w"), main.EXIT_TRANSIENT),
         (KeyboardInterrupt(), main.EXIT_INTERRUPTED),
     ],
 )

@@ -20,7 +20,8 @@ from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.config import Pipeline, parse
 from tidegate.demo.server import Server
-from tidegate.errors import VerifyError
+from tidegate.errors import UsageError, VerifyError
+from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate.verify.verification import Options, verify
 from tidegate.wire.connection import ConnectionInfo
@@ -273,7 +274,12 @@ def test_a_held_table_is_named_with_its_reason_and_not_compared(lake: Lake) -> N
     lake.state("orders", "held", "held rows before capture started; take a snapshot")
     lake.publish()
     report = lake.verify()
-    assert not report.equal
+    assert report.equal, "what isn't compared doesn't differ"
+    assert not report.complete
+    assert report.verdict == "0 equal, 1 held; 0 differ"
+    lines = report_lines(report)
+    assert lines[2].split() == [f"{lake.database}.orders", "held", "-", "-"], "rows that were not counted aren't 0"
+    assert lines[-1].startswith("0 equal, 1 held; 0 differ (")
     assert (report.tables[0].outcome, report.tables[0].reason) == (
         Outcome.HELD,
         "held rows before capture started; take a snapshot",
@@ -351,3 +357,9 @@ def test_the_report_as_json_has_only_what_json_has(lake: Lake) -> None:
     found = replace(lake.verify()).to_json()
     assert found["equal"] is False
     assert found["tables"][0]["differences"] == [{"key": {"a": "00ff"}, "source": {"a": "00ff"}, "silver": None}]
+
+
+def test_a_table_that_nobody_knows_is_a_usage_error_at_once(lake: Lake) -> None:
+    _make_orders(lake)
+    with pytest.raises(UsageError, match=f"did you mean {lake.database}.orders"):
+        lake.verify(table=f"{lake.database}.order")

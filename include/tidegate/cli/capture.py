@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from tidegate import config, spark_settings
+from tidegate.cli.main import pipeline_path
 from tidegate.errors import ConfigError
 
 
@@ -38,7 +39,7 @@ def lake_secrets(conn_id: str | None) -> dict[str, str]:
 
 
 def capture(
-    pipeline: Annotated[Path, typer.Argument(help="Pipeline file")],
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
     source: Annotated[str | None, typer.Option(help="Source of the pipeline; needed when it has several")] = None,
     run_for: Annotated[
         float | None, typer.Option(help="Seconds to capture for; capture.run_for_seconds when empty")
@@ -47,17 +48,19 @@ def capture(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
 ) -> None:
     """Capture a source's binlog into bronze."""
-    from tidegate.capture.lifeboat import lasts
-    from tidegate.capture.run import CaptureProgress, CaptureRun  # numba, pyarrow, delta-rs: a second
-    from tidegate.lake.storage import delta_options
+    from tidegate.cli.lake import source_named
     from tidegate.wire.connection import ConnectionInfo
 
-    loaded = config.load(pipeline)
-    if source is None and len(loaded.sources) > 1:
-        raise ConfigError("the pipeline has several sources", where=str(pipeline), remedy="name one with --source")
-    name = source or next(iter(loaded.sources))
-    if name not in loaded.sources:
-        raise ConfigError(f"unknown source {name!r}", where=str(pipeline), remedy=f"one of {', '.join(loaded.sources)}")
+    root = spark_settings.home()
+    loaded = config.load(pipeline_path(pipeline, root))
+    name = source_named(loaded, source)
+    connection = ConnectionInfo.from_env(loaded.sources[name].conn_id)
+    secrets = lake_secrets(loaded.lake.conn_id)
+
+    from tidegate.capture.lifeboat import lasts  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
+    from tidegate.capture.run import CaptureProgress, CaptureRun
+    from tidegate.lake.storage import delta_options
+
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -76,9 +79,9 @@ def capture(
     run = CaptureRun(
         pipeline=loaded,
         source_name=name,
-        connection=ConnectionInfo.from_env(loaded.sources[name].conn_id),
-        state_dir=state_dir or spark_settings.home() / ".tidegate",
-        storage_options=delta_options(loaded.lake.storage_options, lake_secrets(loaded.lake.conn_id)),
+        connection=connection,
+        state_dir=state_dir or root / ".tidegate",
+        storage_options=delta_options(loaded.lake.storage_options, secrets),
     )
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
     typer.echo(

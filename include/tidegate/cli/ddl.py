@@ -8,8 +8,9 @@ Out: JSON on stdout: {"tables": {...}, "unparsed": [...]}, or with --trace one l
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,6 +20,9 @@ from tidegate.errors import UsageError
 if TYPE_CHECKING:
     from tidegate.schema.ddl_tokens import Server
     from tidegate.schema.script import Step
+
+
+_VERSION: Final = re.compile(r"(?:[5-9]|1[0-3])\.\d+(?:\.\d+)?(?:[-+~].*)?$")
 
 
 def ddl(
@@ -36,6 +40,11 @@ def ddl(
     from tidegate.schema.script_text import statements
     from tidegate.schema.shown_columns import shown_table
 
+    if not _VERSION.match(server_version):
+        raise UsageError(
+            f"--server {server_version!r} is no version of MySQL 5 to 9 or MariaDB 10 to 13",
+            remedy="such as 8.4.0 or 11.4.5-MariaDB",
+        )
     server, failed = Server.of(server_version), False
     for file in files:
         script, unparsed = Script(database, server_version, charset), []

@@ -32,6 +32,10 @@ def decode(
     ] = "null",
 ) -> None:
     """Binlog files as NDJSON on standard output."""
+    wanted = frozenset(table or ())
+    _check_names(wanted)
+    _check_files([*files, *(schema or ())])
+
     from tidegate.binlog.log_files.changes import LogChanges
     from tidegate.binlog.log_files.log_file import LogFile, server_version
     from tidegate.binlog.log_files.plans import LogPlans, ZeroDates
@@ -45,8 +49,6 @@ def decode(
         faults.append(fault)
         _say(str(fault))
 
-    wanted = frozenset(table or ())
-    _check_names(wanted)
     plans = LogPlans(_note, ZeroDates(zero_dates))
     if schema:
         described = SchemaPlans(_note, ZeroDates(zero_dates), server_version=server_version(files), database=database)
@@ -71,6 +73,8 @@ def decode(
             commit_ts = log.commit_ts
     for name in changes.finish():
         _note(f"XA branch {name} was prepared and never answered in these files; its rows are left out")
+    for name in sorted(wanted - {name for one in counted for name in one.tables}):
+        _note(f"no row of {name} in these files")
     for one in counted if stats else ():
         one.close()
         out.write(json.dumps(one.as_dict(), ensure_ascii=False).encode() + b"\n")
@@ -90,3 +94,10 @@ def _check_names(names: frozenset[str]) -> None:
     for name in names:
         if "." not in name.strip("."):
             raise UsageError(f"--table {name!r}", remedy="give it as database.table")
+
+
+def _check_files(files: list[Path]) -> None:
+    """A name mistyped is said at once, not after the kernels are loaded."""
+    for file in files:
+        if not file.is_file():
+            raise UsageError("there is no such file", where=str(file), remedy="check its name")

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.lake import open_lake
+from tidegate.cli.lake import open_lake, source_named
 from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import ConfigError
 
@@ -32,11 +32,11 @@ def latency(
     from tidegate.wire.marker import MarkerWriter
 
     loaded, lake = open_lake(pipeline)
+    name = source_named(loaded, source or next(iter(loaded.sources)))
     if not loaded.tables.keeps(tables.MARKER_DATABASE, tables.MARKER_TABLE):
         raise ConfigError(
             f"tables.include doesn't take in {tables.MARKER}", where=loaded.pipeline, remedy=f'add "{tables.MARKER}"'
         )
-    name = source or next(iter(loaded.sources))
     connection = connect(ConnectionInfo.from_env(loaded.sources[name].conn_id))
     try:
         writer = MarkerWriter(connection)

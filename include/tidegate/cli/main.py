@@ -1,26 +1,42 @@
-"""`tidegate`: mounts the commands, and turns errors into one line and an exit code.
+"""`tidegate`: mounts the commands, and turns errors into one line on stderr and an exit code.
 
 In:  argv.
-Out: 0 done, 1 found a difference or stopped by an error, 2 called or configured wrongly.
+Out: 0 done; 1 found something (a difference, a held table, a fault), or stopped by an error that a person must end;
+     2 called or configured wrongly; 75 stopped by what may be gone the next time; 130 Ctrl-C.
 
 A command's module is imported when that command runs: `tidegate --help` must not wait for pyarrow and numba.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import os
 import sys
+import traceback
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 import typer.core
 
-from tidegate.errors import ConfigError, TidegateError, UsageError
+from tidegate.errors import (
+    ConfigError,
+    HostRefused,
+    LakeUnavailable,
+    SourceUnavailable,
+    TidegateError,
+    Transient,
+    UsageError,
+)
 
 EXIT_ERROR: Final = 1
 EXIT_USAGE: Final = 2
+EXIT_TRANSIENT: Final = 75  # EX_TEMPFAIL of sysexits.h, as the jobs have it
 EXIT_INTERRUPTED: Final = 130
+# Shows the whole stack of an error that has no line of its own.
+TRACEBACK_ENV: Final = "TIDEGATE_TRACEBACK"
 
 # name -> (module, function, one line for --help)
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -57,6 +73,10 @@ class Commands(typer.core.TyperGroup):
         return typer.core.TyperCommand(cmd_name, help=COMMANDS[cmd_name][2])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            remedy = f"did you mean {close[0]}?" if close else "tidegate --help lists them"
+            raise UsageError(f"there is no command {args[0]!r}", remedy=remedy)
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in COMMANDS else command, rest
 
@@ -81,29 +101,106 @@ app = typer.Typer(
 )
 
 
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"tidegate {version('tidegate')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    *,
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", is_eager=True, callback=_show_version
+    ),
+) -> None:
     """Keeps Delta Lake tables equal to MySQL and MariaDB tables, from their binlogs."""
 
 
 def run(arguments: list[str] | None = None) -> None:
     """Entry of the console script; exits."""
+    _share_compiled_kernels()
     try:
-        app(args=arguments)
-    except TidegateError as error:
-        print(f"tidegate: {error}", file=sys.stderr)
-        sys.exit(EXIT_USAGE if isinstance(error, UsageError | ConfigError) else EXIT_ERROR)
+        code = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_ERROR)
+    except Exception as error:  # noqa: BLE001 - the last one who can say it in one line
+        sys.exit(_told(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _told(error: Exception) -> int:
+    """Print an error's line on stderr; its exit code."""
+    if not isinstance(error, TidegateError) and hasattr(error, "exit_code") and hasattr(error, "format_message"):
+        return _told_usage(error)
+    known = error if isinstance(error, TidegateError) else _named(error)
+    if known is not None:
+        print(f"tidegate: {known}", file=sys.stderr)
+        if isinstance(known, UsageError | ConfigError):
+            return EXIT_USAGE
+        return EXIT_TRANSIENT if isinstance(known, Transient) else EXIT_ERROR
+    if os.environ.get(TRACEBACK_ENV):
+        traceback.print_exception(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    print(
+        f"tidegate: a fault of tidegate, please report it: {what} at {Path(frame.filename).name}:{frame.lineno}; "
+        f"{TRACEBACK_ENV}=1 shows more",
+        file=sys.stderr,
+    )
+    return EXIT_ERROR
+
+
+def _told_usage(error: Any) -> int:
+    """The parser's own errors: wrong options and arguments, or none at all (it shows the help then)."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+    else:
+        message = " ".join(str(error.format_message()).split())
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "tidegate"
+        print(f"tidegate: {message} (see {command} --help)", file=sys.stderr)
+    return int(error.exit_code)
+
+
+def _named(error: Exception) -> TidegateError | None:
+    """Errors of the libraries below us that no call has named; by module, since importing them would take seconds."""
+    text = " ".join(str(error).split())[:_MESSAGE_CHARACTERS_MAX] or type(error).__name__
+    modules = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
+    if "pymysql" in modules:
+        return SourceUnavailable(text, remedy="check the server and the network")
+    if modules & {"deltalake", "_internal"}:
+        return LakeUnavailable(f"the lake can't be read: {text}", remedy="check the lake's path, store and keys")
+    if isinstance(error, OSError):
+        return HostRefused(error.strerror or text, where=str(error.filename or ""), remedy="check it, and its rights")
+    return None
+
+
+_MESSAGE_CHARACTERS_MAX = 500
+
+
+def _share_compiled_kernels() -> None:
+    """Kernels that `make` compiled are used by each command, not compiled again beside the sources."""
+    root = Path(os.environ.get("TIDEGATE_HOME") or Path(__file__).resolve().parents[3])
+    if os.access(root, os.W_OK):
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba"))
 
 
 def pipeline_path(name: str, root: Path) -> Path:
     """A pipeline file given as a path, or by its name under include/pipelines. Raises UsageError."""
     given = Path(name)
-    if given.suffix in (".yaml", ".yml") or given.exists():
+    if given.suffix in (".yaml", ".yml") or given.is_file():
         return given
+    if given.name != name:
+        raise UsageError("there is no such pipeline file", where=name, remedy="give a pipeline's name, or its file")
     path = root / "include" / "pipelines" / f"{name}.yaml"
     if not path.exists():
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
-        raise UsageError(f"no pipeline {name!r}", where=str(path.parent), remedy=f"known: {known}; or give a file")
+        known = sorted(file.stem for file in path.parent.glob("*.yaml"))
+        close = difflib.get_close_matches(name, known, n=1)
+        remedy = f"did you mean {close[0]}? " if close else ""
+        remedy += f"known: {', '.join(known)}; or give a file" if known else "give a pipeline file"
+        raise UsageError(f"no pipeline {name!r}", where=str(path.parent), remedy=remedy)
     return path

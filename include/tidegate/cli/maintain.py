@@ -1,7 +1,8 @@
 """`tidegate maintain PIPELINE`: the job that <pipeline>__maintain submits, without Airflow.
 
 In:  a pipeline file; an object store's keys in the lake's connection (AIRFLOW_CONN_<ID>).
-Out: silver, bronze and control tables in fewer files; a line per step; spark-submit's exit code.
+Out: silver, bronze and control tables in fewer files; a line per step; exit code 75 when a table could not be
+     maintained this time, or another maintain is running.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.submit import submit
+from tidegate.cli.lake import open_lake
+from tidegate.cli.submit import known_table, submit
 
 
 def maintain(
@@ -22,5 +24,6 @@ def maintain(
     """Keep silver and bronze small and quick to read."""
     arguments = ["--dry-run"] if dry_run else []
     if table:
+        known_table(*open_lake(pipeline), table)
         arguments += ["--table", table]
     raise typer.Exit(submit("maintain", pipeline, arguments, master))

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.submit import submit
+from tidegate.cli.lake import open_lake
+from tidegate.cli.submit import known_table, submit
 
 
 def rebuild(
@@ -23,6 +24,11 @@ def rebuild(
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
     """Rebuild one silver table from bronze alone, as a new table."""
+    from tidegate.lake.rebuild import moment
+
+    loaded, lake = open_lake(pipeline)
+    known_table(loaded, lake, table)
+    moment(lake, table, at)
     arguments = ["--table", table]
     arguments += [part for name, value in (("--at", at), ("--to", to)) if value for part in (name, value)]
     arguments += ["--compare"] if compare else []

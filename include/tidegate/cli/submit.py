@@ -1,25 +1,42 @@
 """Run one of tidegate's Spark jobs by spark-submit, as the DAGs do.
 
 In:  a job's name, a pipeline file, the job's own arguments.
-Out: spark-submit's exit code; an object store's keys travel in the environment, never in argv.
+Out: the job's exit code, its lines on stdout, its error on stderr; an object store's keys travel in the environment,
+     never in argv.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
 
 from tidegate import config, spark_settings
 from tidegate.cli.capture import lake_secrets
 from tidegate.cli.main import pipeline_path
+from tidegate.errors import HostLacks, ProcessFailed, UsageError
+
+if TYPE_CHECKING:
+    from tidegate.lake.files import LakeFiles
+
+# How a job prints the error it ends with; the class is for Airflow's operator.
+_ERROR_LINE: Final = re.compile(r"^tidegate: \w+: (?P<line>.+)$")
+_KNOWN_CODES: Final = (
+    spark_settings.EXIT_OK,
+    spark_settings.EXIT_TERMINAL,
+    spark_settings.EXIT_USAGE,
+    spark_settings.EXIT_TRANSIENT,
+)
 
 
 def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> int:
-    """pipeline: its name, or its file. Raises UsageError, ConfigError."""
+    """pipeline: its name, or its file. Raises UsageError, ConfigError, HostLacks, ProcessFailed."""
     root = spark_settings.home()
     path = pipeline_path(pipeline, root)
     loaded = config.load(path)
@@ -30,4 +47,40 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
     environment = os.environ | spark_settings.driver_environment(root)
     if secrets := lake_secrets(loaded.lake.conn_id):
         environment[spark_settings.STORAGE_OPTIONS_ENV] = json.dumps(secrets)
-    return subprocess.run(command, env=environment, check=False).returncode
+    if not Path(command[0]).is_file():
+        raise HostLacks("pyspark is not installed", where=command[0], remedy="run: make environment")
+    told = False
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stdout is not None
+        for text in process.stdout:  # spark-submit puts both of the job's streams there
+            found = _ERROR_LINE.match(text)
+            told = told or found is not None
+            print(f"tidegate: {found['line']}" if found else text.rstrip("\n"), flush=True, file=_stream(found))
+    code = process.returncode
+    if code != 0 and not told and (code not in _KNOWN_CODES or code == spark_settings.EXIT_TERMINAL):
+        how = f"was ended from outside (signal {-code})" if code < 0 else f"ended with exit code {code}"
+        raise ProcessFailed(
+            f"Spark {how}, without a line of its own",
+            where=f"{job} of {loaded.pipeline}",
+            remedy="see what it printed above; run it again, nothing is lost",
+        )
+    return code
+
+
+def _stream(error: re.Match[str] | None) -> TextIO:
+    return sys.stderr if error else sys.stdout
+
+
+def known_table(pipeline: config.Pipeline, lake: LakeFiles, table: str) -> None:
+    """Raises UsageError for a table that this lake has never seen: at once, not after Spark's start."""
+    from tidegate import tables
+    from tidegate.lake import control
+
+    named = control.read(lake, tables.CUTS, columns=["table"])["table"].unique().to_pylist()
+    history = control.read(lake, tables.SCHEMA_HISTORY, columns=["database", "table"])
+    seen = {(row["database"], row["table"]) for row in history.to_pylist() if row["table"]}
+    known = {name for name in named if name} | {".".join(pipeline.tables.logical(*pair)[:2]) for pair in seen}
+    if table not in known:
+        close = difflib.get_close_matches(table, known, n=1)
+        remedy = f"did you mean {close[0]}?" if close else "give database.table as in silver"
+        raise UsageError(f"there is no table {table!r}", where=pipeline.pipeline, remedy=remedy)

@@ -8,20 +8,38 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidegate import config, spark_settings
 from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate.errors import UsageError
 
 
-def up(pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]) -> None:
-    """Start Airflow on this computer for a pipeline."""
+def up(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    *,
+    port: Annotated[
+        int | None, typer.Option(help="Of Airflow's pages; the one of last time when empty", min=1024, max=65535)
+    ] = None,
+    keep_history: Annotated[
+        bool, typer.Option("--keep-history", help="Go on with the runs and logs of last time")
+    ] = False,
+) -> None:
+    """Start Airflow on this computer for one pipeline, until Ctrl-C.
+
+    It needs about 1.4 GB of memory, 2.8 GB while Spark works. Each start is a fresh Airflow, without the runs and logs
+    of before (tables and progress are in the lake), unless --keep-history is given; a fresh one runs maintain at once.
+    For several pipelines in one Airflow use an Airflow of your own: see README, "Run it".
+    """
     from tidegate.demo import jars
     from tidegate.demo.airflow import Airflow
+    from tidegate.demo.processes import sole
     from tidegate.wire.connection import ConnectionInfo
 
     root = spark_settings.home()
@@ -30,21 +48,45 @@ def up(pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its 
     for source in loaded.sources.values():
         ConnectionInfo.from_env(source.conn_id)  # a missing one is better told now than by a red task
     state = root / ".tidegate" / "up" / loaded.pipeline
-    shutil.rmtree(state / "pipelines", ignore_errors=True)
-    (state / "pipelines").mkdir(parents=True)
-    (state / "pipelines" / path.name).symlink_to(path)
-    jars.ensure(root)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_ERROR))
-    airflow = Airflow(state / "airflow", root, state / "pipelines", {})
-    try:
-        airflow.start()
-        print("tidegate: Airflow starts", flush=True)
-        airflow.wait_healthy()
-        for part in ("capture", "apply", "maintain", *(["approve"] if loaded.ddl.asks else [])):
-            airflow.unpause(f"{loaded.pipeline}__{part}")
-        print(f"tidegate: {airflow.url} login {airflow.user} password {airflow.password}; Ctrl-C ends it", flush=True)
-        while True:
-            airflow.check_running()
-            time.sleep(1)
-    finally:
-        airflow.stop()
+    with sole(state, f"tidegate up {loaded.pipeline}"):
+        shutil.rmtree(state / "pipelines", ignore_errors=True)
+        (state / "pipelines").mkdir(parents=True)
+        (state / "pipelines" / path.name).symlink_to(path)
+        jars.ensure(root)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_ERROR))
+        airflow = Airflow(state / "airflow", root, state / "pipelines", {}, _port(state, port))
+        try:
+            airflow.start(keep=keep_history)
+            print(f"tidegate: Airflow starts on port {airflow.port}", flush=True)
+            airflow.wait_healthy()
+            for part in ("capture", "apply", "maintain", *(["approve"] if loaded.ddl.asks else [])):
+                airflow.unpause(f"{loaded.pipeline}__{part}")
+            print(
+                f"tidegate: {airflow.url} login {airflow.user} password {airflow.password}; Ctrl-C ends it", flush=True
+            )
+            (state / "port").write_text(f"{airflow.port}\n")
+            while True:
+                airflow.check_running()
+                time.sleep(1)
+        finally:
+            airflow.stop()
+
+
+def _port(state: Path, wanted: int | None) -> int | None:
+    """The one that is wanted, else that of last time; None: any. Raises UsageError for a wanted one that is taken."""
+    if wanted is not None:
+        if not _free(wanted):
+            raise UsageError(f"port {wanted} is taken", where="--port", remedy="give another, or none")
+        return wanted
+    last = (state / "port").read_text().strip() if (state / "port").exists() else ""
+    return int(last) if last.isdigit() and _free(int(last)) else None
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,7 +1,8 @@
 """`tidegate verify PIPELINE`: silver against the source's own SELECT, while the workload is quiet.
 
 In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise.
-Out: a table on stdout, or JSON; exit code 0 when all tables are equal, 1 when one differs or is held.
+Out: a line per table on stdout, or JSON; exit code 1 when a table differs, and only then: what is held is named, and
+     `tidegate status` and its exit code are about that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
 ) -> None:
     """Compare silver with the source's own SELECT."""
-    from tidegate.verify.printing import print_report
+    from tidegate.verify.printing import report_lines
     from tidegate.verify.verification import Options
     from tidegate.verify.verification import verify as compare
     from tidegate.wire.connection import ConnectionInfo
@@ -33,5 +34,5 @@ def verify(
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:
-        print_report(report)
+        print("\n".join(report_lines(report)))
     raise typer.Exit(0 if report.equal else EXIT_ERROR)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate import config, spark_settings
+from tidegate.cli.lake import source_named
 from tidegate.cli.main import EXIT_ERROR, pipeline_path
 from tidegate.errors import UsageError
 
@@ -153,12 +154,10 @@ def _paths(place: str, source: str | None, state_dir: Path | None) -> list[Path]
         file_number(given)
         return [given]
     if not given.is_dir():
+        if given.name != place and given.suffix not in (".yaml", ".yml") and not given.is_file():
+            raise UsageError("there is no such folder", where=place, remedy="give a value log's folder, or a pipeline")
         pipeline = config.load(pipeline_path(place, spark_settings.home()))
-        if source is None and len(pipeline.sources) > 1:
-            raise UsageError("the pipeline has several sources", where=place, remedy="name one with --source")
-        name = source or next(iter(pipeline.sources))
-        if name not in pipeline.sources:
-            raise UsageError(f"unknown source {name!r}", where=place, remedy=f"one of {', '.join(pipeline.sources)}")
+        name = source_named(pipeline, source)
         given = value_log_folder(pipeline, name, state_dir or spark_settings.home() / ".tidegate")
     paths = log_files(given) if given.is_dir() else []
     if not paths:

@@ -4,17 +4,19 @@ In:  a folder of pipeline files, connections as AIRFLOW_CONN_* values, a folder 
 Out: Airflow's scheduler, DAG processor, triggerer and API server on 127.0.0.1, with one admin whose
      password is generated once and kept in a file of mode 0600.
 
-Every start is a fresh Airflow: its database is copied from a template, so that runs which a killed Airflow left
-"running" hold nothing up. Connections are in the environment of Airflow's own processes only. What this
-computer's user has set for another Airflow or Spark is left out.
+A start is a fresh Airflow, its database copied from a template, unless history is kept: then runs which a killed
+Airflow left "running" are put back in line, so that they hold nothing up. Connections are in the environment of
+Airflow's own processes only. What this computer's user has set for another Airflow or Spark is left out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -41,11 +43,13 @@ _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Airflow:
     """One Airflow; a context manager."""
 
-    def __init__(self, home: Path, root: Path, pipelines: Path, connections: Mapping[str, str]) -> None:
-        """root: the project's; pipelines: folder of the pipeline files to make DAGs of."""
+    def __init__(
+        self, home: Path, root: Path, pipelines: Path, connections: Mapping[str, str], port: int | None = None
+    ) -> None:
+        """root: the project's; pipelines: folder of the pipeline files to make DAGs of; port: any free one if None."""
         self.home = home.resolve()
         self.user = _ADMIN
-        self.port = free_port()
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = self.home / "standalone.log"
         self._root = root
@@ -58,15 +62,19 @@ class Airflow:
         found: dict[str, str] = json.loads(self._passwords.read_text())
         return found[_ADMIN]
 
-    def start(self) -> None:
-        """Start it; wait_healthy() is a step of its own, so that a caller can do something useful meanwhile."""
+    def start(self, *, keep: bool = False) -> None:
+        """Start it; keep: with the runs and logs of before, if this version of Airflow wrote them.
+
+        wait_healthy() is a step of its own, so that a caller can do something useful meanwhile.
+        """
         self.stop()  # what an earlier run left behind, if it was killed
         self.home.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(self.home / "logs", ignore_errors=True)
         if not self._passwords.exists():
             self._passwords.touch(mode=0o600)
             self._passwords.write_text(json.dumps({_ADMIN: secrets.token_urlsafe(12)}))
-        self._fresh_database()
+        if not (keep and self._database_goes_on()):
+            shutil.rmtree(self.home / "logs", ignore_errors=True)
+            self._fresh_database()
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [_airflow(), "standalone"],
@@ -144,8 +152,23 @@ class Airflow:
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return None
 
+    @property
+    def _template(self) -> Path:
+        return self.home / f"template-{version('apache-airflow')}.db"
+
+    def _database_goes_on(self) -> bool:
+        """Whether there is one of this version; what no process works on any more is started again in it."""
+        database = self.home / "airflow.db"
+        if not database.exists() or not self._template.exists():
+            return False
+        with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute(
+                "UPDATE task_instance SET state = NULL WHERE state IN ('running', 'queued', 'scheduled', 'restarting')"
+            )
+        return True
+
     def _fresh_database(self) -> None:
-        template = self.home / f"template-{version('apache-airflow')}.db"
+        template = self._template
         database = self.home / "airflow.db"
         for name in ("airflow.db", "airflow.db-wal", "airflow.db-shm"):
             (self.home / name).unlink(missing_ok=True)

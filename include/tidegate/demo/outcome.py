@@ -40,8 +40,8 @@ def show(report: Report, lag: str, console: Console) -> None:
             )
     verdict = (
         "[green]silver equals the source[/green]"
-        if report.equal
-        else "[bold red]silver differs from the source[/bold red]"
+        if report.equal and report.complete
+        else f"[bold red]silver is not the source: {report.verdict}[/bold red]"
     )
     console.print(f"{verdict}, compared in {report.seconds:.1f} s. Lag while the shop was open: {lag}.")
 

@@ -1,7 +1,7 @@
-"""End a process that we started together with everything it started.
+"""End a process that we started together with everything it started; and keep a second one of us out.
 
-In:  the process, and a mark `NAME=value` that only its environment carries.
-Out: none of them runs any more.
+In:  the process, and a mark `NAME=value` that only its environment carries; a folder that belongs to one run.
+Out: none of them runs any more; a lock while a block runs.
 
 A process group isn't enough: Airflow's children start groups of their own, and outlive its SIGTERM. The mark isn't
 either: LocalExecutor's workers overwrite their environment with their name. Those are still in the session.
@@ -11,15 +11,38 @@ Where there is no /proc (macOS) the group is all that we can name.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from tidegate.errors import UsageError
+
 _POLL_SECONDS: Final = 0.1
+
+
+@contextlib.contextmanager
+def sole(folder: Path, what: str) -> Iterator[None]:
+    """Hold the folder's lock; whoever comes second is told who holds it, and has touched nothing. Raises UsageError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            handle.seek(0)
+            holder = handle.read().strip() or "unknown"
+            raise UsageError(
+                f"{what} runs already: process {holder}", where=str(folder), remedy="use that one, or end it first"
+            ) from error
+        handle.truncate(0)
+        handle.write(f"{os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+        handle.flush()
+        yield
 
 
 def end_all(process: subprocess.Popen[Any] | None, mark: str, *, patience: float = 15.0) -> None:

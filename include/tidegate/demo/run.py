@@ -10,7 +10,6 @@ morning come meanwhile. The shop closes before the comparison, since it compares
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import time
@@ -26,9 +25,10 @@ from tidegate import config
 from tidegate.demo import jars, mariadb, queries
 from tidegate.demo.airflow import Airflow
 from tidegate.demo.outcome import show
+from tidegate.demo.processes import sole
 from tidegate.demo.progress import Progress, Snapshot
 from tidegate.demo.workload import Workload
-from tidegate.errors import ProcessFailed, UsageError
+from tidegate.errors import ProcessFailed
 from tidegate.lake.files import lake_files
 from tidegate.position import MariadbGtidPosition
 from tidegate.verify.report import Report
@@ -72,7 +72,7 @@ class Demo:
     def run(self, *, stay: bool) -> bool:
         """Whether silver equals the source. stay: keep all up until Ctrl-C once that is known."""
         with ExitStack() as ending:
-            ending.enter_context(self._sole())
+            ending.enter_context(sole(self.state, "a demo"))  # a second one would delete its lake
             self._clean()
             jar_folder = jars.ensure(self._root)
             self._say("MariaDB starts" if (self._root / ".tidegate" / "servers").exists() else "fetching MariaDB, once")
@@ -105,7 +105,7 @@ class Demo:
                     f"\nAirflow stays at {airflow.url} (login {airflow.user}, password {airflow.password})"
                 )
                 self._stay(airflow)
-        return report.equal
+        return report.equal and report.complete
 
     def _open_shop(self, workload: Workload, progress: Progress) -> None:
         """Let the sessions work until the bound, and at least until Spark has been seen keeping up; then close."""
@@ -142,17 +142,6 @@ class Demo:
             where=str(airflow.home / "logs"),
             remedy=f"see the task logs there, or run: tidegate status {self.pipeline.pipeline}",
         )
-
-    @contextmanager
-    def _sole(self) -> Iterator[None]:
-        """A second demo would delete the first one's lake. Raises UsageError."""
-        self.state.mkdir(parents=True, exist_ok=True)
-        with (self.state / ".lock").open("a") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UsageError("a demo is running already", where=str(self.state), remedy="end it first") from error
-            yield
 
     def _clean(self) -> None:
         """A fresh lake and a fresh server each time; Airflow's template and what was downloaded stay."""

@@ -1,65 +1,38 @@
 """A verification's report for people.
 
 In:  a Report.
-Out: a rich table, and below it the rows that differ; the demo prints the same.
+Out: a line per table, below them why a table is held and the rows that differ, and last the verdict.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from tidegate.verify.report import Outcome, Report
-
-_COLOURS: Final = {
-    Outcome.EQUAL: "green",
-    Outcome.DIFFERENT: "red",
-    Outcome.HELD: "yellow",
-    Outcome.DROPPED: "dim",
-}
-_HASH_DIGITS: Final = 12
+from tidegate.commit_ts import time_text
+from tidegate.text_layout import columns, paragraph
+from tidegate.verify.report import Outcome, Report, TableResult
 
 
-def report_table(report: Report) -> Table:
-    """Per table: rows and hashes of both sides."""
-    table = Table(
-        "table",
-        "",
-        "rows, source",
-        "rows, silver",
-        "hash, source",
-        "hash, silver",
-        "why",
-        title=f"{report.pipeline} at cut {report.cut_ts}",
-    )
+def report_lines(report: Report) -> list[str]:
+    """The whole report; hashes are in its JSON."""
+    lines = [f"{report.pipeline} at cut {report.cut_ts} ({time_text(report.cut_ts)})"]
+    head = ("table", "outcome", "rows, source", "rows, silver")
+    lines += columns([head, *(_row(result) for result in report.tables)], right=(2, 3))
     for result in report.tables:
-        colour = _COLOURS[result.outcome]
-        table.add_row(
-            result.table,
-            f"[{colour}]{result.outcome}[/{colour}]",
-            f"{result.source_rows:,}",
-            f"{result.silver_rows:,}",
-            result.source_hash[:_HASH_DIGITS],
-            result.silver_hash[:_HASH_DIGITS],
-            result.reason,
-        )
-    return table
-
-
-def print_report(report: Report, console: Console | None = None) -> None:
-    """The table, then each differing row with both sides."""
-    console = console or Console()
-    console.print(report_table(report))
-    for result in report.tables:
+        if result.reason:
+            lines += ["", *paragraph(f"{result.table} is {result.outcome}:", result.reason)]
         for difference in result.differences:
-            console.print(f"{result.table} {_cells(difference.key)}", style="red", markup=False, highlight=False)
+            lines += ["", f"{result.table} {_cells(difference.key)}"]
             for side, row in (("source", difference.source), ("silver", difference.silver)):
-                text = "no such row" if row is None else _cells(row)
-                console.print(f"  {side}: {text}", markup=False, highlight=False)
-    word = "equal" if report.equal else "NOT equal"
-    console.print(f"{len(report.tables)} tables {word}, {report.seconds:.1f} s", highlight=False)
+                lines.append(f"  {side}: {'no such row' if row is None else _cells(row)}")
+    return [*lines, "", f"{report.verdict} ({report.seconds:.1f} s)"]
+
+
+def _row(result: TableResult) -> tuple[str, ...]:
+    """Rows of what wasn't compared are unknown, not none."""
+    compared = result.outcome in (Outcome.EQUAL, Outcome.DIFFERENT)
+    rows = (f"{result.source_rows:,}", f"{result.silver_rows:,}") if compared else ("-", "-")
+    return (result.table, str(result.outcome), *rows)
 
 
 def _cells(row: dict[str, Any]) -> str:

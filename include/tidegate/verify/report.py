@@ -60,12 +60,30 @@ class Report:
 
     @property
     def equal(self) -> bool:
-        """Nothing differs and nothing waits."""
-        return all(result.outcome in (Outcome.EQUAL, Outcome.DROPPED) for result in self.tables)
+        """No table that was compared differs. What is held or dropped was not compared: see `complete`."""
+        return not self.count(Outcome.DIFFERENT)
+
+    @property
+    def complete(self) -> bool:
+        """Every table that the source has was compared."""
+        return not self.count(Outcome.HELD)
+
+    def count(self, outcome: Outcome) -> int:
+        """How many tables came out so."""
+        return sum(result.outcome is outcome for result in self.tables)
+
+    @property
+    def verdict(self) -> str:
+        """In one line; what differs stands last, also when it is none."""
+        parts = [f"{self.count(Outcome.EQUAL)} equal"]
+        for outcome in (Outcome.HELD, Outcome.DROPPED):
+            parts += [f"{self.count(outcome)} {outcome}"] if self.count(outcome) else []
+        differ = self.count(Outcome.DIFFERENT)
+        return f"{', '.join(parts)}; {differ} {'differs' if differ == 1 else 'differ'}"
 
     def to_json(self) -> dict[str, Any]:
         """Only what JSON has: binary values as hexadecimal text."""
-        return {**_plain(asdict(self)), "equal": self.equal}
+        return {**_plain(asdict(self)), "equal": self.equal, "complete": self.complete}
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ the same instant only if the source's binlog stands still from before the cut un
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from tidegate import tables
 from tidegate.config import Pipeline
-from tidegate.errors import VerifyError
+from tidegate.errors import UsageError, VerifyError
 from tidegate.verify.comparison import Row, compare
 from tidegate.verify.cut import Cut, LakeReader
 from tidegate.verify.report import Difference, Outcome, Report, TableResult
@@ -60,6 +61,8 @@ def verify(
         positions = {name: side.position() for name, side in sources.items()}
         servers = {name: side.server_id() for name, side in sources.items()}
         lake = LakeReader(lake_root, storage_options or {}, pipeline.pipeline, servers)
+        if options.table is not None:
+            _check_known(pipeline, sources, lake.newest_cut(), options.table)
         cut = lake.wait(positions, options.timeout_seconds)
         check = _Check(pipeline, lake_root, cut, sources, silver, options)
         results = []
@@ -74,12 +77,24 @@ def verify(
             side.close()
     if not results:
         raise VerifyError(
-            f"no table to compare{f' named {options.table}' if options.table else ''}",
+            "no table to compare",
             where=pipeline.pipeline,
             remedy="check tables.include of the pipeline file",
         )
     where = {name: f"{file}:{offset}" for name, (file, offset) in positions.items()}
     return Report(pipeline.pipeline, cut.cut_ts, where, tuple(results), time.monotonic() - started)
+
+
+def _check_known(pipeline: Pipeline, sources: Mapping[str, SourceSide], cut: Cut | None, table: str) -> None:
+    """Raises UsageError for a table that neither a source nor a cut names, before the wait for a cut."""
+    known = set(cut.versions) if cut else set()
+    for side in sources.values():
+        for database, name in side.tables(pipeline.tables.keeps):
+            known |= {f"{database}.{name}", ".".join(pipeline.tables.logical(database, name)[:2])}
+    if table not in known:
+        close = difflib.get_close_matches(table, known, n=1)
+        remedy = f"did you mean {close[0]}?" if close else "give database.table as at the source or in silver"
+        raise UsageError(f"there is no table {table!r}", where=pipeline.pipeline, remedy=remedy)
 
 
 def _stood_still(sources: Mapping[str, SourceSide], positions: Mapping[str, tuple[str, int]]) -> None:

@@ -1,0 +1,46 @@
+"""Plain text that is whole at any width: columns that are never cut, and paragraphs.
+
+In:  rows of cells; a head and what is to be said under it.
+Out: lines. A terminal, a pipe and a log get the same words; where a line is too narrow it breaks between words, and a
+     name or a position never breaks.
+"""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+
+_WIDTH_MIN = 40
+
+
+def width() -> int:
+    """Columns of the terminal, or of COLUMNS; 80 for a pipe."""
+    return max(_WIDTH_MIN, shutil.get_terminal_size().columns)
+
+
+def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """One line per row, columns as wide as their widest cell. right: columns that end together."""
+    if not rows:
+        return []
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.rjust(size) if at in right else cell.ljust(size)
+            for at, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def paragraph(head: str, text: str, *, indent: str = "  ") -> list[str]:
+    """The head on a line, the text below it, indented."""
+    folded = textwrap.wrap(
+        " ".join(text.split()),
+        width(),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [head, *folded]

@@ -1,0 +1,218 @@
+"""Every command with bad input: one line on stderr that names what is wrong, nothing else, and the right exit code.
+
+In:  commands in this process, through the entry of the console script; a lake that can't be read, a server that isn't
+     there.
+Out: exit codes 1, 2 and 75, and no stack trace anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tidegate.cli import main
+from tidegate.demo.processes import sole
+
+CONNECTION = "AIRFLOW_CONN_SHOP_DB"
+PIPELINE = """pipeline: shop
+lake: {{path: {lake}}}
+sources: {{main: {{conn_id: shop_db, flavour: mysql}}}}
+tables: {{include: ["shop.*", "tidegate.latency_marker"]}}
+"""
+# A pipeline is wanted in place of FILE.
+WITH_A_PIPELINE = [
+    *(["status", "FILE"], ["capture", "FILE"], ["apply", "FILE"], ["maintain", "FILE"], ["verify", "FILE"]),
+    *(["rebuild", "FILE", "shop.a"], ["latency", "FILE"], ["release", "FILE", "shop.a"], ["up", "FILE"]),
+    *(["schema", "log", "FILE", "shop.a"], ["schema", "refresh", "FILE", "shop.a"], ["vlog", "check", "FILE"]),
+]
+IDS = [" ".join(word for word in words if word != "FILE") for words in WITH_A_PIPELINE]
+
+
+@dataclass
+class Ended:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The only line on stderr."""
+        assert "Traceback" not in self.err
+        assert self.out == ""
+        (line,) = self.err.splitlines()
+        assert line.startswith("tidegate: ")
+        assert not line.startswith(("tidegate: UsageError", "tidegate: ConfigError", "tidegate: a fault of tidegate"))
+        return line
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+
+    def run(*words: str) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            main.run(list(words))
+        told = capsys.readouterr()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, told.out, told.err)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    written = tmp_path / "shop.yaml"
+    written.write_text(PIPELINE.format(lake=tmp_path / "lake"))
+    return written
+
+
+def _words(words: list[str], pipeline: object) -> list[str]:
+    return [str(pipeline) if word == "FILE" else word for word in words]
+
+
+@pytest.mark.parametrize("words", WITH_A_PIPELINE, ids=IDS)
+def test_unknown_pipeline(run: Run, words: list[str]) -> None:
+    for name in ("dmo", "/nope/shop.yaml", "/nope"):
+        ended = run(*_words(words, name))
+        assert ended.code == main.EXIT_USAGE
+        assert name in ended.line
+
+
+@pytest.mark.parametrize("words", WITH_A_PIPELINE, ids=IDS)
+def test_a_pipeline_file_that_is_wrong(run: Run, words: list[str], file: Path) -> None:
+    file.write_text(file.read_text() + "captur: {}\n")
+    ended = run(*_words(words, file))
+    assert ended.code == main.EXIT_USAGE
+    assert f"{file}:5: captur: unknown key" in ended.line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["rebuild", "FILE", "shop.nope"], ["maintain", "FILE", "--table", "shop.nope"]),
+        *(["release", "FILE", "shop.nope"], ["schema", "log", "FILE", "shop.nope"]),
+        ["schema", "refresh", "FILE", "shop.nope"],
+    ],
+    ids=" ".join,
+)
+def test_unknown_table_of_an_empty_lake(run: Run, words: list[str], file: Path) -> None:
+    ended = run(*_words(words, file))
+    assert ended.code == main.EXIT_USAGE
+    assert "shop.nope" in ended.line
+
+
+@pytest.mark.parametrize("words", [["latency", "FILE"], ["capture", "FILE"], ["vlog", "ls", "FILE"]], ids=" ".join)
+def test_unknown_source(run: Run, words: list[str], file: Path) -> None:
+    ended = run(*_words(words, file), "--source", "nope")
+    assert ended.code == main.EXIT_USAGE
+    assert ended.line.endswith("there is no source 'nope'; sources: main")
+
+
+NEEDS_THE_SOURCE = [["capture", "FILE"], ["verify", "FILE"], ["latency", "FILE"], ["up", "FILE"]]
+
+
+@pytest.mark.parametrize("words", NEEDS_THE_SOURCE, ids=" ".join)
+def test_no_connection(run: Run, words: list[str], file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(CONNECTION, raising=False)
+    ended = run(*_words(words, file))
+    assert ended.code == main.EXIT_USAGE
+    assert CONNECTION in ended.line
+
+
+@pytest.mark.parametrize("words", NEEDS_THE_SOURCE[:3], ids=" ".join)
+def test_the_server_is_down(run: Run, words: list[str], file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv(CONNECTION, f"mysql://u:p@127.0.0.1:{taken.getsockname()[1]}/")
+        ended = run(*_words(words, file))
+    assert ended.code == main.EXIT_TRANSIENT
+    assert "connection refused" in ended.line
+
+
+READS_THE_LAKE = [
+    *(["status", "FILE"], ["release", "FILE", "shop.a"], ["schema", "log", "FILE", "shop.a"]),
+    *(["schema", "refresh", "FILE", "shop.a"], ["rebuild", "FILE", "shop.a"]),
+    ["maintain", "FILE", "--table", "shop.a"],
+]
+
+
+@pytest.mark.parametrize("words", READS_THE_LAKE, ids=" ".join)
+def test_a_lake_that_cannot_be_read(run: Run, words: list[str], file: Path, tmp_path: Path) -> None:
+    for name in ("bronze/segments", "control/cuts", "control/table_states", "control/schema_history"):
+        log = tmp_path / "lake" / name / "_delta_log"
+        log.mkdir(parents=True)
+        (log / f"{0:020}.json").write_text("no JSON\n")
+    ended = run(*_words(words, file))
+    assert ended.code == main.EXIT_TRANSIENT
+    assert str(tmp_path / "lake") in ended.line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["decode", "/nope/binlog.000001"], ["decode", "--schema", "/nope/x.sql", __file__]),
+        *(["ddl", "/nope/x.sql"], ["ddl", "--server", "99.9", __file__], ["vlog", "ls", "/nope/log"]),
+        *(["demo", "--seconds", "1"], ["stauts"], ["status"], ["status", "demo", "--jso"], ["vlog", "lss"]),
+    ],
+    ids=" ".join,
+)
+def test_what_the_command_line_itself_gets_wrong(run: Run, words: list[str]) -> None:
+    ended = run(*words)
+    assert ended.code == main.EXIT_USAGE
+    assert ended.line
+
+
+def test_a_second_up_says_who_is_up_and_leaves_it_alone(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
+    monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path))
+    state = tmp_path / ".tidegate" / "up" / "shop"
+    with sole(state, "tidegate up shop"):
+        (state / "pipelines").mkdir()
+        ended = run("up", str(file))
+        assert (state / "pipelines").exists(), "nothing of the first one's is touched"
+    assert ended.code == main.EXIT_USAGE
+    assert f"tidegate up shop runs already: process {os.getpid()}, since " in ended.line
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_started(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
+    monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path))
+    monkeypatch.setattr("tidegate.demo.jars.ensure", lambda _: None)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        ended = run("up", str(file), "--port", port)
+    assert ended.code == main.EXIT_USAGE
+    assert f"port {port} is taken" in ended.line
+
+
+def test_a_typo_is_told_what_was_meant(run: Run) -> None:
+    assert run("stauts").line.endswith("did you mean status?")
+    assert "did you mean demo?" in run("status", "dmo").line
+
+
+def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.cli.lake.lake_secrets", lambda _: {}["no such key"])
+    ended = run("status", str(file))
+    assert ended.code == main.EXIT_ERROR
+    (line,) = ended.err.splitlines()
+    assert line.startswith("tidegate: a fault of tidegate, please report it: KeyError: 'no such key' at test_cli_bad")
+
+
+def test_version_and_json_of_nothing(run: Run, file: Path) -> None:
+    assert run("--version").out.startswith("tidegate 0.")
+    ended = run("status", str(file), "--json")
+    assert (ended.code, json.loads(ended.out)["tables"]) == (0, [])
