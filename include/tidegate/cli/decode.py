@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -71,15 +72,19 @@ def decode(
             for block in changes.decode(log, counted[-1]):
                 out.write(block)
             commit_ts = log.commit_ts
-    for name in changes.finish():
-        _note(f"XA branch {name} was prepared and never answered in these files; its rows are left out")
-    for name in sorted(wanted - {name for one in counted for name in one.tables}):
-        _note(f"no row of {name} in these files")
+    _note_missing(changes.finish(), wanted - {name for one in counted for name in one.tables})
     for one in counted if stats else ():
         one.close()
         out.write(json.dumps(one.as_dict(), ensure_ascii=False).encode() + b"\n")
     out.flush()
     raise typer.Exit(EXIT_ERROR if faults else 0)
+
+
+def _note_missing(branches: Iterable[str], tables: Iterable[str]) -> None:
+    for name in branches:
+        _note(f"XA branch {name} was prepared and never answered in these files; its rows are left out")
+    for name in sorted(tables):
+        _note(f"no row of {name} in these files")
 
 
 def _note(line: str) -> None:
