@@ -146,6 +146,12 @@ SCHEMA_HISTORY: Final = Table(
                 "JSON: rows that the statement moved or deleted without row events; null when none",
                 nullable=True,
             ),
+            _field(
+                "began",
+                pa.string(),
+                "JSON: where capture of the source began; of a baseline's row of the server's defaults, null elsewhere",
+                nullable=True,
+            ),
         ]
     ),
 )

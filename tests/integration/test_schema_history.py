@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -197,7 +198,7 @@ def test_a_table_known_from_nowhere_is_held_and_named(mariadb: Server) -> None:
     assert history.replay(_statement("ALTER TABLE other.t ADD a INT", "", 6, "11.4.5-MariaDB")) == []
 
 
-def test_a_first_start_records_the_baseline_once(
+def test_a_baseline_from_which_nothing_was_captured_gives_way_to_the_next(
     mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:
     database = fresh_database(mariadb)
@@ -212,13 +213,23 @@ def test_a_first_start_records_the_baseline_once(
         facts = read_facts(connection, info)
     assert facts.position is not None
     lake = LakeFiles(str(tmp_path))
-    for _ in range(2):
-        baseline_writer(pipeline, "one", info, lake)(facts, facts.position)
+    baseline_writer(pipeline, "one", info, lake)(facts, facts.position)
     rows = control.read(lake, tables.SCHEMA_HISTORY).to_pylist()
     assert sorted((row["database"], row["table"], row["kind"]) for row in rows) == sorted(
         [("", "", "defaults"), (database, "", "defaults"), (database, "t", "baseline")]
     )
+    mariadb.query("INSERT INTO t VALUES (1)", database=database)
+    mariadb.query("CREATE TABLE u (a INT PRIMARY KEY)", database=database)
+    with mariadb.connect() as connection:
+        facts = read_facts(connection, info)
+    assert facts.position is not None
+    baseline_writer(pipeline, "one", info, lake)(facts, facts.position)
+    rows = control.read(lake, tables.SCHEMA_HISTORY).to_pylist()
+    ids = [json.loads(row["columns"])[0]["id"] for row in rows if row["table"]]
+    assert len(ids) == len(set(ids)) == 3
     history = SchemaHistory("one", rows)
+    statuses = {name: version.status for name in ("t", "u") if (version := history.version_at(database, name, 1))}
+    assert statuses == {"t": VersionStatus.NEEDS_SNAPSHOT, "u": VersionStatus.ACTIVE}
     (version,) = history.replay(_statement("ALTER TABLE t ADD b CHAR(3)", database, 50, facts.version))
     assert [(c.name, c.collation) for c in version.columns] == [("a", ""), ("b", "utf8mb4_general_ci")]
     assert version.key_names == ("a",)

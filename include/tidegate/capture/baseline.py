@@ -2,7 +2,7 @@
 
 In:  a connection, the position the stream starts at, which tables the pipeline keeps.
 Out: one TableVersion per kept table (kind "baseline"), and rows of defaults per database and for the server; written
-     to control/schema_history once per source.
+     to control/schema_history with the place where capture starts.
 
 Why it is the schema at that position: it is read after the position, and then the binlog from the position on is
 looked at: when no DDL about a kept table stands there, nothing changed in between. When one does, the start is tried
@@ -21,10 +21,9 @@ from typing import Any, Final, TypeAlias
 import pymysql
 from pymysql.constants import ER
 
-from tidegate import tables
+from tidegate.capture.start import Began, earlier_versions, record_baseline
 from tidegate.config import Pipeline, Start
 from tidegate.errors import DDLError, SourceUnavailable
-from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX
 from tidegate.position import Position
@@ -66,27 +65,31 @@ def baseline_writer(
     """
 
     def record(facts: SourceFacts, position: Position) -> None:
+        began = Began.of(facts, pipeline.sources[source])
+        earlier = earlier_versions(lake, source)
+        first_id = 1 + max((column.id for version in earlier for column in version.columns), default=0)
+        keeps = pipeline.tables.keeps
         with connect(info) as connection:
             try:
                 if pipeline.sources[source].start is Start.EARLIEST:
                     versions = read_defaults(connection, source, position, databases=())
                 else:
-                    versions = read_baseline(connection, source, pipeline.tables.keeps, position, facts.version)
+                    versions = read_baseline(connection, source, keeps, position, facts.version, first_id=first_id)
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
-        record_baseline(lake, source, versions)
+        record_baseline(lake, source, versions, began, earlier)
 
     return record
 
 
-def record_baseline(lake: LakeFiles, source: str, versions: Iterable[TableVersion]) -> None:
-    """Append a baseline to control/schema_history; nothing happens when this source has one already."""
-    rows = [version.to_row() for version in versions]
-    control.append(lake, tables.SCHEMA_HISTORY, rows, app_transaction=(f"tidegate/baseline/{source}", 1))
-
-
 def read_baseline(
-    connection: Connection, source: str, keeps: Keeps, position: Position, server_version: str
+    connection: Connection,
+    source: str,
+    keeps: Keeps,
+    position: Position,
+    server_version: str,
+    *,
+    first_id: int = 1,
 ) -> list[TableVersion]:
     """The kept tables as they are at position; commit_ts 0, so that they hold for all that the stream brings.
 
@@ -94,7 +97,7 @@ def read_baseline(
     """
     for _ in range(BASELINE_ATTEMPTS_MAX):
         try:
-            versions = read_schema(connection, source, keeps, position)
+            versions = read_schema(connection, source, keeps, position, first_id=first_id)
             versions = _with_status(connection, versions)
             break
         except pymysql.err.MySQLError as error:

@@ -13,10 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
+from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids
-from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
-from tidegate.errors import PositionLost, SourceRefused
+from tidegate.capture.start import Began, recorded_start
+from tidegate.config import DumpMode, Flavour, Pipeline, Source
+from tidegate.errors import PositionLost
+from tidegate.lake.files import LakeFiles
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.dump_stream import OFFSET_MAX, DumpRequest
@@ -28,36 +31,6 @@ _ROTATE_BYTES: Final = 19 + 8  # header, position; then the next file's name
 _CHECKSUM_BYTES: Final = 4
 
 
-def first_checkpoint(facts: SourceFacts, source: Source) -> Checkpoint:
-    """Before the first segment: the end of the binlog now, or its beginning. Raises PositionLost, SourceRefused."""
-    if facts.position is None or not facts.binary_logs:
-        raise SourceRefused(
-            "the server shows no binlog position", where=facts.where, remedy="check log_bin and the grants"
-        )
-    if source.start is Start.NOW:
-        if source.dump is DumpMode.GTID:
-            return Checkpoint.start(gtid_executed=facts.gtid_executed)
-        return Checkpoint.start(
-            file=facts.position.file, offset=facts.position.offset, gtid_executed=facts.gtid_executed
-        )
-    first = facts.binary_logs[0][0]
-    if facts.gtid_purged or Position.of(first, 4).number > 1:
-        missing = f"GTIDs {facts.gtid_purged}" if facts.gtid_purged else f"everything before {first}"
-        raise PositionLost(
-            f"start: earliest isn't possible, the server has purged {missing}",
-            where=facts.where,
-            remedy="set start: now",
-        )
-    return Checkpoint.start(file=first if source.dump is DumpMode.POSITION else "")
-
-
-def first_position(facts: SourceFacts, source: Source) -> Position:
-    """The position that a schema baseline of the first start belongs to."""
-    if source.start is Start.NOW and facts.position is not None:
-        return facts.position
-    return Position.of(facts.binary_logs[0][0], 4)
-
-
 class Run(Protocol):
     """What of a CaptureRun counts here."""
 
@@ -67,11 +40,39 @@ class Run(Protocol):
     def source_name(self) -> str: ...
     @property
     def connection(self) -> ConnectionInfo: ...
+    @property
+    def lake(self) -> LakeFiles: ...
+    @property
+    def on_first_start(self) -> Callable[[SourceFacts, Position], None] | None: ...
+
+
+def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkpoint:
+    """Of a source that nothing was captured of: where an earlier start of it began and failed, or where it begins now.
+
+    A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
+    a new baseline takes the old one's place; a table that holds rows by then waits, by name.
+    Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran meanwhile), LakeUnavailable.
+    """
+    source = run.pipeline.sources[run.source_name]
+    earlier = recorded_start(run.lake, run.source_name)
+    if earlier is not None and earlier.start == source.start:
+        try:
+            if earlier.still_there(facts):
+                return going_on(run, facts, captured, earlier.checkpoint(source.dump))
+            lost = f"the server no longer has {earlier.position}"
+        except PositionLost as error:
+            lost = error.what
+        log.warning("%s: capture began at %s and got nothing; begins anew: %s", facts.where, earlier.position, lost)
+    began = Began.of(facts, source)
+    record = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, run.lake)
+    record(facts, began.position)
+    # Of two that start at once one has recorded its place, and both go on from there.
+    return (recorded_start(run.lake, run.source_name) or began).checkpoint(source.dump)
 
 
 def going_on(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint) -> Checkpoint:
     """The checkpoint as this server can go on from it. Raises PositionLost when it can't; SourceUnavailable."""
-    if checkpoint.seq == 0:
+    if not checkpoint.server_id:
         return checkpoint
     source = run.pipeline.sources[run.source_name]
     check_continuity(run.connection, facts, captured, _reading_again(run.pipeline, run.source_name, facts))

@@ -44,9 +44,11 @@ class Checkpoint:
         return Position.of(self.file, self.offset)
 
     @classmethod
-    def start(cls, *, file: str = "", offset: int = 4, gtid_executed: str = "") -> Self:
+    def start(
+        cls, file: str = "", offset: int = 4, gtid_executed: str = "", server_id: int = 0, server_uuid: str = ""
+    ) -> Self:
         """Before the first segment."""
-        return cls(0, 0, "", file, offset, gtid_executed, 0, offset, 0)
+        return cls(0, server_id, server_uuid, file, offset, gtid_executed, 0, offset, 0)
 
     def without_open(self) -> Checkpoint:
         """The same between transactions: the one that is half captured is given up, and its rows with it."""

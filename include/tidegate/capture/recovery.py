@@ -11,7 +11,6 @@ first segment lands (lander._attach).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import NamedTuple
 
 from tidegate.binlog.segment import Segment
@@ -36,13 +35,16 @@ class Recovered(NamedTuple):
     tail: Segment | None
 
 
-def recover(bronze: Bronze, value_log: ValueLog, first_checkpoint: Callable[[], Checkpoint]) -> Recovered:
-    """Nothing is written. first_checkpoint: of a source that was never captured. Raises Fenced, LakeUnavailable."""
+def recover(bronze: Bronze, value_log: ValueLog) -> Recovered:
+    """Nothing is written. Of a source that was never captured the checkpoint is an empty one, seq 0.
+
+    Raises Fenced, LakeUnavailable.
+    """
     try:
         found = bronze.last_segments()
     except LakeUnavailable as error:
         return _without_bronze(value_log, error)
-    checkpoint = Checkpoint.start() if found else first_checkpoint()
+    checkpoint = Checkpoint.start()
     for segment in found:
         checkpoint = checkpoint.after(segment)
     first, last, size, tail = None, None, 0, None

@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from tidegate import spark_settings
 from tidegate.binlog.segment import Segment
-from tidegate.capture.baseline import baseline_writer
-from tidegate.capture.beginning import dump_request, first_checkpoint, first_position, going_on
+from tidegate.capture.beginning import dump_request, first_checkpoint, going_on
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.continuity import Captured
 from tidegate.capture.lander import Lander, LanderSettings, Placed
@@ -191,20 +191,16 @@ class _Loop:
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
         self.value_log = ValueLog(value_log_folder(run.pipeline, name, run.state_dir), budget=budget)
         try:
-            self.recovered = recover(self.bronze, self.value_log, lambda: first_checkpoint(facts, self.source))
+            self.recovered = recover(self.bronze, self.value_log)
             self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)
-            self.checkpoint = going_on(run, facts, self.captured, self.recovered.checkpoint)
-            if self.checkpoint.seq == 0:
-                self._first_start(facts)
+            found = self.recovered.checkpoint
+            begin = partial(going_on, checkpoint=found) if found.seq else first_checkpoint
+            self.checkpoint = begin(run, facts, self.captured)
+            failpoint("capture_after_first_start")
         except BaseException:
             self.value_log.close()
             raise
         self.logbook = Logbook(self.value_log)
-
-    def _first_start(self, facts: SourceFacts) -> None:
-        run = self.run
-        hook = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, run.lake)
-        hook(facts, first_position(facts, self.source))
 
     def land_and_read(self, side: Side) -> CaptureResult:
         """Land what the value log had, then read until something ends the run."""

@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.segments import segment
 from tidegate.binlog.segment import Segment
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.lander import Backlog, Lander, LanderSettings
 from tidegate.capture.recovery import recover
 from tidegate.capture.value_log import ValueLog
@@ -67,7 +66,7 @@ def test_a_value_log_that_leaps_over_what_another_capture_landed_is_refused(bron
     log = written(tmp_path, OURS)
     try:
         with pytest.raises(Fenced, match=r"binlog.000001:300.*move it away"):
-            recover(bronze, log, Checkpoint.start)
+            recover(bronze, log)
     finally:
         log.close()
 
@@ -98,7 +97,7 @@ def test_a_lake_that_goes_while_it_is_read_is_away_not_broken(bronze: Bronze, tm
     for file in (tmp_path / "lake").rglob("*.parquet"):
         file.unlink()
     try:
-        recovered = recover(bronze, log, Checkpoint.start)
+        recovered = recover(bronze, log)
     finally:
         log.close()
     assert recovered.newest is None, "bronze couldn't be asked"
@@ -109,7 +108,7 @@ def test_a_value_log_that_continues_bronze_lands(bronze: Bronze, tmp_path: Path)
     bronze.append(OURS[:3])
     log = written(tmp_path, OURS)
     try:
-        recovered = recover(bronze, log, Checkpoint.start)
+        recovered = recover(bronze, log)
     finally:
         log.close()
     assert recovered.backlog is not None
