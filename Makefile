@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo test test-quick lint docs lock bench soak clean
+.PHONY: help environment jars jars-s3 demo test test-quick lint docs lock bench soak replay clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -42,6 +42,9 @@ bench: environment jars ## the benchmarks, each beside its peers: .tidegate/benc
 
 soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9)
 	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR))
+
+replay: environment jars ## MariaDB's own test files on a real server, then: is silver equal? (FILES=30 SEED=7 FLAVOUR=mysql9 ONLY=gcol)
+	@$(BIN)/python -m tests.replay --files $(or $(FILES),30) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(ONLY),--only '$(ONLY)')
 
 clean: ## remove .venv and .tidegate, and with them the demo's lake and every download
 	rm -rf .venv .tidegate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -102,13 +102,7 @@ def download(base: Path, packages: Sequence[str]) -> list[Path]:
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
             raise HostLacks(f"no {program}", remedy=f"{packages[0]} is a Debian package: run on Debian or Ubuntu")
-    state = base / ".apt"
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (state / folder).mkdir(parents=True, exist_ok=True)
-    (state / "status").touch()
-    (state / "sources.list").write_text(f"deb [signed-by={_keyring()} arch=amd64] {_mirror()} {_SUITE} main\n")
-    (state / "apt.conf").write_text(_apt_conf(state))
-    environment = os.environ | {"APT_CONFIG": str(state / "apt.conf"), "LC_ALL": "C"}
+    state, environment = base / ".apt", prepare_apt(base)
     for arguments in (["update"], ["-y", "--download-only", "install", *packages]):
         done = subprocess.run(
             ["apt-get", "-qq", *arguments], env=environment, capture_output=True, text=True, check=False
@@ -117,6 +111,17 @@ def download(base: Path, packages: Sequence[str]) -> list[Path]:
             lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             raise DownloadFailed(f"apt-get {arguments[0]}: {lines[-1]}", where=packages[0], remedy="check the network")
     return sorted((state / "cache" / "archives").glob("*.deb"))
+
+
+def prepare_apt(base: Path) -> dict[str, str]:
+    """The environment of an apt-get with a state of its own in base/.apt. Raises HostLacks."""
+    state = base / ".apt"
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (state / folder).mkdir(parents=True, exist_ok=True)
+    (state / "status").touch()
+    (state / "sources.list").write_text(f"deb [signed-by={_keyring()} arch=amd64] {_mirror()} {_SUITE} main\n")
+    (state / "apt.conf").write_text(_apt_conf(state))
+    return os.environ | {"APT_CONFIG": str(state / "apt.conf"), "LC_ALL": "C"}
 
 
 def _apt_conf(state: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,13 @@ from tests.support.servers import ROOT
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    """The process' one session."""
+    with session() as made:
+        yield made
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
     """A local session with tidegate's own settings (tidegate.spark_settings).
 
     Tests' own statements are about small tables: they run without generated code, as apply's do over small windows.
@@ -30,7 +38,7 @@ def spark() -> Iterator[SparkSession]:
         where="steps.yaml",
     )
     conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT)
-    session = application_session("tidegate tests", conf)
-    fit_to_size(session, large=False)
-    yield session
-    session.stop()
+    made = application_session("tidegate tests", conf)
+    fit_to_size(made, large=False)
+    yield made
+    made.stop()

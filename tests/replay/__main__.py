@@ -1,0 +1,136 @@
+"""`make replay FILES=n SEED=s FLAVOUR=mariadb|mysql9`: MariaDB's own test files, replayed and compared in silver.
+
+In:  --files, --seed (a random one when empty), --flavour, --every (files between two applies), --only (an expression on
+     the files' paths), --kill (apply is killed and started again at a point of the seed's choice).
+Out: on stdout how many tables are equal, held (by reason) and different, and each that differs; exit code 0 when none
+     differs, 1 else. The folder with everything stays when something differs or with --keep.
+
+Statements are the servers' own tests: what nobody who writes a replication tool would think of. The server is the
+oracle: what it accepted it has, and its SELECT says what silver must have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from tests.replay.compare import Found, compare
+from tests.replay.player import Player
+from tests.replay.scripts import chosen, install, label, statements, text_of
+from tests.support import mysql9
+from tests.support.road import Road
+from tests.support.servers import ROOT
+from tests.support.spark import session
+from tidegate.demo import mariadb
+from tidegate.demo.server import Server
+from tidegate.errors import TidegateError
+
+_WRONG: Final = ("different", "ghost", "missing")
+_HELD_SHARE_MAX: Final = 0.02
+# What a reason says of one table or one statement alone.
+_OWN: Final = re.compile(r"`[^`]*`|'[^']*'|\([^()]*\)|\S*[:.]\S*|\d+")
+
+
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    """What a run is told; argv: the command line's when None."""
+    parser = argparse.ArgumentParser(prog="make replay", description=__doc__)
+    parser.add_argument("--files", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
+    parser.add_argument("--every", type=int, default=10, help="files between two applies")
+    parser.add_argument("--only", default="", help="only files whose path matches this expression")
+    parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
+    given = parser.parse_args(argv)
+    if given.seed is None:
+        given.seed = random.SystemRandom().randrange(1 << 31)
+    return given
+
+
+def _server(flavour: str, folder: Path) -> Server:
+    if flavour == "mariadb":
+        return mariadb.MariaDB(folder / "server", mariadb.install(ROOT))
+    return mysql9.MySQL9(folder / "server", mysql9.install(ROOT))
+
+
+def replay(given: argparse.Namespace, server: Server, spark: SparkSession, folder: Path) -> list[Found]:
+    """Play the files, capture and apply beside them, compare at the end."""
+    tree = install(ROOT)
+    files = chosen(tree, given.seed, given.files, given.only)
+    road = Road(server, folder, include="*.*", start="earliest")
+    player = Player(server, given.seed)
+    for at, path in enumerate(files, 1):
+        player.play(label(tree, path), statements(text_of(tree, path)))
+        if at % given.every == 0 or at == len(files):
+            _apply(road, spark, player, at)
+    return compare(server, folder / "lake")
+
+
+def _apply(road: Road, spark: SparkSession, player: Player, files: int) -> None:
+    began = time.monotonic()
+    road.capture(idle=2.0)
+    captured = time.monotonic()
+    road.apply(spark)
+    played = player.played
+    print(
+        f"{files} files: {played.accepted} of {played.sent} statements accepted, {len(played.databases)} databases,"
+        f" {played.lost_connections} lost connections; capture {captured - began:.0f} s,"
+        f" apply {time.monotonic() - captured:.0f} s",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def report(found: list[Found]) -> int:
+    """Print what came of it; the exit code."""
+    outcomes = collections.Counter(item.outcome for item in found)
+    rows = sum(item.rows for item in found if item.outcome == "equal")
+    reasons = collections.Counter(_OWN.sub("_", item.detail)[:100] for item in found if item.outcome == "held")
+    for reason, count in reasons.most_common():
+        print(f"held {count}: {reason}")
+    for item in found:
+        if item.outcome in _WRONG:
+            print(f"{item.outcome.upper()} {item.table}, {item.rows} rows: {item.detail}")
+    held = outcomes["held"]
+    there = held + outcomes["equal"] + sum(outcomes[name] for name in _WRONG)
+    told = ", ".join(f"{count} {name}" for name, count in outcomes.most_common())
+    share = held / there if there else 0.0
+    print(f"replay: {len(found)} tables: {told}; {rows} rows equal, {share:.1%} held (at most {_HELD_SHARE_MAX:.0%})")
+    return int(any(outcomes[name] for name in _WRONG))
+
+
+def main() -> int:
+    given = arguments()
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
+    folder = Path(tempfile.mkdtemp(prefix="tidegate-replay-"))
+    print(f"seed {given.seed}, {given.flavour}, {given.files} files, in {folder}", file=sys.stderr, flush=True)
+    try:
+        with _server(given.flavour, folder) as server, session() as spark:
+            found = replay(given, server, spark, folder)
+    except TidegateError as error:
+        print(f"replay stopped: {type(error).__name__}: {error}\nstate in {folder}")
+        return 1
+    (folder / "found.json").write_text(json.dumps([asdict(item) for item in found], indent=1))
+    code = report(found)
+    again = f"make replay FILES={given.files} SEED={given.seed} FLAVOUR={given.flavour}"
+    if code:
+        print(f"again: {again}{f' ONLY={given.only}' if given.only else ''}; state in {folder}")
+    elif not given.keep:
+        shutil.rmtree(folder)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
