@@ -37,17 +37,25 @@ _SHARED = {
     "airflow": ("tests/dags/", "tests/demo/test_demo.py", "tests/integration/test_airflow"),
 }
 
+_STARTED_BY = {"spark": "spark", "mariadb": "server", "mysql9": "server", "any_server": "server"}
+
 
 def _scope(nodeid: str) -> str:
     path = nodeid.split("::", 1)[0]
     return next((name for name, starts in _SHARED.items() if path.startswith(starts)), path)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first: what shares something dear, then files that start servers, then the many small ones.
+    """What asks for a server or Spark is marked so, and the longest come first.
 
-    Else the last worker is left alone with minutes of Spark, and the other one has nothing to do.
+    That is what shares something dear, then files that start servers, then the many small ones. Else the last worker is
+    left alone with minutes of Spark, and the other one has nothing to do.
     """
+    for item in items:
+        for fixture, marker in _STARTED_BY.items():
+            if fixture in getattr(item, "fixturenames", ()) and item.get_closest_marker(marker) is None:
+                item.add_marker(marker)
     shared = list(_SHARED)
 
     def rank(item: pytest.Item) -> int:

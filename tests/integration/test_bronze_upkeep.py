@@ -89,9 +89,9 @@ def test_upkeep_beside_capture_and_apply_killed_at_every_point_loses_nothing(
     road = Road(mariadb, tmp_path, include=f"{database}.*")
     road.file.write_text(road.text.replace("land_seconds: 0.1", "land_seconds: 0.1, segment_bytes: 4096"))
     road.pipeline = config.load(road.file)
-    road.capture(idle=0.5)
+    road.capture()
     mariadb.query(f"CREATE TABLE {database}.t (a INT PRIMARY KEY, b VARCHAR(300))")
-    road.capture(idle=0.5)
+    road.capture()
     road.apply(spark)
     with busy(road, database):
         for point in POINTS:
@@ -101,7 +101,7 @@ def test_upkeep_beside_capture_and_apply_killed_at_every_point_loses_nothing(
             assert upkeep(road, point) == -signal.SIGKILL, point
             road.apply(spark)
         assert upkeep(road) == 0
-    road.capture(idle=0.5)
+    road.capture()
     road.apply(spark)
     assert road.assert_equal()["t"] > 10
     assert upkeep(road) == 0
@@ -113,6 +113,6 @@ def test_upkeep_beside_capture_and_apply_killed_at_every_point_loses_nothing(
     assert log is not None
     assert log.properties()[APPEND_ONLY] == "true"
     mariadb.query(f"INSERT INTO {database}.t VALUES (-1, 'after')")
-    road.capture(idle=0.5)
+    road.capture()
     road.apply(spark)
     road.assert_equal()

@@ -61,12 +61,12 @@ def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
 
     def step(*statements: str) -> int:
         for statement in statements:
             mariadb.query(statement.replace("db.", f"{database}."))
-        road.capture(idle=0.5)
+        road.capture()
         road.apply(spark)
         return cuts(road)[-1]
 
@@ -136,15 +136,15 @@ def test_a_table_that_held_rows_before_capture_cannot_be_rebuilt(
     mariadb.query(f"CREATE TABLE {database}.old (id INT PRIMARY KEY)")
     mariadb.query(f"INSERT INTO {database}.old VALUES (1)")
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     mariadb.query(f"INSERT INTO {database}.old VALUES (2)")
-    road.capture(idle=0.5)
+    road.capture()
     road.apply(spark)
     newest = str(cuts(road)[-1])
     with pytest.raises(LakeRefused, match=r"can't be rebuilt from bronze at .*held rows before capture started"):
         rebuilt(road, spark, f"{database}.old", newest)
     mariadb.query(f"TRUNCATE TABLE {database}.old")
     mariadb.query(f"INSERT INTO {database}.old VALUES (3)")
-    road.capture(idle=0.5)
+    road.capture()
     road.apply(spark)
     assert rebuilt(road, spark, f"{database}.old")[:2] == (0, "equal")

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 def test_a_busy_shop_with_ddl_is_equal_in_silver(any_server: Server, spark: SparkSession, tmp_path: Path) -> None:
     road = Road(any_server, tmp_path, include="shop.*")
-    road.capture(idle=0.5)
+    road.capture()
     shop = Workload(any_server.connect, seconds=6, seed=3)
     shop.create()
     shop.run()
@@ -56,7 +56,7 @@ def test_a_table_with_rows_from_before_is_held_and_named_until_truncated(
     mariadb.query(f"CREATE TABLE {database}.empty (id INT PRIMARY KEY, a INT)")
     mariadb.query(f"INSERT INTO {database}.old VALUES (1, 1)")
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     mariadb.query(f"INSERT INTO {database}.old VALUES (2, 2)")
     mariadb.query(f"INSERT INTO {database}.empty VALUES (3, 3)")
     road.capture()
@@ -80,12 +80,12 @@ def test_a_segment_that_bronze_no_longer_has_as_captured_holds_its_tables_until_
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     for table in "ab":
         mariadb.query(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY, v VARCHAR(20))")
-        road.capture(idle=0.5)
+        road.capture()
         mariadb.query(f"INSERT INTO {database}.{table} VALUES (1, 'as captured')")
-        road.capture(idle=0.5)
+        road.capture()
     file = next(
         file
         for file in (tmp_path / "lake" / tables.SEGMENTS.path).rglob("*.parquet")
@@ -110,7 +110,7 @@ def test_a_ddl_that_is_not_understood_holds_its_table_and_a_release_replays_it(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     mariadb.query(f"CREATE TABLE {database}.a (id INT PRIMARY KEY, v INT)")
     mariadb.query(f"CREATE TABLE {database}.b (id INT PRIMARY KEY, v INT)")
     mariadb.query(f"INSERT INTO {database}.a VALUES (1, 1)")
@@ -157,7 +157,7 @@ def test_compressed_binlogs_reach_silver(
         for name, value in settings.items():
             any_server.query(f"SET GLOBAL {name} = {value}")
         road = Road(any_server, tmp_path, include=f"{database}.*")
-        road.capture(idle=0.5)
+        road.capture()
         any_server.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a VARCHAR(200), j JSON)")
         any_server.query(f"CREATE TABLE {database}.quiet (id INT PRIMARY KEY)")
         rows = ", ".join(f"""({i}, REPEAT('x', 150), '{{"n": {i}, "s": "{"y" * 80}"}}')""" for i in range(500))
@@ -180,7 +180,7 @@ def test_zero_dates_hold_a_table_or_are_null_as_the_pipeline_says(
 ) -> None:
     database = fresh_database(any_server)
     road = Road(any_server, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     any_server.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, d DATE, dt DATETIME(3))")
     with any_server.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_mode = ''")

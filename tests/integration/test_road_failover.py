@@ -16,15 +16,13 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import mysql9 as mysql9_packages
+from tests.support.own_server import own_server_or_skip
 from tests.support.road import Road
-from tests.support.servers import ROOT
 from tidegate.binlog.segment import Segment
 from tidegate.capture import value_log
 from tidegate.capture.run import CaptureRun
-from tidegate.demo import mariadb as mariadb_package
 from tidegate.demo.server import Server
-from tidegate.errors import DownloadFailed, HostLacks, PositionLost, SourceUnavailable, VerifyError
+from tidegate.errors import PositionLost, SourceUnavailable, VerifyError
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.merge.window import SegmentRef
 from tidegate.tables import SegmentFlag
@@ -41,7 +39,7 @@ class Pair(NamedTuple):
     replica: Server
 
 
-@pytest.fixture(params=["mariadb", "mysql"])
+@pytest.fixture(params=["mariadb", "mysql9"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
     """A replica that follows its primary by GTID."""
     with _server(request.param, tmp_path / "a", 101) as primary, _server(request.param, tmp_path / "b", 102) as replica:
@@ -64,15 +62,8 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
 def _server(flavour: str, folder: Path, number: int) -> Server:
     options = (f"--server-id={number}", _PACKET)
     if flavour == "mariadb":
-        return mariadb_package.MariaDB(
-            folder, mariadb_package.install(ROOT), options=(*options, "--log-slave-updates=ON")
-        )
-    try:
-        return mysql9_packages.MySQL9(folder, mysql9_packages.install(ROOT), options=options)
-    except (HostLacks, DownloadFailed) as error:
-        if os.environ.get("TIDEGATE_REQUIRE_SERVERS"):
-            raise
-        pytest.skip(f"no MySQL 9 here: {error}")
+        options += ("--log-slave-updates=ON",)
+    return own_server_or_skip(flavour, folder, options=options)
 
 
 def _words(server: Server, verb: str) -> str:

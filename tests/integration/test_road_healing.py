@@ -53,7 +53,7 @@ def connected(
     monkeypatch.setenv(
         "AIRFLOW_CONN_ROAD_ONE", json.dumps({**found, "login": road.info.user, "password": road.info.password})
     )
-    road.capture(idle=0.5)
+    road.capture()
     return road, database
 
 

@@ -31,7 +31,7 @@ def held(app: Application) -> dict[str, str]:
 
 def started(server: Server, database: str, folder: Path) -> Road:
     road = Road(server, folder, include=f"{database}.t")
-    road.capture(idle=0.5)
+    road.capture()
     with server.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(60) NOT NULL, n BIGINT)")
         cursor.executemany("INSERT INTO t (name, n) VALUES (%s, %s)", [(f"row {i}", i) for i in range(ROWS)])
@@ -105,7 +105,7 @@ def test_a_pt_online_schema_change_is_followed_through_its_triggers_and_its_rena
         cursor.execute("RENAME TABLE t TO _t_old, _t_new TO t")
         cursor.execute("DROP TABLE IF EXISTS _t_old")
     mariadb.query("UPDATE t SET added = 8 WHERE id < 50", database=database)
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert not held(app)
     assert set(road.assert_equal()) == {"t"}
@@ -140,7 +140,7 @@ def test_a_gh_ost_cut_over_is_followed_and_its_changelog_is_not(
             connection.commit()
         cursor.execute("CREATE TABLE _t_del (id INT PRIMARY KEY) COMMENT='ghost-cut-over-sentry'")
         cursor.execute("DROP TABLE IF EXISTS _t_del")
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert not held(app)
     before = road.assert_equal()
@@ -149,7 +149,7 @@ def test_a_gh_ost_cut_over_is_followed_and_its_changelog_is_not(
     mariadb.query("RENAME TABLE t TO _t_del, _t_gho TO t", database=database)
     mariadb.query("INSERT INTO t (name) VALUES ('later')", database=database)
     mariadb.query("DROP TABLE _t_ghc, _t_del", database=database)
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert not held(app)
     assert road.assert_equal() == {"t": before["t"] + 1}
@@ -166,7 +166,7 @@ def test_a_shadow_from_before_capture_is_not_believed(
     road = started(mariadb, database, tmp_path)
     mariadb.query("INSERT INTO _t_gho VALUES (2)", database=database)
     mariadb.query("RENAME TABLE t TO _t_del, _t_gho TO t", database=database)
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert list(held(app)) == [f"{database}.t"]
     assert "snapshot" in held(app)[f"{database}.t"]

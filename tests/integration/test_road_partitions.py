@@ -38,7 +38,7 @@ def test_dropped_and_truncated_partitions_take_their_rows_along(
     database = fresh_database(any_server)
     run(any_server, database, f"CREATE TABLE before_us (id INT PRIMARY KEY, v INT) {TWO}")
     road = Road(any_server, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     run(any_server, database, f"""
         CREATE TABLE shrunk (id INT PRIMARY KEY, v INT) {TWO};
         CREATE TABLE bag (id INT, v INT) {TWO};
@@ -66,7 +66,7 @@ def test_dropped_and_truncated_partitions_take_their_rows_along(
         ALTER TABLE names TRUNCATE PARTITION p0;
         ALTER TABLE hashed TRUNCATE PARTITION p1;
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"before_us": 1, "shrunk": 3, "bag": 3, "days": 1, "names": 2, "hashed": 3}
     run(any_server, database, """
@@ -79,7 +79,7 @@ def test_dropped_and_truncated_partitions_take_their_rows_along(
         ALTER TABLE hashed TRUNCATE PARTITION ALL;
         INSERT INTO hashed VALUES (7);
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"before_us": 1, "shrunk": 3, "bag": 1, "days": 1, "names": 2, "hashed": 1}
 
@@ -89,7 +89,7 @@ def test_exchanged_partitions_change_places_with_the_table(
 ) -> None:
     database = fresh_database(any_server)
     road = Road(any_server, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     run(any_server, database, f"""
         CREATE TABLE t (id INT PRIMARY KEY, v INT) {TWO};
         CREATE TABLE u (id INT PRIMARY KEY, v INT);
@@ -109,7 +109,7 @@ def test_exchanged_partitions_change_places_with_the_table(
         DELETE FROM sack WHERE id = 1 LIMIT 1;
         DELETE FROM bag WHERE id = 5 LIMIT 1;
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"t": 2, "u": 2, "bag": 3, "sack": 2, "late": 1}
     run(any_server, database, """
@@ -123,7 +123,7 @@ def test_exchanged_partitions_change_places_with_the_table(
         ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u;
         INSERT INTO u VALUES (9, 9);
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"t": 2, "u": 3, "bag": 3, "sack": 2, "late": 1, "archive": 2}
 
@@ -133,7 +133,7 @@ def test_a_partition_becomes_a_table_and_a_table_a_partition(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, f"""
         CREATE TABLE t (id INT PRIMARY KEY, v INT) {TWO};
         CREATE TABLE u (id INT PRIMARY KEY, v INT);
@@ -146,7 +146,7 @@ def test_a_partition_becomes_a_table_and_a_table_a_partition(
         UPDATE t SET v = 3 WHERE id = 21;
         DELETE FROM t WHERE id = 22;
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert not held(app)
     assert app.states[f"{database}.u"].state == "dropped"
@@ -156,7 +156,7 @@ def test_a_partition_becomes_a_table_and_a_table_a_partition(
         ALTER TABLE t TRUNCATE PARTITION p1;
         INSERT INTO split VALUES (7, 7);
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"t": 0, "split": 3, "u": 1}
 
@@ -166,7 +166,7 @@ def test_rows_that_come_without_validation_are_looked_at(
 ) -> None:
     database = fresh_database(any_server)
     road = Road(any_server, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     run(any_server, database, f"""
         CREATE TABLE good (id INT PRIMARY KEY) {TWO};
         CREATE TABLE fits (id INT PRIMARY KEY);
@@ -177,7 +177,7 @@ def test_rows_that_come_without_validation_are_looked_at(
         ALTER TABLE good EXCHANGE PARTITION p0 WITH TABLE fits WITHOUT VALIDATION;
         ALTER TABLE bad EXCHANGE PARTITION p0 WITH TABLE stranger WITHOUT VALIDATION;
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert held(app).keys() == {f"{database}.bad", f"{database}.stranger"}
     assert "rows came that don't belong" in held(app)[f"{database}.bad"]
@@ -190,7 +190,7 @@ def test_only_the_shard_s_own_rows_go_and_deleted_rows_stay_where_they_are_kept(
     database = fresh_database(mariadb)
     extra = f", routes: [{{match: '{database}.o_\\d+', to: {database}.o}}], soft_delete: ['{database}.kept']"
     road = Road(mariadb, tmp_path, include=f"{database}.*", extra=extra)
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, f"""
         CREATE TABLE o_1 (id INT PRIMARY KEY, v INT) {TWO};
         CREATE TABLE o_2 (id INT PRIMARY KEY, v INT) {TWO};
@@ -208,7 +208,7 @@ def test_only_the_shard_s_own_rows_go_and_deleted_rows_stay_where_they_are_kept(
         INSERT INTO kept VALUES (3, 5);
         ALTER TABLE kept DROP PARTITION p1;
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"o_1": 1, "o_2": 2, "given": 1, "kept": 2}
     silver = pl.read_delta(road.lake.uri(tables.silver_path(database, "kept")))
@@ -222,7 +222,7 @@ def test_where_it_is_not_certain_which_rows_go_the_table_is_held(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, """
         SET sql_mode = '';
         CREATE TABLE zeros (d DATE)
@@ -237,7 +237,7 @@ def test_where_it_is_not_certain_which_rows_go_the_table_is_held(
         ALTER TABLE by_key TRUNCATE PARTITION p0;
         ALTER TABLE accents TRUNCATE PARTITION p0;
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     reasons = held(app)
     assert reasons.keys() == {f"{database}.{table}" for table in ("zeros", "by_key", "accents")}

@@ -27,7 +27,7 @@ def test_a_table_waits_for_its_approval_while_others_go_on_and_then_catches_up(
     database = fresh_database(mariadb)
     policies = "]}\nddl: {drop_column: ask, truncate: ignore, drop_table: ignore}\nmaintain: {schedule: ''"
     road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", exclude: [{policies}")
-    road.capture(idle=0.5)
+    road.capture()
     for name in ("a", "b", "kept"):
         mariadb.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, n INT, c CHAR(5))", database=database)
         mariadb.query(f"INSERT INTO {name} VALUES (1, 1, 'one'), (2, 2, 'two')", database=database)
@@ -68,7 +68,7 @@ def test_silvers_columns_say_their_type_and_comment_at_the_source_and_follow_bot
     odd = "it''s `x` \\\\ \"q\"; DROP TABLE t -- ü"
     mariadb.query(f"CREATE TABLE t (id INT UNSIGNED PRIMARY KEY COMMENT '{odd}', n DECIMAL(9,2))", database=database)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     mariadb.query("INSERT INTO t VALUES (1, 1)", database=database)
     road.capture()
     road.apply(spark)

@@ -25,13 +25,13 @@ def test_silver_follows_a_random_workload_of_ddl_and_dml(
 ) -> None:
     drawn_from, database = seed(), fresh_database(any_server)
     road = Road(any_server, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     workload = Workload(any_server, database, drawn_from)
     rounds = int(os.environ.get("TIDEGATE_DDL_ROUNDS", "2" if any_server.flavour == "mariadb" else "1"))
     for number in range(rounds):
         before = len(workload.done)
         workload.round()
-        road.capture(idle=0.5)
+        road.capture()
         app = road.apply(spark)
         told = f"{VARIABLE}={drawn_from}, round {number}:\n" + "\n".join(workload.done[before:])
         held = [state.reason for state in app.states.values() if state.state == "held"]

@@ -43,7 +43,7 @@ def test_chains_swaps_and_alters_in_one_window_follow_their_rows(
 ) -> None:
     database, other = fresh_database(mariadb), fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"({database}|{other}).*")
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, f"""
         CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))
         CREATE TABLE b (code CHAR(3) PRIMARY KEY, n INT)
@@ -63,7 +63,7 @@ def test_chains_swaps_and_alters_in_one_window_follow_their_rows(
         RENAME TABLE bag TO sack
         DELETE FROM sack WHERE x = 7 LIMIT 1
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert not held(app)
     assert road.assert_equal() == {"b": 1, "d": 3, "sack": 2, "c": 2}
@@ -74,7 +74,7 @@ def test_a_name_that_is_not_kept_takes_nothing_and_gives_nothing(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.kept_.*")
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, """
         CREATE TABLE kept_a (id INT PRIMARY KEY)
         CREATE TABLE other (id INT PRIMARY KEY)
@@ -83,13 +83,13 @@ def test_a_name_that_is_not_kept_takes_nothing_and_gives_nothing(
         RENAME TABLE kept_a TO gone, other TO kept_b
         INSERT INTO kept_b VALUES (3)
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert list(held(app)) == [f"{database}.kept_b"]
     assert "renamed from another table" in held(app)[f"{database}.kept_b"]
     assert app.states[f"{database}.kept_a"].state == "dropped"
     run(mariadb, database, "TRUNCATE TABLE kept_b\nINSERT INTO kept_b VALUES (4)")
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert not held(app)
     assert road.assert_equal() == {"kept_b": 1}
@@ -100,7 +100,7 @@ def test_a_held_table_holds_whom_it_is_renamed_with_and_both_go_on_together(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, """
         CREATE TABLE a (id INT PRIMARY KEY, d DATE)
         CREATE TABLE b (id INT PRIMARY KEY)
@@ -112,7 +112,7 @@ def test_a_held_table_holds_whom_it_is_renamed_with_and_both_go_on_together(
         INSERT INTO a VALUES (2)
         INSERT INTO c VALUES (3)
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     pipeline = road.pipeline
     strict = road.pipeline.apply.model_copy(update={"zero_dates": "error"})
     road.pipeline = pipeline.model_copy(update={"apply": strict})
@@ -134,7 +134,7 @@ def test_shards_join_and_leave_a_routed_table_with_their_own_rows_only(
     database = fresh_database(mariadb)
     routes = f", routes: [{{match: '{database}.orders_\\d+', to: {database}.orders}}]"
     road = Road(mariadb, tmp_path, include=f"{database}.*", extra=routes)
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, """
         CREATE TABLE orders_1 (id INT PRIMARY KEY, v INT)
         CREATE TABLE orders_2 LIKE orders_1
@@ -149,7 +149,7 @@ def test_shards_join_and_leave_a_routed_table_with_their_own_rows_only(
         RENAME TABLE orders_7 TO single
         INSERT INTO single VALUES (9, 9)
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert not held(app)
     assert road.assert_equal() == {"orders_1": 2, "orders_8": 2, "single": 3}
@@ -161,7 +161,7 @@ def test_a_swap_that_was_asked_for_is_approved_once_and_deleted_rows_stay_with_t
     database = fresh_database(mariadb)
     policies = f", soft_delete: ['{database}.t']}}\nddl: {{rename_table: ask}}\nmaintain: {{schedule: ''"
     road = Road(mariadb, tmp_path, include=f"{database}.t", extra=policies)
-    road.capture(idle=0.5)
+    road.capture()
     run(mariadb, database, """
         CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))
         INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, 'three')
@@ -171,7 +171,7 @@ def test_a_swap_that_was_asked_for_is_approved_once_and_deleted_rows_stay_with_t
         RENAME TABLE t TO _t_old, _t_new TO t
         INSERT INTO t VALUES (4, 'four', 4)
     """)  # fmt: skip
-    road.capture(idle=0.3)
+    road.capture()
     app = road.apply(spark)
     assert set(held(app)) == {f"{database}.t", f"{database}._t_new"}
     asks = [name for name, state in app.states.items() if state.error == DDL_ASKS]

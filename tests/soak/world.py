@@ -21,12 +21,11 @@ from tests.integration.capture_support import binlog_end
 from tests.soak.disk import Disk
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
-from tests.support import mysql9
 from tests.support.fault_proxy import FaultProxy
 from tests.support.nursery import GATE, TERMINAL, TRANSIENT, Child, Nursery
+from tests.support.own_server import own_server
 from tidegate import config
-from tidegate.demo import jars, mariadb
-from tidegate.demo.server import Server
+from tidegate.demo import jars
 from tidegate.lake.files import LakeFiles
 from tidegate.verify.report import Outcome
 from tidegate.verify.verification import Options, verify
@@ -41,13 +40,6 @@ _CAPTURE: Final = (
     "{land_seconds: 0.2, heartbeat_seconds: 0.5, segment_bytes: 65536, queue_bytes: 1048576, slow_seconds: 0.2,"
     " hold_seconds: 0.5, return_seconds: 0.5, value_log_bytes_max: 67108864, value_log_reserve_bytes: 0}"
 )
-
-
-def make_server(flavour: str, folder: Path) -> Server:
-    """A fresh one of its own, not started. flavour: mariadb or mysql9."""
-    if flavour == "mysql9":
-        return mysql9.MySQL9(folder, mysql9.install(ROOT))
-    return mariadb.MariaDB(folder, mariadb.install(ROOT))
 
 
 class Capture:
@@ -140,7 +132,7 @@ class World:
     def __init__(self, folder: Path, seed: int, flavour: str) -> None:
         self.folder, self.seed = folder, seed
         self.lake = folder / "lake"
-        self.server = make_server(flavour, folder / "server")
+        self.server = own_server(flavour, folder / "server")
         self.stack = contextlib.ExitStack()
         self.applies = 0
         self._apply: subprocess.Popen[bytes] | None = None

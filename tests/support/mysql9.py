@@ -45,6 +45,7 @@ class MySQL9(Server):
                 *self._program(),
                 f"--datadir={self.data / 'data'}",
                 f"--secure-file-priv={self.data}",
+                "--innodb-redo-log-capacity=8M",  # it grows when it has to
                 "--initialize-insecure",
             ]
         )

@@ -23,6 +23,10 @@ from tidegate.verify.verification import Options, verify
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.source import current_position
 
+_IDLE_SECONDS = 0.3
+_FIRST_IDLE_SECONDS = 0.8  # more than between two heartbeats
+_RUNS_MAX = 10
+
 
 class Road:
     """One pipeline of one source named `one`."""
@@ -41,20 +45,22 @@ class Road:
         self.pipeline = config.load(self.file)
         self.lake = LakeFiles(str(folder / "lake"))
         self.lines: list[str] = []
+        self._begun = False
 
     @property
     def info(self) -> ConnectionInfo:
         server = self.server
         return ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
 
-    def capture(self, *, seconds: float = 60, idle: float = 1.0) -> None:
-        """Capture until nothing new came for `idle` seconds; a busy machine may need several runs to get there."""
+    def capture(self, *, seconds: float = 60) -> None:
+        """Capture until all is there that the server has now; in a lake without anything, a heartbeat."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             goal = current_position(cursor)
-        for _ in range(5):
+        for _ in range(_RUNS_MAX):  # a busy machine may need several to get there
             run = CaptureRun(self.pipeline, "one", self.info, self.folder / "state")
-            found = run.run(seconds, idle_seconds=idle)
-            if goal is None or found.position >= goal:
+            found = run.run(seconds, idle_seconds=_IDLE_SECONDS if self._begun else _FIRST_IDLE_SECONDS)
+            self._begun = found.last_seq > 0
+            if self._begun and (goal is None or found.position >= goal):
                 break
 
     def apply(self, spark: SparkSession) -> Application:

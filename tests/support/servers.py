@@ -4,8 +4,7 @@ In:  the root of the checkout (downloads are shared under .tidegate/, behind fil
 Out: `mariadb`, `mysql9`: tidegate.demo.server.Server; `any_server`: both, one after the other;
      `fresh_database`: a factory of empty databases that are dropped after the test.
 
-MySQL 9 can't be had everywhere: its tests are then skipped with the reason; with
-TIDEGATE_REQUIRE_SERVERS=1, which CI sets, that is an error instead.
+Where MySQL 9 can't be had its tests are skipped (tests/support/own_server.py).
 """
 
 from __future__ import annotations
@@ -13,16 +12,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support import mysql9 as mysql9_packages
-from tidegate.demo import mariadb as mariadb_package
+from tests.support.own_server import ROOT, own_server, own_server_or_skip
 from tidegate.demo.server import Server
-from tidegate.errors import DownloadFailed, HostLacks
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["ROOT", "FreshDatabase", "any_server", "fresh_database", "mariadb", "mysql9"]
 
 FreshDatabase = Callable[[Server], str]
 
@@ -32,21 +28,14 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """MariaDB 11.4 with ROW, FULL images, FULL metadata and GTIDs."""
-    base = mariadb_package.install(ROOT)
-    with mariadb_package.MariaDB(tmp_path_factory.mktemp("mariadb"), base) as server:
+    with own_server("mariadb", tmp_path_factory.mktemp("mariadb")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def mysql9(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """MySQL 9 with ROW, FULL images, FULL metadata and GTIDs."""
-    try:
-        base = mysql9_packages.install(ROOT)
-    except (HostLacks, DownloadFailed) as error:
-        if os.environ.get("TIDEGATE_REQUIRE_SERVERS"):
-            raise
-        pytest.skip(f"no MySQL 9 here: {error}")
-    with mysql9_packages.MySQL9(tmp_path_factory.mktemp("mysql9"), base) as server:
+    with own_server_or_skip("mysql9", tmp_path_factory.mktemp("mysql9")) as server:
         yield server
 
 
