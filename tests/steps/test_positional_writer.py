@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.application import TableWriteError
+from spark_jobs.failures import TableWriteError
 from spark_jobs.positional_writer import GivenBack
 from tests.steps.test_silver_writer import DEL, UP, Rows, Shop
 from tidegate import tables
