@@ -39,7 +39,7 @@ def paragraph(head: str, text: str, *, indent: str = "  ") -> list[str]:
         " ".join(text.split()),
         width(),
         initial_indent=indent,
-        subsequent_indent=indent,
+        subsequent_indent=" " * len(indent),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -125,7 +125,13 @@ def test_an_error_has_an_exit_code_and_no_traceback(
 def test_status_of_a_lake_without_anything_is_empty(pipeline: Path) -> None:
     done = tidegate("status", str(pipeline), "--json")
     assert done.returncode == 0
-    assert json.loads(done.stdout) == {"capture": {}, "cut_ts": 0, "latency": None, "sources": [], "tables": []}
+    found = json.loads(done.stdout)
+    assert (found["cut_ts"], found["lag_seconds"], found["tables"], found["nothing_missing"]) == (0, None, [], False)
+    (source,) = found["sources"]
+    assert "AIRFLOW_CONN_SHOP_DB" in source["server"]["error"]
+    shown = tidegate("status", str(pipeline)).stdout
+    assert "nothing is applied yet" in shown
+    assert "nothing is captured yet: is capture running?" in shown
 
 
 def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: Path, tmp_path: Path) -> None:
@@ -182,10 +188,14 @@ def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: 
     assert told["ddl"].startswith("ALTER TABLE b [odd] x")
     assert told["ddl"].endswith(" ...")
     assert told["way_out"] == "tidegate schema refresh shop shop.b"
-    shown = tidegate("status", str(pipeline), COLUMNS="200").stdout
-    assert "binlog.000007:200" in shown
-    for words in ("shop.b: why; do that", "binlog.000007:150 ALTER TABLE b [odd]", "-> tidegate schema refresh shop"):
-        assert words in shown
+    shown = tidegate("status", str(pipeline)).stdout
+    assert all(len(line) <= 80 for line in shown.splitlines()), "as wide as a pipe's default"
+    words = " ".join(shown.split())
+    assert "binlog.000007:200" in words
+    assert "shop.b is held since 1970-01-01T00:00:00+00:00: binlog.000007:150: shop.b: why; do that; at:" in words
+    assert "-> tidegate schema refresh shop shop.b" in words
+    for once in ("binlog.000007:150", "ALTER TABLE b [odd]", "shop.b: why"):
+        assert words.count(once) == 1, f"{once} is said once"
     assert compose(1) > 20  # the lags shown are large, not negative
 
 

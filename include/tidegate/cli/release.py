@@ -25,6 +25,7 @@ def release(
     """Let a held table go on after its cause is mended."""
     from tidegate import tables
     from tidegate.lake import held
+    from tidegate.lake.status import NEEDS_ROWS
 
     loaded, lake = open_lake(pipeline)
     last = held_event(loaded.pipeline, lake, table)
@@ -32,7 +33,7 @@ def release(
         raise UsageError(
             f"{table} needs rows that bronze does not have ({last['reason']})",
             where=loaded.pipeline,
-            remedy="take a snapshot, or truncate it at the source",
+            remedy=NEEDS_ROWS,
         )
     event = held.release(lake, last)
     typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")

@@ -1,9 +1,9 @@
-"""`tidegate status PIPELINE`: how far the sources and the tables are.
+"""`tidegate status PIPELINE`: how far the sources and the tables are, and whether anything is missing.
 
-In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>).
-Out: tables on stdout, or JSON, and where markers are written (`tidegate latency`) a line of latency; exit code 1
-     when a table is held. How capture does comes first, from its own file on this machine: it is there when the lake
-     isn't.
+In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); its sources' connections: each is
+     asked where its binlog ends, and one that can't be asked is said.
+Out: text or JSON on stdout; exit code 1 when a table is held, or with --max-lag when silver is further behind. How
+     capture does comes first, from its own file on this machine: it is there when the lake isn't.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from tidegate import spark_settings
 from tidegate.cli.lake import open_lake
 from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import LakeUnavailable
+from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tidegate.capture.lifeboat import Lifeboat
+    from tidegate.capture.standing import SourceStanding, Standing
     from tidegate.config import Pipeline
+    from tidegate.lake.status import TableStatus
 
 # Markers of this long are summed up.
 _LATENCY_SECONDS = 300
@@ -33,62 +34,113 @@ _LATENCY_SECONDS = 300
 
 def status(
     pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
+    max_lag: Annotated[
+        float | None, typer.Option(help="Exit code 1 when silver is further behind, in seconds", min=0)
+    ] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
 ) -> None:
     """How far a pipeline's sources and tables are."""
     from deltalake.exceptions import DeltaError
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    from tidegate.commit_ts import physical_ms
+    from tidegate.capture.standing import standing
     from tidegate.lake import latency
-    from tidegate.lake import status as lake_status
+    from tidegate.wire.connection import ConnectionInfo
 
     loaded, lake = open_lake(pipeline)
     boats = _lifeboats(loaded, state_dir or spark_settings.home() / ".tidegate")
-    console = Console()
     if boats and not as_json:
-        console.print(_capture_table(boats))
+        print("\n".join(_capture_lines(boats)), end="\n\n")
     try:
-        sources, tables, cut = lake_status.sources(lake), lake_status.table_statuses(lake), lake_status.cut_ts(lake)
+        found = standing(loaded, lake, ConnectionInfo.from_env)
         markers = latency.recent(lake, _LATENCY_SECONDS)
     except (DeltaError, OSError) as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
-    held = any(table.state == "held" for table in tables)
     if as_json:
-        found: dict[str, object] = {
-            "cut_ts": cut,
-            "sources": [asdict(s) for s in sources],
-            "tables": [asdict(t) for t in tables],
-        }
-        found["capture"] = {name: asdict(boat) for name, boat in boats.items()}
-        found["latency"] = asdict(markers) if markers else None
-        print(json.dumps(found))
-        raise typer.Exit(EXIT_ERROR if held else 0)
+        told = found.to_json() | {"capture": {name: asdict(boat) for name, boat in boats.items()}}
+        print(json.dumps(told | {"latency": asdict(markers) if markers else None}))
+    else:
+        print("\n".join(status_lines(found)))
+        if markers:
+            print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
+    late = max_lag is not None and (found.lag_seconds is None or found.lag_seconds > max_lag)
+    raise typer.Exit(EXIT_ERROR if found.held or late else 0)
 
-    def lag(commit_ts: int) -> str:
-        return f"{max(0.0, time.time() - physical_ms(commit_ts) / 1000):.1f} s" if commit_ts else "-"
 
-    captured = Table("source", "seq", "position", "GTID", "bronze", "resolved, behind now", title="Captured")
-    for source in sources:
-        size = f"{source.bytes / 1e6:.1f} MB"
-        place = f"{source.file}:{source.end_pos}"
-        captured.add_row(source.source, str(source.seq), place, source.gtid_executed, size, lag(source.resolved_ts))
-    applied = Table("table", "state", "applied, behind now", "Delta version", "why", title=f"Applied, cut {cut}")
-    for table in tables:
-        why = table.reason + (f" (since {table.since})" if table.since else "")
-        why += f"\n{table.file}:{table.pos} {table.ddl}" if table.file else ""
-        why += f"\n-> {table.way_out}" if table.way_out else ""
-        applied.add_row(table.table, table.state, lag(table.applied_ts), str(table.delta_version), Text(why))
-    console.print(captured)
-    console.print(applied)
-    if markers:
-        console.print(
-            f"Commit at the source to visible in silver, {markers.markers} markers of the last minutes: {markers}"
-        )
-    raise typer.Exit(EXIT_ERROR if held else 0)
+def status_lines(found: Standing) -> list[str]:
+    """All but this machine's capture."""
+    lines = [_headline(found)]
+    for source in found.sources:
+        lines += _source_lines(source)
+    shown = [("table", "state", "behind")]
+    shown += [(table.table, table.state, _behind(found.seconds_behind(table))) for table in found.tables]
+    if found.tables:
+        lines += ["", *columns(shown)]
+    if found.unseen and found.tables:
+        lines.append(f"and {len(found.unseen)} more that had no change yet")
+    for table in found.held:
+        lines += ["", *held_lines(table)]
+    return lines
+
+
+def _headline(found: Standing) -> str:
+    if not found.cut_ts:
+        return f"{found.pipeline}: nothing is applied yet"
+    behind = "nothing is missing" if found.nothing_missing else f"{_behind(found.lag_seconds)} behind"
+    held = f", {len(found.held)} of {len(found.tables)} tables held" if found.held else ""
+    return f"{found.pipeline}: {behind}{held}; cut {found.cut_ts} ({_time(found.cut_ts)})"
+
+
+def _source_lines(source: SourceStanding) -> list[str]:
+    captured, server = source.captured, source.server
+    if captured is None:
+        text = "nothing is captured yet: is capture running?"
+    else:
+        place = f"captured to {captured.file}:{captured.end_pos}"
+        gtid = f", GTID {captured.gtid_executed}" if captured.gtid_executed else ""
+        size = f", {captured.bytes / 1e6:.1f} MB in bronze"
+        if source.nothing_missing:
+            state = f"nothing is missing; its last change was at {source.changed_at}"
+        elif source.nothing_missing is None:
+            state = f"complete up to {_behind(source.lag_seconds)} ago, whether it wrote since isn't known"
+        else:
+            state = f"{_behind(source.lag_seconds)} behind the server, which is at {server.position}"
+        text = f"{state}; {place}{gtid}{size}"
+    lines = paragraph(f"source {source.source}:", text)
+    if server.error:
+        lines += paragraph("  not asked:", server.error, indent="    ")
+    elif not server.tables:
+        lines += paragraph("  no table:", "tables.include matches no table that the server shows us", indent="    ")
+    elif captured is None:
+        lines.append(f"  {len(server.tables)} tables match; tidegate check says which of them will be held")
+    return lines
+
+
+def held_lines(table: TableStatus) -> list[str]:
+    """Why, since when, and the way out; each once."""
+    place = f"{table.file}:{table.pos}"
+    text = table.reason if not table.file or place in table.reason else f"{place}: {table.reason}"
+    if table.ddl and table.ddl[:20] not in " ".join(table.reason.split()):
+        text += f"; at: {table.ddl}"
+    lines = paragraph(f"{table.table} is held{f' since {table.since}' if table.since else ''}:", text)
+    return lines + (paragraph("", table.way_out, indent="  -> ")[1:] if table.way_out else [])
+
+
+def _behind(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+
+
+def _time(commit_ts: int) -> str:
+    from tidegate.commit_ts import time_text
+
+    return time_text(commit_ts)
 
 
 def _lifeboats(pipeline: Pipeline, state_dir: Path) -> dict[str, Lifeboat]:
@@ -100,20 +152,22 @@ def _lifeboats(pipeline: Pipeline, state_dir: Path) -> dict[str, Lifeboat]:
     return {name: boat for name, boat in found.items() if boat is not None}
 
 
-def _capture_table(boats: dict[str, Lifeboat]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
+def _capture_lines(boats: dict[str, Lifeboat]) -> list[str]:
+    """How long the disk lasts matters only while the lake doesn't take what comes."""
     from tidegate.capture import retention
     from tidegate.capture.lifeboat import lasts
 
-    table = Table("source", "lander", "behind", "value log", "source's purge", "said", title="Capture on this machine")
+    lines = []
     for name, boat in boats.items():
-        lander = boat.state + (f" for {boat.written_at - boat.since:.0f} s" if boat.state != "direct" else "")
-        lander += f"\n{boat.chases} times, {boat.chasing_seconds:.0f} s in all" if boat.chases else ""
-        why = "\n".join(text for text in (boat.reason, boat.lake_error) if text)
-        told = f"{time.time() - boat.written_at:.0f} s ago"
-        behind = f"{boat.behind_bytes / 1e6:.1f} MB"
-        purge = retention.told(boat.retention) if boat.retention else "-"
-        table.add_row(name, lander, behind, lasts(boat), purge, Text(f"{told}\n{why}" if why else told))
-    return table
+        behind = boat.behind_bytes > 0 or boat.state != "direct"
+        parts = [f"said {_behind(max(0.0, time.time() - boat.written_at))} ago"]
+        if behind:
+            parts.append(f"{boat.state} for {boat.written_at - boat.since:.0f} s: the lake lacks")
+            parts[-1] += f" {boat.behind_bytes / 1e6:.1f} MB. {lasts(boat)}"
+        else:
+            parts.append(f"the lake has all of it, {boat.value_log_bytes / 1e6:.1f} MB in the value log")
+        parts += [text for text in (boat.reason if behind else "", boat.lake_error) if text]
+        if boat.retention and boat.retention.seconds_left is not None:
+            parts.append(retention.told(boat.retention))
+        lines += paragraph(f"capture of {name} on this machine:", "; ".join(parts))
+    return lines

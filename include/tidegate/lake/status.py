@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -26,8 +26,13 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_events, waits
 from tidegate.schema.ddl_reader import DdlNotRead
 
+# The way out of what only a snapshot would end, as long as there are none.
+NEEDS_ROWS: Final = (
+    "its rows can't be filled in yet (there are no snapshots): leave it out by tables.exclude, or begin a new lake with"
+    " start: earliest if the binlog reaches back to its creation, or empty it at the source if its rows may go"
+)
 _DDL_SHOWN = 120
-_LAST = ["seq", "kind", "file", "end_pos", "gtid_executed"]
+_LAST = ["seq", "kind", "server_id", "file", "end_pos", "gtid_executed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class SourceStatus:
     file: str
     end_pos: int
     gtid_executed: str
+    server_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,7 @@ def way_out(state: Mapping[str, Any]) -> str:
     """What a person does about a held table, as one command where one does it."""
     pipeline, table = state["pipeline"], state["table"]
     if state["error"] == tables.NEEDS_SNAPSHOT:
-        return "truncate it at the source, or take a snapshot of it"
+        return NEEDS_ROWS
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
         return f"tidegate schema refresh {pipeline} {table}"
     word, _, partner = state["error"].partition(" ")
@@ -146,6 +152,7 @@ def _source(lake: LakeFiles, source: str, files: list[dict[str, Any]]) -> Source
         file=last["file"],
         end_pos=last["end_pos"],
         gtid_executed=last["gtid_executed"],
+        server_id=last["server_id"],
     )
 
 

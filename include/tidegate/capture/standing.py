@@ -1,0 +1,168 @@
+"""Whether anything is missing: what the lake holds beside where the sources are now.
+
+In:  a pipeline, its lake, how to connect to its sources (a source that can't be asked is one that can't be asked).
+Out: a Standing, for `tidegate status` and the page in Airflow; nothing is written.
+
+A source that writes nothing sends nothing, so the newest time that the lake knows of it gets older although nothing is
+missing. That, and a capture that is stuck, look alike from the lake alone: only the server can tell them apart, by the
+end of its binlog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from tidegate.commit_ts import physical_ms, time_text
+from tidegate.config import Pipeline
+from tidegate.errors import TidegateError
+from tidegate.lake import status as lake_status
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import SourceStatus, TableStatus
+
+_PATIENCE_SECONDS: Final = 3
+_TABLES = (
+    "SELECT table_schema, table_name FROM information_schema.tables"
+    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+)
+
+Connect = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a source answered. tables: (database, table) that the pipeline keeps. error: why it gave no answer."""
+
+    server_id: int = 0
+    position: str = ""
+    tables: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStanding:
+    """nothing_missing: bronze ends where the server's binlog does; None when the server could not be asked.
+
+    lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is complete; None before
+    the first segment. changed_at: the last transaction that bronze holds.
+    """
+
+    source: str
+    captured: SourceStatus | None
+    server: Server
+    nothing_missing: bool | None
+    lag_seconds: float | None
+    changed_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """lag_seconds: of silver, the tables that are held aside; None before the first cut.
+
+    unseen: logical tables that a source has and no cut names, since they had no change yet.
+    """
+
+    pipeline: str
+    cut_ts: int
+    lag_seconds: float | None
+    sources: tuple[SourceStanding, ...]
+    tables: tuple[TableStatus, ...]
+    unseen: tuple[str, ...]
+
+    @property
+    def held(self) -> list[TableStatus]:
+        return [table for table in self.tables if table.state == "held"]
+
+    @property
+    def nothing_missing(self) -> bool:
+        """Of all sources, and all of it is in silver, the tables that are held aside."""
+        return bool(self.sources) and self.lag_seconds == 0
+
+    def seconds_behind(self, table: TableStatus) -> float | None:
+        """Of one table, by this machine's clock."""
+        if table.state not in ("held", "released"):
+            return self.lag_seconds
+        return _age(table.applied_ts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; what a source is in bronze stands in its entry itself."""
+        sources = []
+        for found in self.sources:
+            captured = asdict(found.captured) if found.captured else {}
+            row = {key: value for key, value in asdict(found).items() if key != "captured"}
+            sources.append({**captured, **row, "source": found.source})
+        tables = [asdict(table) | {"lag_seconds": self.seconds_behind(table)} for table in self.tables]
+        return {
+            "cut_ts": self.cut_ts,
+            "cut_at": time_text(self.cut_ts),
+            "lag_seconds": self.lag_seconds,
+            "nothing_missing": self.nothing_missing,
+            "sources": sources,
+            "tables": tables,
+            "unseen": list(self.unseen),
+        }
+
+
+def standing(pipeline: Pipeline, lake: LakeFiles, connect: Connect) -> Standing:
+    """connect: conn_id -> ConnectionInfo. Raises LakeUnavailable, DeltaError, OSError when the lake can't be read."""
+    servers = {name: ask(pipeline, name, connect) for name in pipeline.sources}
+    captured = {found.source: found for found in lake_status.sources(lake)}
+    sources = tuple(_source(name, captured.get(name), server) for name, server in servers.items())
+    cut_ts = lake_status.cut_ts(lake)
+    tables = tuple(lake_status.table_statuses(lake))
+    there = {".".join(pipeline.tables.logical(*pair)[:2]) for server in servers.values() for pair in server.tables}
+    unseen = tuple(sorted(there - {table.table for table in tables}))
+    return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen)
+
+
+def ask(pipeline: Pipeline, name: str, connect: Connect) -> Server:
+    """One short connection. Every failure is an answer too."""
+    import pymysql
+
+    from tidegate.wire.connection import connect as open_connection
+    from tidegate.wire.connection import named
+    from tidegate.wire.source import current_position
+
+    try:
+        info = connect(pipeline.sources[name].conn_id)
+        with (
+            open_connection(info, connect_timeout=_PATIENCE_SECONDS, read_timeout=_PATIENCE_SECONDS) as connection,
+            connection.cursor() as cursor,
+        ):
+            try:
+                position = str(current_position(cursor) or "")
+                cursor.execute("SELECT @@GLOBAL.server_id")
+                server_id = int(cursor.fetchone()[0])
+                cursor.execute(_TABLES)
+                rows = [(str(row[0]), str(row[1])) for row in cursor.fetchall()]
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, info) from error
+    except TidegateError as error:
+        return Server(error=str(error))
+    matched = tuple(pair for pair in rows if pipeline.tables.keeps(*pair))
+    return Server(server_id, position, matched)
+
+
+def _source(name: str, captured: SourceStatus | None, server: Server) -> SourceStanding:
+    missing: bool | None = None
+    if not server.error and captured is not None:
+        here = (captured.server_id, f"{captured.file}:{captured.end_pos}")
+        missing = here != (server.server_id, server.position)
+    lag = None if captured is None else 0.0 if missing is False else _age(captured.resolved_ts)
+    changed_at = time_text(captured.max_commit_ts) if captured else "-"
+    return SourceStanding(name, captured, server, None if missing is None else not missing, lag, changed_at)
+
+
+def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
+    """Of the cut. When every change that was captured is in silver, it is as far behind as capture is."""
+    if not cut_ts:
+        return None
+    if any(found.captured is None or found.captured.max_commit_ts > cut_ts for found in sources):
+        return _age(cut_ts)
+    return max((found.lag_seconds or 0.0 for found in sources), default=0.0)
+
+
+def _age(commit_ts: int) -> float | None:
+    return max(0.0, time.time() - physical_ms(commit_ts) / 1000) if commit_ts else None
