@@ -134,8 +134,7 @@ def test_status_of_a_lake_without_anything_is_empty(pipeline: Path) -> None:
     assert "nothing is captured yet: is capture running?" in shown
 
 
-def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: Path, tmp_path: Path) -> None:
-    lake = LakeFiles(str(tmp_path / "lake"))
+def _lake_with_a_held_table(lake: LakeFiles) -> None:
     segment = {
         "source": "main", "day": None, "kind": "binlog", "server_id": 1, "server_uuid": "u", "file": "binlog.000007",
         "start_pos": 4, "gtid_executed": "0-1-9", "prev_commit_ts": 0, "min_commit_ts": 5, "event_count": 3,
@@ -172,6 +171,9 @@ def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: 
     }
     control.append(lake, tables.TABLE_STATES, [{**held, "commit_ts": 10, "recorded_at": now}])
 
+
+def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: Path, tmp_path: Path) -> None:
+    _lake_with_a_held_table(LakeFiles(str(tmp_path / "lake")))
     done = tidegate("status", str(pipeline), "--json")
     assert done.returncode == main.EXIT_ERROR, "a held table is a difference"
     found = json.loads(done.stdout)
