@@ -81,6 +81,12 @@ class Capture(Section):
         ge=0,
         description="The log and `tidegate status` warn when the source may purge what isn't captured sooner than this",
     )
+    failover_wait_seconds: float = Field(
+        300.0,
+        ge=0,
+        le=86400,
+        description="A replica that was promoted, and lacks what is captured, may apply its relay log for this long",
+    )
     return_seconds: float = Field(
         limits.RETURN_SECONDS_DEFAULT, ge=0.1, description="That return is tried at most this often"
     )

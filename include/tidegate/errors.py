@@ -58,6 +58,14 @@ class SourceUnavailable(Transient):
     """The source can't be reached, or the connection broke."""
 
 
+class SourceUnwilling(SourceUnavailable):
+    """The source answers with an error that may pass by itself; when it is the same for minutes, a person must look."""
+
+
+class SourceBehind(SourceUnavailable):
+    """The source is a replica that hasn't applied yet what was captured."""
+
+
 class PositionLost(Terminal):
     """The binlog at our position is purged, or the source isn't the server we knew."""
 

@@ -28,7 +28,7 @@ from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidegate.capture.run import CaptureProgress, CaptureResult
+    from tidegate.capture.progress import CaptureProgress, CaptureResult
     from tidegate.config import Pipeline
 
 _REPORT_SECONDS = 10.0

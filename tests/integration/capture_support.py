@@ -17,7 +17,8 @@ from deltalake import DeltaTable
 
 from tidegate.binlog.events import ROWS_TYPES, EventType, read_header, type_name
 from tidegate.binlog.segment import Segment
-from tidegate.capture.run import CaptureResult, CaptureRun
+from tidegate.capture.progress import CaptureResult
+from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, parse
 from tidegate.demo.server import Server
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind

@@ -131,6 +131,18 @@ def test_a_replica_that_logs_nothing_of_its_primary_is_refused(any_server: Serve
         assert not read_facts(connection, info_of(any_server)).replicates
 
 
+def test_our_connections_are_in_utc_and_stay_open_while_a_source_is_quiet(any_server: Server) -> None:
+    """In a zone whose clocks go back in autumn UNIX_TIMESTAMP can't tell the two hours apart."""
+    wait = any_server.variables["wait_timeout"]
+    any_server.query("SET GLOBAL time_zone = '-03:30', GLOBAL wait_timeout = 7")
+    try:
+        with connect(info_of(any_server)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@SESSION.time_zone, @@SESSION.wait_timeout > 3600, FROM_UNIXTIME(0) = '1970-01-01'")
+            assert cursor.fetchone() == ("+00:00", 1, 1)
+    finally:
+        any_server.query(f"SET GLOBAL time_zone = 'SYSTEM', GLOBAL wait_timeout = {wait}")
+
+
 def test_a_server_that_logs_nothing_or_not_all_is_refused(mariadb: Server, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     server = type(mariadb)(tmp_path / "server", mariadb.base)  # type: ignore[call-arg, attr-defined]

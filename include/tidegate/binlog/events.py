@@ -87,6 +87,11 @@ class EventFlag(IntFlag):
     IGNORABLE = 0x80  # a reader that doesn't know the type may ignore the event
 
 
+HEARTBEATS: Final = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
+# What a server repeats of a file's beginning when it is asked to begin further on, with next_pos 0.
+_REPEATED: Final = frozenset({EventType.FORMAT_DESCRIPTION, EventType.MARIADB_START_ENCRYPTION})
+
+
 class MariadbGtidFlag(IntFlag):
     """flags2 of a MariaDB GTID event (sql/log_event.h, Gtid_log_event)."""
 
@@ -107,6 +112,11 @@ class EventHeader(NamedTuple):
     size: int
     next_pos: int
     flags: int
+
+
+def is_made_up(header: EventHeader) -> bool:
+    """Whether the event isn't at this place of the file: it was made, or repeated, for the connection."""
+    return bool(header.flags & EventFlag.ARTIFICIAL) or (header.next_pos == 0 and header.type in _REPEATED)
 
 
 _HEADER: Final = Struct("<IBIIIH")

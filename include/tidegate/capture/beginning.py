@@ -70,14 +70,19 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkp
     return (recorded_start(run.lake, run.source_name) or began).checkpoint(source.dump)
 
 
-def going_on(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint as this server can go on from it. Raises PositionLost when it can't; SourceUnavailable."""
+def going_on(
+    run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint, *, patient: bool = False
+) -> Checkpoint:
+    """The checkpoint as this server can go on from it. Raises PositionLost when it can't, SourceUnavailable.
+
+    patient: a replica that still applies what it lacks is SourceBehind.
+    """
     if not checkpoint.server_id:
         return checkpoint
     source = run.pipeline.sources[run.source_name]
     check_continuity(run.connection, facts, captured, _reading_again(run.pipeline, run.source_name, facts))
     if source.dump is DumpMode.GTID:
-        check_gtids(facts, checkpoint.gtid_executed, captured)
+        check_gtids(facts, checkpoint.gtid_executed, captured, patient=patient)
     return _continued(facts, source, checkpoint)
 
 

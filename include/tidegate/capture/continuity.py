@@ -12,7 +12,6 @@ servers of a topology never use twice.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +19,11 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from tidegate.binlog.crc32c import crc32c
-from tidegate.binlog.events import EventFlag, EventType
+from tidegate.binlog.events import HEARTBEATS, EventType, is_made_up, read_header
 from tidegate.binlog.segment import Segment
 from tidegate.capture.value_log import ValueLog
 from tidegate.config import Flavour
-from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused, StreamCorrupt
+from tidegate.errors import LakeUnavailable, PositionLost, SourceBehind, SourceRefused, StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.limits import PACKET_BYTES_MAX
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
@@ -37,7 +36,6 @@ _HEADER_BYTES: Final = 19
 _STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
 _PACKET_HEADER_BYTES: Final = 4
 _RECEIVE_SECONDS: Final = 1.0
-_HEARTBEATS: Final = {EventType.HEARTBEAT, EventType.HEARTBEAT_V2}
 # How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
 _SEGMENTS_LOOKED_AT_MAX: Final = 64
 _NAMES_MAX: Final = 20
@@ -96,11 +94,20 @@ def check_continuity(
     raise _lost(facts, lost, before)
 
 
-def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured) -> None:
-    """Refuse a server that lacks transactions which were captured. Raises PositionLost."""
+def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, patient: bool = False) -> None:
+    """Refuse a server that lacks transactions which were captured. Raises PositionLost.
+
+    patient: SourceBehind, as long as it may still get them: as a replica that applies its relay log, in a cluster.
+    """
     lacking = _lacking(facts, gtid_executed)
     if not lacking:
         return
+    if patient and facts.may_receive:
+        raise SourceBehind(
+            f"the server doesn't have yet what was captured: GTIDs {lacking}; it still receives",
+            where=facts.where,
+            remedy="it is waited for, up to capture.failover_wait_seconds",
+        )
     lost = []
     for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
         if not _lacking(facts, segment.gtid_executed):
@@ -201,9 +208,9 @@ def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
     while position < end:
         packets.begin()
         head = packets.take(_HEADER_BYTES)
-        kind, length, next_pos, flags = head[4], *struct.unpack_from("<IIH", head, 9)
-        made_up = flags & EventFlag.ARTIFICIAL or (kind == EventType.FORMAT_DESCRIPTION and next_pos == 0)
-        if kind in _HEARTBEATS or (kind == EventType.ROTATE and not made_up and position + length < end):
+        header = read_header(head)
+        kind, length, made_up = header.type, header.size, is_made_up(header)
+        if kind in HEARTBEATS or (kind == EventType.ROTATE and not made_up and position + length < end):
             return set()  # the server has no more of this file
         if length < _HEADER_BYTES or (not made_up and position + length > end):
             return set()

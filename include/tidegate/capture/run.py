@@ -12,14 +12,13 @@ the connection, the server's settings and our grants are found good.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from tidegate import spark_settings
 from tidegate.binlog.segment import Segment
@@ -27,7 +26,9 @@ from tidegate.capture.beginning import dump_request, first_checkpoint, going_on
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.continuity import Captured
 from tidegate.capture.lander import Lander, LanderSettings, Placed
-from tidegate.capture.lifeboat import Lifeboat, Logbook
+from tidegate.capture.lifeboat import Logbook
+from tidegate.capture.patience import Patience
+from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
 from tidegate.capture.recovery import Recovered, recover
 from tidegate.capture.segment import Cutter, CutterSettings
 from tidegate.capture.side import Side
@@ -35,7 +36,7 @@ from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
 from tidegate.capture.value_log_record import commit_ts_of
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
-from tidegate.errors import ConfigError, LakeUnavailable, SourceUnavailable
+from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
@@ -49,40 +50,11 @@ from tidegate.wire.source import SourceFacts
 
 log = logging.getLogger(__name__)
 
-Reason = Literal["time", "idle", "stopped"]
 _POLL_SECONDS = 0.25
 _PROGRESS_SECONDS = 1.0
 _START_ATTEMPTS = 5
 _ROOM_BYTES = 1 << 20  # of frames and contexts
 _ROOM_SECONDS = 10.0
-_BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureResult:
-    """What a run did. reason: its time was up, the source was quiet, or it was told to stop."""
-
-    reason: Reason
-    segments: int
-    bytes: int
-    last_seq: int
-    resolved_ts: int
-    position: Position
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureProgress:
-    """What on_progress gets about once a second. lag_seconds: the source's clock minus resolved_ts."""
-
-    segments: int
-    bytes: int
-    bytes_per_second: float
-    last_seq: int
-    landed_seq: int
-    queued_bytes: int
-    lifeboat: Lifeboat
-    lag_seconds: float
-    position: Position
 
 
 @dataclass(slots=True)
@@ -162,23 +134,26 @@ class _Loop:
         self.landed_at = 0.0
         self.told_at = time.monotonic()
         self.told_bytes = 0
+        self.behind_until = math.inf  # so long a replica that lacks what is captured may catch up
 
     def start(self) -> Side:
         """Connect and find where to go on. Nothing is written before the source is found good."""
-        for attempt in range(1, _START_ATTEMPTS + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             side = self._side()
             try:
                 self._recover(side.facts)
-            except SourceUnavailable:
+            except SourceUnavailable as error:
                 side.close()
-                if attempt == _START_ATTEMPTS or self.stop.wait(attempt):
+                last = attempt >= _START_ATTEMPTS and not isinstance(error, SourceBehind)
+                if last or time.monotonic() >= self.deadline or self.stop.wait(min(attempt, _START_ATTEMPTS)):
                     raise
             except BaseException:
                 side.close()
                 raise
             else:
                 return side
-        raise AssertionError("unreachable")
 
     def _side(self) -> Side:
         patience = answer_seconds(self.settings.heartbeat_seconds)
@@ -194,13 +169,22 @@ class _Loop:
             self.recovered = recover(self.bronze, self.value_log)
             self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)
             found = self.recovered.checkpoint
-            begin = partial(going_on, checkpoint=found) if found.seq else first_checkpoint
-            self.checkpoint = begin(run, facts, self.captured)
+            if found.seq:
+                self.checkpoint = self._going_on(facts, found)
+            else:
+                self.checkpoint = first_checkpoint(run, facts, self.captured)
             failpoint("capture_after_first_start")
         except BaseException:
             self.value_log.close()
             raise
         self.logbook = Logbook(self.value_log)
+
+    def _going_on(self, facts: SourceFacts, checkpoint: Checkpoint) -> Checkpoint:
+        try:
+            return going_on(self.run, facts, self.captured, checkpoint, patient=time.monotonic() < self.behind_until)
+        except SourceBehind:
+            self.behind_until = min(self.behind_until, time.monotonic() + self.settings.failover_wait_seconds)
+            raise
 
     def land_and_read(self, side: Side) -> CaptureResult:
         """Land what the value log had, then read until something ends the run."""
@@ -232,32 +216,36 @@ class _Loop:
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.position)
 
     def _read_over_connections(self, side: Side) -> Reason:
-        failures = 0
+        patience = Patience(self.deadline)
         while True:
             heard = self.bytes
             try:
                 return self._read(side)
             except SourceUnavailable as error:
-                failures = 1 if self.bytes > heard else failures + 1
-                wait = _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1]
-                if time.monotonic() + wait >= self.deadline:
-                    raise
-                log.warning("connection lost, trying again in %s s: %s", wait, error)
-                if self.stop.wait(wait):
-                    return "stopped"
-            side = self._renew(side)
+                fresh = self._renewed(side, error, patience, heard=self.bytes > heard)
+            if fresh is None:
+                return "stopped"
+            side = fresh
 
-    def _renew(self, side: Side) -> Side:
-        """A new side connection, when the server answers; the old one stays otherwise, and fails again."""
-        try:
-            with ExitStack() as unless_good:
-                fresh = self._side()
-                unless_good.callback(fresh.close)
-                self.checkpoint = going_on(self.run, fresh.facts, self.captured, self.checkpoint)
-                unless_good.pop_all()
-        except SourceUnavailable:
-            return side
+    def _renewed(self, side: Side, why: SourceUnavailable, patience: Patience, *, heard: bool) -> Side | None:
+        """A new side connection as soon as the server answers; None when told to stop meanwhile."""
         side.close()
+        while True:
+            wait = patience.wait_seconds(why, heard=heard)
+            log.warning("connection lost, trying again in %s s: %s", wait, why)
+            if self.stop.wait(wait):
+                return None
+            try:
+                return self._renew()
+            except SourceUnavailable as error:
+                why, heard = error, False
+
+    def _renew(self) -> Side:
+        with ExitStack() as unless_good:
+            fresh = self._side()
+            unless_good.callback(fresh.close)
+            self.checkpoint = self._going_on(fresh.facts, self.checkpoint)
+            unless_good.pop_all()
         return fresh
 
     def _read(self, side: Side) -> Reason:

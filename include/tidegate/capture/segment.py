@@ -21,7 +21,7 @@ import numpy as np
 
 from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.crc32c import crc32c
-from tidegate.binlog.events import EventFlag, EventHeader, EventType, closed_file, read_header, type_name
+from tidegate.binlog.events import HEARTBEATS, EventHeader, EventType, closed_file, is_made_up, read_header, type_name
 from tidegate.binlog.segment import Segment
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.gtid_tracker import GtidTracker
@@ -52,11 +52,11 @@ _FRAME: Final = {
     EventType.PREVIOUS_GTIDS,
     EventType.MARIADB_GTID_LIST,
     EventType.MARIADB_BINLOG_CHECKPOINT,
+    EventType.MARIADB_START_ENCRYPTION,
     EventType.ROTATE,
     EventType.STOP,
 }
 _BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
-_HEARTBEATS: Final = {EventType.HEARTBEAT, EventType.HEARTBEAT_V2}
 _NEVER_CUT: Final = 1 << 62
 _UNKNOWN: Final = -1  # a position at which no event can lie
 _PAYLOADS_KEPT_MAX: Final = 8  # as many as the queue to bronze holds by default
@@ -204,17 +204,17 @@ class Cutter:
         self, header: EventHeader, event: bytes, whole: np.ndarray[Any, np.dtype[np.uint8]]
     ) -> tuple[bool, list[Segment]]:
         kind = header.type
-        if kind in _HEARTBEATS:
+        if kind in HEARTBEATS:
             self._note_heartbeat(header.next_pos)
             return True, []
         if kind == EventType.INCIDENT:
             raise StreamCorrupt("the source lost events (INCIDENT)", where=self.where, remedy="take a new snapshot")
         if kind == EventType.FORMAT_DESCRIPTION:
             self._describe_format(event)
-        if header.flags & EventFlag.ARTIFICIAL or (header.next_pos == 0 and not self.open):
+        if is_made_up(header) or (header.next_pos == 0 and not self.open):
             if kind == EventType.ROTATE:
                 return True, self._to_file(*rotate_target(event))
-            if not header.flags & EventFlag.ARTIFICIAL and kind != EventType.FORMAT_DESCRIPTION:
+            if not is_made_up(header):
                 raise StreamCorrupt(f"{type_name(kind)} without a position", where=self.where, remedy=_REMEDY)
             return True, []
         if header.next_pos and (int(self._state["position"]) + header.size) & 0xFFFFFFFF != header.next_pos:

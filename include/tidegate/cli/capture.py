@@ -58,7 +58,8 @@ def capture(
     secrets = lake_secrets(loaded.lake.conn_id)
 
     from tidegate.capture.lifeboat import lasts  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
-    from tidegate.capture.run import CaptureProgress, CaptureRun
+    from tidegate.capture.progress import CaptureProgress
+    from tidegate.capture.run import CaptureRun
     from tidegate.lake.storage import delta_options
 
     stop = threading.Event()

@@ -49,7 +49,7 @@ class SourceSide:
         self._connection = connect(info, read_timeout=600)
         try:
             self.mariadb = "mariadb" in str(self.ask("SELECT VERSION()")[0][0]).lower()
-            self.ask("SET SESSION time_zone = '+00:00', sql_mode = ''")
+            self.ask("SET SESSION sql_mode = ''")
         except BaseException:
             self._connection.close()
             raise
@@ -122,7 +122,7 @@ class SourceSide:
         connection = connect(self.info, cursorclass=SSCursor, read_timeout=600)
         try:
             with connection.cursor() as cursor:
-                cursor.execute("SET SESSION time_zone = '+00:00', sql_mode = ''")
+                cursor.execute("SET SESSION sql_mode = ''")
                 cursor.execute(sql)
                 for found in cursor:
                     row = list(found)

@@ -20,19 +20,19 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pymysql
-from pymysql.constants import CR, ER
+from pymysql.constants import CR
 
 from tidegate import limits
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, TidegateError
+from tidegate.wire.server_errors import Meaning, meaning_of
 
-_ACCESS_DENIED: Final = {ER.ACCESS_DENIED_ERROR, 1698, 1862, 3118}  # also: no password login, expired, locked
-_NOT_ALLOWED: Final = {
-    ER.DBACCESS_DENIED_ERROR,
-    ER.TABLEACCESS_DENIED_ERROR,
-    ER.COLUMNACCESS_DENIED_ERROR,
-    ER.SPECIFIC_ACCESS_DENIED_ERROR,
+_SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400"
+_REMEDIES: Final = {
+    Meaning.DENIED: "check the login and password of the connection, and that the account may log in from here",
+    Meaning.HOST_DENIED: "create an account for this host; FLUSH HOSTS there when it was blocked after failures",
+    Meaning.NOT_GRANTED: "grant REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and SELECT",
+    Meaning.REFUSED: "mend the server's settings, the account, or the connection's extra",
 }
-_HOST_NOT_ALLOWED: Final = 1130
 
 
 class TlsMode(StrEnum):
@@ -92,11 +92,11 @@ class ConnectionInfo:
         if text.lstrip().startswith("{"):
             try:
                 found = json.loads(text)
-                extra = found.get("extra") or {}
+                extra: Any = found.get("extra") or {}
                 extra = json.loads(extra) if isinstance(extra, str) else extra
                 port = int(found["port"]) if found.get("port") else None
-            except (ValueError, TypeError) as error:
-                raise ConfigError("the connection is not valid JSON", where=name, remedy="mend it") from error
+            except (ValueError, TypeError):  # whose text may hold a part of the password
+                raise ConfigError("the connection is not valid JSON", where=name, remedy="mend it") from None
             return cls.from_parts(
                 name,
                 host=found.get("host") or "",
@@ -108,11 +108,15 @@ class ConnectionInfo:
         try:
             url = urlsplit(text)
             port = url.port
-        except ValueError as error:
-            raise ConfigError("the connection is not a valid URI", where=name, remedy="mend it") from error
-        extra = dict(parse_qsl(url.query))
-        if "__extra__" in extra:
-            extra = json.loads(extra["__extra__"])
+            extra = dict(parse_qsl(url.query))
+            if "__extra__" in extra:
+                extra = json.loads(str(extra["__extra__"]))
+        except ValueError:  # whose text may hold a part of the password
+            raise ConfigError(
+                "the connection is not a valid URI",
+                where=name,
+                remedy="percent-encode what is special in its login and password (/ is %2F); __extra__ is JSON",
+            ) from None
         return cls.from_parts(
             name,
             host=unquote(url.hostname or ""),
@@ -145,11 +149,18 @@ def answer_seconds(heartbeat_seconds: float) -> float:
 
 
 def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:
-    """An open connection (autocommit, utf8mb4); options go to pymysql.connect.
+    """An open connection (autocommit, utf8mb4, UTC); options go to pymysql.connect.
+
+    UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day.
 
     Raises SourceRefused or SourceUnavailable.
     """
-    settings: dict[str, Any] = {"autocommit": True, "charset": "utf8mb4", "connect_timeout": 10} | options
+    settings: dict[str, Any] = {
+        "autocommit": True,
+        "charset": "utf8mb4",
+        "connect_timeout": 10,
+        "init_command": _SESSION,
+    } | options
     if info.tls is TlsMode.DISABLED:
         settings["ssl_disabled"] = True
     elif info.tls is not TlsMode.PREFERRED:  # which is what PyMySQL does by itself
@@ -166,24 +177,8 @@ def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
         return error
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if code in _ACCESS_DENIED:
-        return SourceRefused(
-            f"access denied for user {info.user!r} ({code})",
-            where=info.where,
-            remedy="check the login and password of the connection, and that the account may log in from here",
-        )
-    if code == _HOST_NOT_ALLOWED:
-        return SourceRefused(
-            "the server doesn't accept connections from this host",
-            where=info.where,
-            remedy="create an account for this host",
-        )
-    if code in _NOT_ALLOWED:
-        return SourceRefused(
-            text,
-            where=info.where,
-            remedy="grant REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and SELECT",
-        )
+    if (refused := _refusal(code, text, info)) is not None:
+        return refused
     if code == CR.CR_CONN_HOST_ERROR and ("Name or service" in text or "getaddrinfo" in text or "resolution" in text):
         return SourceUnavailable(
             f"host {info.host!r} is unknown", where=info.where, remedy="check the host of the connection and the DNS"
@@ -192,7 +187,22 @@ def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
         return SourceUnavailable(
             "connection refused", where=info.where, remedy="check that the server runs and listens on this port"
         )
+    if isinstance(error, pymysql.err.InterfaceError):  # PyMySQL's word for using a connection that has ended
+        text = "the connection to the server has ended"
     return SourceUnavailable(text or type(error).__name__, where=info.where, remedy="check the server and the network")
+
+
+def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None:
+    """What no retry mends."""
+    meaning = meaning_of(code)
+    remedy = _REMEDIES.get(meaning)
+    if remedy is None:
+        return None
+    if meaning is Meaning.DENIED:
+        text = f"access denied for user {info.user!r} ({code})"
+    elif meaning is Meaning.HOST_DENIED:
+        text = "the server doesn't accept connections from this host"
+    return SourceRefused(text, where=info.where, remedy=remedy)
 
 
 def _context(info: ConnectionInfo) -> ssl.SSLContext:

@@ -23,11 +23,20 @@ import numpy as np
 import pymysql
 
 from tidegate.config import DumpMode, Flavour
-from tidegate.errors import Fenced, PositionLost, SourceRefused, SourceUnavailable, StreamCorrupt, TidegateError
+from tidegate.errors import (
+    Fenced,
+    PositionLost,
+    SourceRefused,
+    SourceUnavailable,
+    SourceUnwilling,
+    StreamCorrupt,
+    TidegateError,
+)
 from tidegate.limits import PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.wire.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
 from tidegate.wire.packet_walk import SEMI_SYNC_MARK
+from tidegate.wire.server_errors import Meaning, meaning_of_stream
 
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
@@ -37,7 +46,8 @@ _FIRST_OFFSET: Final = 4  # behind the file's magic number
 OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
-_DAMAGED: Final = ("crc check", "checksum verification failed", "corrupt")  # what it says of its own files
+_OWN_NUMBER: Final = "stop it, or give this source a server_id of its own in the pipeline file"
+LOST_REMEDY: Final = "the binlog is purged or not this server's: capture into a new lake path"
 _TLS_BYTES: Final = 1 << 20
 # A server that sends as it commits wakes us for each packet. After a receive that brought little, this pause lets more
 # come together: a quarter less CPU for transactions of one row, and latency doesn't notice.
@@ -225,28 +235,30 @@ class DumpStream:
 
     def _server_error(self, code: int, text: str) -> TidegateError:
         where = f"{self.info.where} at {self.request.where}"
-        if code != _MASTER_FATAL_ERROR:
-            return named(pymysql.err.OperationalError(code, text), self.info)
-        lowered = text.lower()
-        if "same server" in lowered:
-            return Fenced(
-                f"another reader uses replica id {self.request.server_id}: {text}",
-                where=where,
-                remedy="stop it, or give this source a server_id of its own in the pipeline file",
-            )
-        if any(words in lowered for words in _DAMAGED):
-            return StreamCorrupt(
-                f"the server finds its own binlog damaged: {text}",
-                where=where,
-                remedy="mend that file from a copy, or go on at a replica by GTID; nothing of it was captured",
-            )
-        if "max_allowed_packet" in lowered or "checksum" in lowered:
-            return SourceRefused(text, where=where, remedy="mend the server's setting")
-        return PositionLost(
-            f"the server can't go on from here: {text}",
-            where=where,
-            remedy="the binlog is purged or not this server's: take a new snapshot into a new lake path",
-        )
+        number = self.request.server_id
+        match meaning_of_stream(code, text):
+            case Meaning.TAKEN_OVER:
+                return Fenced(f"another reader uses replica id {number}: {text}", where=where, remedy=_OWN_NUMBER)
+            case Meaning.TAKEN:
+                return SourceUnwilling(
+                    f"another reader, or a connection of ours that the server hasn't given up yet, uses replica id"
+                    f" {number}: {text}",
+                    where=where,
+                    remedy=_OWN_NUMBER,
+                )
+            case Meaning.DAMAGED:
+                return StreamCorrupt(
+                    f"the server finds its own binlog damaged: {text}",
+                    where=where,
+                    remedy="mend that file from a copy, or go on at a replica by GTID; nothing of it was captured",
+                )
+            case Meaning.LOST:
+                return PositionLost(f"the server can't go on from here: {text}", where=where, remedy=LOST_REMEDY)
+            case Meaning.REFUSED:
+                return SourceRefused(text, where=where, remedy="mend the server's settings")
+            case Meaning.PASSING if code == _MASTER_FATAL_ERROR:
+                return SourceUnwilling(text, where=where, remedy="see the server's error log")
+        return named(pymysql.err.OperationalError(code, text), self.info)
 
 
 def _session_variables(request: DumpRequest) -> dict[str, str | int]:

@@ -86,6 +86,12 @@ class SourceFacts:
         )
 
     @property
+    def may_receive(self) -> bool:
+        """Whether transactions of others may still come to it by themselves."""
+        clustered = self.galera or bool(self.value("group_replication_group_name"))
+        return clustered or any(one.applies for one in self.replications)
+
+    @property
     def version_number(self) -> tuple[int, ...]:
         found = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", self.version)
         return tuple(int(part) for part in found.groups()) if found else ()

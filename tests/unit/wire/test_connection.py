@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 
 import pytest
 
@@ -41,6 +42,21 @@ def test_a_certificate_without_a_mode_is_verified() -> None:
 def test_a_connection_that_makes_no_sense_names_its_variable(text: str) -> None:
     with pytest.raises(ConfigError, match="AIRFLOW_CONN_X"):
         ConnectionInfo.from_env("x", {"AIRFLOW_CONN_X": text})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mysql://tide:s3cret/hunter@db/",
+        "mysql://tide:s3cret#hunter@db:1/",
+        "mysql://tide:s3cret@db/?__extra__={s3cret",
+        '{"host": "db", "password": "s3cret" "x"}',
+    ],
+)
+def test_a_password_that_breaks_the_connection_is_in_no_traceback(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ConnectionInfo.from_airflow_text("AIRFLOW_CONN_X", text)
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_names_are_quoted_with_backticks_doubled() -> None:

@@ -1,0 +1,51 @@
+"""How long a source that can't be reached, or won't, is asked again within a run.
+
+In:  one failure after the other.
+Out: how long to wait before the next try; or the failure itself at the run's end, SourceRefused for an answer that the
+     server has given for minutes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from tidegate.errors import SourceRefused, SourceUnavailable, SourceUnwilling
+
+_BACKOFF_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+_ANSWERS_MAX: Final = 10
+_ANSWERS_SECONDS: Final = 180.0
+
+
+class Patience:
+    """One per run. deadline: of time.monotonic()."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._failures = 0
+        self._answer = ""
+        self._answers = 0
+        self._answered_at = 0.0
+
+    def wait_seconds(self, error: SourceUnavailable, *, heard: bool) -> float:
+        """heard: something came since the last failure. Raises the error when no time is left, SourceRefused."""
+        self._failures = 1 if heard else self._failures + 1
+        self._count(error, heard=heard)
+        wait = _BACKOFF_SECONDS[min(self._failures, len(_BACKOFF_SECONDS)) - 1]
+        if time.monotonic() + wait >= self._deadline:
+            raise error
+        return wait
+
+    def _count(self, error: SourceUnavailable, *, heard: bool) -> None:
+        now = time.monotonic()
+        if heard or not isinstance(error, SourceUnwilling) or error.what != self._answer:
+            self._answer = error.what if isinstance(error, SourceUnwilling) else ""
+            self._answers, self._answered_at = 0, now
+        self._answers += 1
+        seconds = now - self._answered_at
+        if self._answer and self._answers > _ANSWERS_MAX and seconds > _ANSWERS_SECONDS:
+            raise SourceRefused(
+                f"{error.what} (the server's answer {self._answers} times in {seconds / 60:.0f} minutes)",
+                where=error.where,
+                remedy=error.remedy,
+            ) from error

@@ -1,0 +1,103 @@
+"""What a server's refusals mean: its error codes and, for the stream, its words.
+
+In:  an error code and its text, of MySQL 5.6 to 9 or MariaDB 10.3 to 11.
+Out: a Meaning.
+
+A stream ends with code 1236 for nearly everything (mysql-server sql/rpl_binlog_sender.cc, MariaDB sql/sql_repl.cc), so
+its words must tell what is lost for good from what passes: out of memory, a disk that doesn't answer, a key server that
+is down. What isn't known passes until it has been said for minutes (capture/patience.py).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Meaning(StrEnum):
+    LOST = "lost"  # what comes next isn't there any more, or the server isn't the one that had it
+    DAMAGED = "damaged"  # the server can't read its own binlog
+    REFUSED = "refused"  # its settings or our grants don't allow it
+    DENIED = "denied"  # login or password
+    HOST_DENIED = "host denied"
+    NOT_GRANTED = "not granted"
+    TAKEN_OVER = "taken over"  # another reader with our replica id came, and we had to go
+    TAKEN = "taken"  # another reader with our replica id is there; perhaps a dead connection of ours
+    PASSING = "passing"
+
+
+_CODES: Final[dict[Meaning, frozenset[int]]] = {
+    # 1045 password, 1698 no login with one, 1820 and 1862 it expired, 3118 and 4151 account locked
+    Meaning.DENIED: frozenset({1045, 1698, 1820, 1862, 3118, 4151}),
+    # 1129 blocked after failures, 1130 no account for this host
+    Meaning.HOST_DENIED: frozenset({1129, 1130}),
+    Meaning.NOT_GRANTED: frozenset({1044, 1142, 1143, 1227, 1370, 3530}),
+    # 1251 and 2059 a way of logging in that isn't known, 1381 no binlog, 3159 TLS is demanded
+    Meaning.REFUSED: frozenset({1251, 1381, 2059, 3159}),
+    # 1373 no such binlog file; MariaDB: 1945, 1955 the GTID isn't in the binlog, 1951 it is in a hole of it
+    Meaning.LOST: frozenset({1373, 1945, 1951, 1955}),
+}
+
+# The first that fits counts.
+_WORDS: Final[tuple[tuple[Meaning, tuple[str, ...]], ...]] = (
+    (Meaning.TAKEN_OVER, ("as this slave has connected", "as this replica has connected")),
+    (Meaning.TAKEN, ("same server_uuid/server_id is already connected", "already a running dump thread")),
+    (Meaning.PASSING, ("memory", "while looking for the oldest binary log")),
+    (
+        Meaning.LOST,
+        (
+            "purged",
+            "could not find first log file name in binary log index file",
+            "impossible position",
+            "position > file size",
+            "position < 4",
+            "is not in the master's binlog",
+            "is not in the source's binlog",
+            "state not found in binlog",
+            "missing the gtid",
+            "more gtids than the",
+            "diverged",
+            "does not correspond to the location of any binlog event",
+        ),
+    ),
+    (
+        Meaning.DAMAGED,
+        (
+            "bogus data",
+            "crc check",
+            "checksum verification failed",
+            "corrupt",
+            "truncated in the middle of event",
+            "find format_description_event",
+            "find format descriptor event",
+            "find format description log event",
+            "duplicate format description",
+            "duplicate gtid_list",
+            "too small event",
+        ),
+    ),
+    (
+        Meaning.REFUSED,
+        (
+            "max_allowed_packet",
+            "checksum that",
+            "binary log is not open",
+            "misconfigured",
+            "server_id was not set",
+            "gtid_mode",
+            "auto_position",
+        ),
+    ),
+)
+
+
+def meaning_of(code: int) -> Meaning:
+    """What an error of a login or a statement means."""
+    return next((meaning for meaning, codes in _CODES.items() if code in codes), Meaning.PASSING)
+
+
+def meaning_of_stream(code: int, text: str) -> Meaning:
+    """What an error that ended the stream means."""
+    lowered = text.lower()
+    by_words = next((meaning for meaning, words in _WORDS if any(word in lowered for word in words)), None)
+    return by_words or meaning_of(code)
