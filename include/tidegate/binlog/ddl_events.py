@@ -15,14 +15,13 @@ from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.segment import Segment
-from tidegate.binlog.statements import is_dml, place, query_at
+from tidegate.binlog.statements import is_dml, query_at
 from tidegate.binlog.transaction_scan import STATEMENT
-from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl_statement import DdlStatement
 
 
 def ddl_statements(segment: Segment) -> list[DdlStatement]:
-    """Raises StreamCorrupt for broken bytes, and UnknownEvent for a statement that can't be read."""
+    """Raises StreamCorrupt for broken bytes, and UnknownEvent for an event that can't be read."""
     return [statement for index in index_pieces(segment) for statement in _of_piece(index)]
 
 
@@ -33,12 +32,6 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
         query = query_at(index, number)
         if is_dml(query.sql):
             continue
-        if not query.legible:  # a guess at it could be a wrong name or member, and nobody would notice
-            raise UnknownEvent(
-                f"statement {query.sql[:80]!r} holds bytes that are no text in its character set",
-                where=place(index, number),
-                remedy="report it; bronze keeps its bytes",
-            )
         yield DdlStatement(
             sql=query.sql,
             database=query.database,
@@ -49,4 +42,5 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
             timestamp_us=query.timestamp_us,
             charset=query.charset,
             server_version=index.format.server_version,
+            legible=query.legible,
         )

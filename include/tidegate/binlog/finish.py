@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.charsets import ASCII_BASED, SINGLE_BYTE, UTF8, decode_text, utf8_table
 from tidegate.binlog.column_compression import inflated
 from tidegate.binlog.inet import inet4_text, inet6_text, uuid_text
 from tidegate.binlog.json_document import patched_json_text
@@ -25,6 +24,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.kernel.recode import recode
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
 from tidegate.errors import DecodeError, UnsupportedValue
+from tidegate.schema.charset_text import ASCII_BASED, SINGLE_BYTE, UTF8, decode_text, utf8_table
 from tidegate.schema.types import Kind
 
 _ASCII_MAX: Final = 0x80

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidegate.binlog.charsets import WIDEST, decode_text
 from tidegate.binlog.plan import agrees, make_plan, stands_for_primary
 from tidegate.binlog.table_map import (
     BLOB_PREFIXES,
@@ -27,8 +26,10 @@ from tidegate.binlog.table_map import (
 )
 from tidegate.binlog.versioned import hidden_columns
 from tidegate.errors import SchemaMismatch, Terminal
+from tidegate.schema.charset_text import WIDEST, decode_member
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.table_indexes import key_of
+from tidegate.schema.types import members_text
 
 HEALED: Final = "healed"
 REFRESHED: Final = "refreshed"
@@ -123,9 +124,8 @@ def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
     if wire.type == Wire.GEOMETRY and wire.geometry is not None:
         return GEOMETRIES[min(wire.geometry, len(GEOMETRIES) - 1)][0], ""
     if wire.type in (Wire.ENUM, Wire.SET) and wire.members is not None and wire.charset is not None:
-        members = (decode_text(wire.charset, member).replace("'", "''") for member in wire.members)
-        listed = ",".join(f"'{member}'" for member in members)
-        return f"{wire.type.name.lower()}({listed})", wire.charset
+        members = tuple(decode_member(wire.charset, member) for member in wire.members)
+        return f"{wire.type.name.lower()}({members_text(members)})", wire.charset
     if wire.charset is not None:
         return _string(wire, wire.charset, mariadb=mariadb)
     raise _doubt(f"column {wire.name} is {wire.type.name}, of which the event doesn't tell all", REFRESH)

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.charsets import WIDEST, codec_of, decode_text, same_charset
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns, row_end_of
 from tidegate.errors import SchemaMismatch, UnsupportedValue
+from tidegate.schema.charset_text import WIDEST, codec_of, decode_member, same_charset
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
 
@@ -226,7 +226,7 @@ def _members(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[str
                 remedy="set binlog_row_metadata=FULL at the source",
             )
         return known
-    members = tuple(decode_text(wire.charset or "utf8mb4", member) for member in wire.members)
+    members = tuple(decode_member(wire.charset or "utf8mb4", member) for member in wire.members)
     shown = tuple(_as_shown(m) if UNKNOWN in k else m for m, k in zip(members, known, strict=False))
     if len(members) != len(known) or shown != known:
         raise _differs(f"{column.name} has members {members!r}", column.type)

@@ -13,10 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.binlog.charsets import charset_of_collation, decode_text
 from tidegate.binlog.cursor import Cursor
 from tidegate.binlog.events import HEADER_BYTES, read_header
+from tidegate.binlog.statement_text import statement_text
 from tidegate.errors import UnsupportedValue
+from tidegate.schema.charset_text import charset_of_collation
 
 _SQL_MODE: Final = 1
 _CHARSET: Final = 4
@@ -52,10 +53,10 @@ _FIXED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """sql_mode: bits; 0 when the event doesn't say. charset: character_set_client by name, "utf8mb4" likewise.
-    timestamp_us: microseconds since the epoch. time_zone: as the session had it, "" when the event doesn't say.
-    legible: whether sql is exact; else bytes without a text in the session's character set (a binary string that was
-    written into a statement, a set that isn't known) stand in it as U+FFFD or Latin-1.
+    """sql: as statement_text.py has it. sql_mode: bits; 0 when the event doesn't say. charset: character_set_client by
+    name, "utf8mb4" likewise, "" when it isn't known. timestamp_us: microseconds since the epoch. time_zone: as the
+    session had it, "" when the event doesn't say.
+    legible: whether sql is exact but for comments; else U+FFFD stands for bytes without a text in their character set.
     """
 
     sql: str
@@ -67,8 +68,13 @@ class Query:
     legible: bool = True
 
 
-def parse_query(event: bytes | memoryview, checksum_bytes: int, extra_bytes: int = 0) -> Query:
-    """Read one whole event. Raises DecodeError when it is cut short. extra_bytes: of post-header that QUERY hasn't."""
+def parse_query(
+    event: bytes | memoryview, checksum_bytes: int, extra_bytes: int = 0, *, mariadb: bool = False
+) -> Query:
+    """Read one whole event. Raises DecodeError when it is cut short.
+
+    extra_bytes: of post-header that QUERY hasn't. mariadb: which server's reader of statements it went through.
+    """
     event = bytes(event)
     header = read_header(event)
     cursor = Cursor(event, HEADER_BYTES, header.size - checksum_bytes)
@@ -80,12 +86,14 @@ def parse_query(event: bytes | memoryview, checksum_bytes: int, extra_bytes: int
     status = _status(cursor.take(status_bytes))
     database = cursor.text(database_bytes)
     cursor.take(1)
-    charset, sql, legible = _text(cursor.rest(), status.get(_CHARSET))
+    charset, connection = _charsets(status.get(_CHARSET))
+    sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
+    sql, legible = statement_text(cursor.rest(), charset, connection, sql_mode, mariadb=mariadb)
     micros = status.get(_MICROSECONDS_MYSQL) or status.get(_MARIADB_MICROSECONDS) or b""
     return Query(
         sql=sql,
         database=database,
-        sql_mode=int.from_bytes(status.get(_SQL_MODE, b""), "little"),
+        sql_mode=sql_mode,
         charset=charset,
         time_zone=status.get(_TIME_ZONE, b"").decode("latin-1"),
         timestamp_us=header.timestamp * 1_000_000 + int.from_bytes(micros, "little"),
@@ -93,15 +101,17 @@ def parse_query(event: bytes | memoryview, checksum_bytes: int, extra_bytes: int
     )
 
 
-def _text(raw: bytes, charsets: bytes | None) -> tuple[str, str, bool]:
-    """(character set, "" when it isn't known; text; whether that is exact)."""
-    charset = "utf8mb4" if charsets is None else ""
-    try:
-        if charsets is not None:
-            charset = charset_of_collation(int.from_bytes(charsets[:2], "little"))
-        return charset, decode_text("latin1" if charset == "binary" else charset, raw), True
-    except UnsupportedValue:
-        return charset, raw.decode("utf-8" if charset.startswith("utf8") else "latin-1", "replace"), False
+def _charsets(told: bytes | None) -> tuple[str, str]:
+    """(client, connection) by name; "" for a collation that isn't known."""
+    if told is None:
+        return "utf8mb4", "utf8mb4"
+    found = []
+    for at in (0, 2):
+        try:
+            found.append(charset_of_collation(int.from_bytes(told[at : at + 2], "little")))
+        except UnsupportedValue:
+            found.append("")
+    return found[0], found[1]
 
 
 def _status(data: bytes) -> dict[int, bytes]:

@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, Images, RowsError
-from tidegate.binlog.charsets import decode_text
 from tidegate.binlog.column_compression import inflate
 from tidegate.binlog.dates import date_text, refused_date
 from tidegate.binlog.decode import Versions, Windows, decode_indexes, joined
@@ -34,6 +33,7 @@ from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.added_columns import existing_row_value
+from tidegate.schema.charset_text import decode_text
 from tidegate.schema.types import Kind
 from tidegate.tables import OP_UPSERT
 

@@ -94,7 +94,9 @@ def query_at(index: EventIndex, event: int) -> Query:
     """The QUERY or EXECUTE_LOAD_QUERY event with this number. Raises UnknownEvent when it can't be read."""
     extra_bytes = _LOAD_BYTES if index.events[event, K.TYPE] == EventType.EXECUTE_LOAD_QUERY else 0
     try:
-        return parse_query(index.event(event), index.checksum_bytes(event), extra_bytes)
+        return parse_query(
+            index.event(event), index.checksum_bytes(event), extra_bytes, mariadb=index.format.is_mariadb
+        )
     except DecodeError as unread:
         raise UnknownEvent(f"QUERY event: {unread.what}", where=place(index, event), remedy=unread.remedy) from None
 

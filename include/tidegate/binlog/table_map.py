@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from tidegate.binlog.charsets import charset_of_collation
 from tidegate.binlog.cursor import Cursor
 from tidegate.errors import DecodeError
+from tidegate.schema.charset_text import charset_of_collation
 
 
 class Wire(IntEnum):

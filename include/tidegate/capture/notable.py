@@ -28,6 +28,7 @@ from tidegate.binlog.statements import is_dml
 from tidegate.binlog.unpack import expand_event
 from tidegate.errors import DDLError, DecodeError, StreamCorrupt, Terminal
 from tidegate.limits import SEGMENT_TABLES_MAX
+from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 _HEADER: Final = 19
@@ -63,6 +64,10 @@ def query_names(event: bytes, checksum: int, ddl_tables: DdlTables) -> tuple[int
             return said, [EVERY_TABLE]
         names = ddl_tables(query.sql, query.database, query.sql_mode)
         names += [] if query.legible else [EVERY_TABLE]
+    except DdlNotRead as error:
+        if not error.tables:
+            log.warning("a statement names no table that we can read: %s", error)
+        return said, [*error.tables, EVERY_TABLE]  # there may be more than those it came to
     except (DDLError, DecodeError) as error:
         log.warning("a statement names no table that we can read: %s", error)
         return said, [EVERY_TABLE]

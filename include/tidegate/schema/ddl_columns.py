@@ -184,12 +184,12 @@ def read_default(cursor: Cursor) -> Default:
     if word in ("TRUE", "FALSE"):
         return Default("1" if word == "TRUE" else "0")
     if word[:2] in ("0X", "0B") and len(word) > 2:
-        return Default(token.text)
+        return Default(token.text, is_bytes=True)
     if cursor.now.kind == Kind.STRING and (
         word in ("X", "B", "N") or word[0] == "_" or word in ("DATE", "TIME", "TIMESTAMP")
     ):
         text = cursor.next().text + _more_strings(cursor)
-        return Default(f"0{word.lower()}{text}" if word in ("X", "B") else text)
+        return Default(f"0{word.lower()}{text}", is_bytes=True) if word in ("X", "B") else Default(text)
     return _function(cursor, token.start, word)
 
 

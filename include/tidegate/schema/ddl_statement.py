@@ -30,7 +30,8 @@ class DdlStatement:
 
     database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode.
     pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock.
-    charset: character_set_client by name, in which the bytes were read. server_version: as in FORMAT_DESCRIPTION,
+    charset: character_set_client by name, in which the bytes were read. legible: False where U+FFFD stands for bytes
+    that are no text in it, outside of comments. server_version: as in FORMAT_DESCRIPTION,
     e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
     """
 
@@ -44,6 +45,7 @@ class DdlStatement:
     charset: str
     server_version: str = ""
     told: SessionTold = SessionTold()
+    legible: bool = True
 
     @property
     def flavour(self) -> str:

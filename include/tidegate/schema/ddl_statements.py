@@ -20,13 +20,13 @@ TableName = tuple[str, str]  # (database, table)
 class TypeSpec:
     """A data type as written: synonyms resolved to base names, nothing filled in.
 
-    numbers: what stands in parentheses. members: of enum and set. charset and collation: "" when not written.
-    bin: the attribute BINARY. compressed: MariaDB's attribute COMPRESSED.
+    numbers: what stands in parentheses. members: of enum and set; bytes are in the column's character set. charset and
+    collation: "" when not written. bin: the attribute BINARY. compressed: MariaDB's attribute COMPRESSED.
     """
 
     base: str
     numbers: tuple[int, ...] = ()
-    members: tuple[str, ...] = ()
+    members: tuple[str | bytes, ...] = ()
     unsigned: bool = False
     zerofill: bool = False
     charset: str = ""
@@ -37,10 +37,14 @@ class TypeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A default: a literal's text, or an expression's; text None is DEFAULT NULL."""
+    """A default: a literal's text, or an expression's; text None is DEFAULT NULL.
+
+    is_bytes: text is 0x or 0b and digits: bytes in the column's character set, or a number.
+    """
 
     text: str | None
     is_expression: bool = False
+    is_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,10 @@ _TOKEN: Final = re.compile(
 _PLAIN_TOKEN: Final = re.compile(
     _TOKEN.pattern.replace(r"[^'\\]++|\\.", "[^']++").replace(r'[^"\\]++|\\.', '[^"]++'), re.VERBOSE | re.DOTALL
 )
-_ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+# Before a wildcard the backslash stays; before anything else it goes.
+_ESCAPES: Final = {
+    "0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_",
+}  # fmt: skip
 _new = tuple.__new__  # NamedTuple's own __new__ costs as much as a regular expression
 
 
@@ -145,7 +148,7 @@ def _token(kind: str, piece: re.Match[str], sql_mode: int) -> Token:
     if kind == "double" and sql_mode & (ANSI_QUOTES | ORACLE):
         return Token(Kind.QUOTED, text[1:-1].replace('""', '"'), "", start, end)
     if kind in ("string", "double"):
-        return Token(Kind.STRING, _unescape(text, bool(sql_mode & NO_BACKSLASH_ESCAPES)), "", start, end)
+        return Token(Kind.STRING, unescape(text, plain=bool(sql_mode & NO_BACKSLASH_ESCAPES)), "", start, end)
     if text in "'\"`" or piece.string.startswith("/*", start):
         raise DDLError(f"a quote or comment that starts at character {start} never ends", remedy="report it")
     return Token(Kind.MARK, text[0], "", start, start + 1)
@@ -155,7 +158,8 @@ _BOTH_ESCAPES: Final = {quote: re.compile(r"(?s)\\(.)|" + quote * 2) for quote i
 _COMMENT_ENDS: Final = re.compile(r"/\*|\*/")
 
 
-def _unescape(text: str, plain: bool) -> str:
+def unescape(text: str, *, plain: bool) -> str:
+    """What a quoted string stands for. plain: under NO_BACKSLASH_ESCAPES."""
     body = text[1:-1]
     if not plain and "\\" in body:
         # One pass over both kinds of escape: '\\''' must not be read twice.

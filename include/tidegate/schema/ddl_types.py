@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tidegate.errors import DDLError
+from tidegate.errors import DDLError, UnsupportedValue
+from tidegate.schema.charset_text import decode_member
 from tidegate.schema.charsets import (
     binary_collation,
     bytes_per_character,
@@ -84,7 +85,7 @@ def _sized(cursor: Cursor, word: str, *, oracle: bool) -> TypeSpec:
     if word in ("NCHAR", "NATIONAL", "NVARCHAR"):
         charset = "utf8"
     numbers: tuple[int, ...] = ()
-    members: tuple[str, ...] = ()
+    members: tuple[str | bytes, ...] = ()
     if cursor.is_mark("("):
         if base in ("enum", "set"):
             members = _members(cursor)
@@ -149,18 +150,18 @@ def _numbers(cursor: Cursor) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _members(cursor: Cursor) -> tuple[str, ...]:
-    """Members of enum or set. Trailing spaces go, as in the server."""
+def _members(cursor: Cursor) -> tuple[str | bytes, ...]:
+    """Members of enum or set."""
     cursor.expect_mark("(")
-    members: list[str] = []
+    members: list[str | bytes] = []
     while True:
-        members.append(_member(cursor).rstrip(" "))
+        members.append(_member(cursor))
         if cursor.take_mark(")"):
             return tuple(members)
         cursor.expect_mark(",")
 
 
-def _member(cursor: Cursor) -> str:
+def _member(cursor: Cursor) -> str | bytes:
     token = cursor.next()
     if token.kind == Kind.STRING:
         return token.text
@@ -173,11 +174,25 @@ def _member(cursor: Cursor) -> str:
     raise cursor.lost("a member")
 
 
-def _from_hex(cursor: Cursor, digits: str) -> str:
+def _from_hex(cursor: Cursor, digits: str) -> bytes:
     try:
-        return bytes.fromhex(digits).decode("ascii")
+        return octets(digits)
     except ValueError:
-        raise cursor.lost("a member in ASCII") from None
+        raise cursor.lost("a member") from None
+
+
+def octets(digits: str) -> bytes:
+    """What a hexadecimal literal stands for; an odd digit is the first byte's second one. Raises ValueError."""
+    return bytes.fromhex("0" * (len(digits) % 2) + digits)
+
+
+def member_texts(spec: TypeSpec, charset: str) -> tuple[str, ...]:
+    """Members as the column has them. Trailing spaces go, as in the server. Raises DDLError."""
+    try:
+        texts = [m if isinstance(m, str) else decode_member(charset, m) for m in spec.members]
+    except UnsupportedValue as error:
+        raise DDLError(error.what, remedy=error.remedy) from error
+    return tuple(text.rstrip(" ") for text in texts)
 
 
 def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
@@ -234,9 +249,10 @@ def _shown(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str,
     charset, collation = column_charset(spec, table, server)
     base, numbers = spec.base, spec.numbers
     if base in ("enum", "set"):
+        members = member_texts(spec, charset)
         if charset == "binary" and not server.mariadb:
             charset = collation = ""
-        return f"{base}({members_text(spec.members)})", charset, collation
+        return f"{base}({members_text(members)})", charset, collation
     if base == "varchar":
         if not numbers:
             raise DDLError("varchar without a length", remedy="report the statement")

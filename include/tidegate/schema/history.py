@@ -40,6 +40,7 @@ from tidegate.schema.select_collations import Session
 from tidegate.schema.table_charsets import resolve_charset
 from tidegate.schema.table_query import query_columns
 from tidegate.schema.table_shape import Context, Shape, alter, copy, create
+from tidegate.schema.types import UNKNOWN
 from tidegate.schema.work import Work
 from tidegate.tables import splits
 
@@ -170,10 +171,25 @@ class SchemaHistory:
             parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
         except DdlNotRead as error:
             names = [pair for name in error.tables for pair in splits(name)]
+            if not statement.legible:
+                return self._illegible(names, statement)
             if names and all(not self._keeps(*name) or self._seen(name, statement.commit_ts) for name in names):
                 return []
             raise self._hold(names, error.what, statement, error.remedy) from error
+        if not statement.legible and not isinstance(parsed, Ignored):
+            return self._illegible(touched_tables(parsed), statement)
         return self.follow(parsed, statement)
+
+    def _illegible(self, names: Iterable[TableName], statement: DdlStatement) -> list[TableVersion]:
+        """Hold what a statement with unreadable bytes names: those tables, or all of the database that are known."""
+        databases = {database for database, _ in names} or {statement.database}
+        if not names or any(UNKNOWN in name for pair in names for name in pair):
+            names = [name for name in self._versions if name[0] in databases | {statement.database} and name[1]]
+        names = [name for name in names if self._keeps(*name) and not self._seen(name, statement.commit_ts)]
+        if names:
+            what = f"statement {statement.sql[:80]!r} holds bytes that are no text in its character set"
+            raise self._hold(names, what, statement, "run `tidegate schema refresh`, which asks the server")
+        return []
 
     def follow(self, parsed: Statement, statement: DdlStatement) -> list[TableVersion]:
         """The same for a statement that is read already."""

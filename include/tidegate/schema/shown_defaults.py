@@ -95,9 +95,9 @@ def _literal(column: Column, text: str, server: Server) -> str:
 
 
 def _string(text: str, column: Column) -> str:
-    """Hex and bit literals are bytes; of text only plain ones are made readable."""
+    """What is bytes is kept in hexadecimal digits; only what is ASCII is made readable."""
     low = text.lower()
-    if low.startswith("0x") and len(low) % 2 == 0 and not column.charset.startswith(("utf16", "utf32", "ucs2")):
+    if low.startswith("0x") and len(low) % 2 == 0 and not column.charset:
         return bytes.fromhex(low[2:]).decode("ascii")
     return text
 

@@ -6,15 +6,21 @@ Out: (charset, collation) as shown; the column in its new character set.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Final
 
+from tidegate.errors import UnsupportedValue
+from tidegate.schema.charset_text import decode_member
 from tidegate.schema.charsets import collation_pair, default_collation, shown_charset
 from tidegate.schema.columns import Column
-from tidegate.schema.ddl_statements import Charset
+from tidegate.schema.ddl_statements import Charset, Default
 from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.ddl_types import as_binary, converted_text
+from tidegate.schema.ddl_types import as_binary, converted_text, octets
 from tidegate.schema.types import COMPRESSED
 
+_LITERAL: Final = re.compile(r"0[xXbB]")
+_BINARIES: Final = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 
 
@@ -36,6 +42,32 @@ def resolve_charset(
     if collation or charset != base[0] or written.charset.upper() not in ("", "DEFAULT"):
         return charset, default_collation(charset, server)
     return base
+
+
+def default_text(default: Default, kind: str, charset: str) -> str | None:
+    """A column's default as its text: what a literal of bytes means in the column's character set.
+
+    Of a column of bytes, or a number, it stays 0x and digits; and what a string says is never taken for that.
+    """
+    text = default.text
+    if text is None or default.is_expression:
+        return text
+    is_binary = kind.startswith(_BINARIES)
+    if not default.is_bytes:
+        return "0x" + text.encode().hex() if is_binary and text.isascii() and _LITERAL.match(text) else text
+    if not (charset or is_binary or kind.startswith(("enum(", "set("))):
+        return text
+    found = octets(text[2:]) if text[1] in "xX" else _bits(text[2:])
+    if is_binary:
+        return f"0x{found.hex().upper()}"
+    try:
+        return decode_member(charset or "binary", found)
+    except UnsupportedValue:
+        return text
+
+
+def _bits(digits: str) -> bytes:
+    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
 
 
 def converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:

@@ -41,7 +41,7 @@ from tidegate.schema.ddl_statements import (
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.ddl_types import shown_type
 from tidegate.schema.partitions import Partitioning, altered
-from tidegate.schema.table_charsets import converted, resolve_charset
+from tidegate.schema.table_charsets import converted, default_text, resolve_charset
 from tidegate.schema.table_indexes import (
     find,
     kept_indexes,
@@ -169,7 +169,7 @@ def _column(definition: ColumnDefinition, column_id: int, defaults: tuple[str, s
         nullable=nullable,
         charset=charset,
         collation=collation,
-        default=default.text,
+        default=default_text(default, kind, charset),
         default_is_expression=default.is_expression,
         generated=definition.generated,
         generation_expression=definition.generation_expression,
@@ -335,7 +335,8 @@ def _detailed(column: Column, details: dict[str, list[SetDefault | SetVisibility
             column = replace(column, invisible=action.invisible)
         else:
             gone, default = action.default is None, action.default or Default(None)
-            column = replace(column, default=default.text, default_is_expression=default.is_expression, no_default=gone)
+            text = default_text(default, column.type, column.charset)
+            column = replace(column, default=text, default_is_expression=default.is_expression, no_default=gone)
     return column
 
 

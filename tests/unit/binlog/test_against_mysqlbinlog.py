@@ -18,10 +18,10 @@ import pytest
 
 from tests.support.log_decode import CORPUS, decoded
 from tests.support.mysqlbinlog_text import TextRow, TextValue, rows_event_positions, rows_of, unquoted
-from tidegate.binlog.charsets import decode_text
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.log_files.log_file import LogFile
 from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
+from tidegate.schema.charset_text import decode_text
 
 FILES = sorted(CORPUS.glob("*/*.binlog"))
 XA = [path for path in FILES if path.name.startswith("xa.")]

@@ -15,9 +15,9 @@ import pytest
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.on_servers import log_of
 from tests.unit.binlog.support import changed_rows
-from tidegate.binlog.charsets import SINGLE_BYTE, codec_of, decode_text, utf8_table
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.schema.charset_text import SINGLE_BYTE, codec_of, decode_text, utf8_table
 
 NOT_TEXT = {"binary", "filename"}
 

@@ -11,6 +11,8 @@ from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.errors import UnknownEvent
 from tidegate.schema.columns import Column
+from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.schema.history import SchemaHistory
 
 ORDERS, ITEMS, PEOPLE = ("shop", "orders"), ("shop", "items"), ("crm", "people")
 ALL = {ORDERS, ITEMS, PEOPLE}
@@ -159,5 +161,7 @@ def test_bytes_that_are_no_text_in_a_statement_hide_nothing(sql: bytes, collatio
 def test_ddl_with_bytes_that_are_no_text_is_not_guessed_at() -> None:
     create = e.query(b"CREATE TABLE t (a ENUM('\xff'))")
     given = segment(e.format_description(), b"".join([e.mariadb_gtid(1, standalone=True), create]))
-    with pytest.raises(UnknownEvent, match=r"binlog\.000042:.*no text"):
-        ddl_statements(given)
+    (statement,) = ddl_statements(given)
+    with pytest.raises(DdlNotRead, match=r"binlog\.000042:.*no text") as held:
+        SchemaHistory("one").replay(statement)
+    assert held.value.tables == ("shop.t",)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from tidegate.binlog.charsets import WIDEST, decode_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.table_map import (
@@ -27,6 +26,7 @@ from tidegate.binlog.table_map import (
     parse_table_map,
 )
 from tidegate.errors import DecodeError, UnsupportedValue
+from tidegate.schema.charset_text import WIDEST, decode_member
 from tidegate.schema.columns import Column, TableVersion
 from tidegate.schema.types import COMPRESSED, canonical, members_text
 
@@ -167,7 +167,7 @@ def _string(base: str, length: int, wire: WireColumn) -> str:
 def _members(wire: WireColumn) -> tuple[str, ...]:
     """The members, or as many stand-ins as make the same width."""
     if wire.members is not None:
-        return tuple(decode_text(wire.charset or "utf8mb4", member) for member in wire.members)
+        return tuple(decode_member(wire.charset or "utf8mb4", member) for member in wire.members)
     if wire.type == Wire.ENUM:
         return tuple(map(str, range(1 if wire.length == 1 else 256)))
     return tuple(map(str, range(8 * wire.length)))

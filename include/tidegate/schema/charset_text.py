@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.charset_tables import BIG5, EUCJPMS, SWE7, UPPER
 from tidegate.errors import UnsupportedValue
+from tidegate.schema.charset_tables import BIG5, EUCJPMS, SWE7, UPPER
 
 UNDEFINED: Final = "\ufffe"  # as codecs.charmap_decode takes it
 
@@ -234,6 +234,39 @@ def decode_text(charset: str, data: bytes) -> str:
             f"bytes {shown} are not valid {charset}",
             remedy="repair the value at the source, or store it in a binary column",
         ) from None
+
+
+def decode_member(charset: str, data: bytes) -> str:
+    """A member of ENUM or SET. Members of a binary one are bytes: UTF-8, or UnsupportedValue."""
+    if charset != "binary":
+        return decode_text(charset, data)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise UnsupportedValue(
+            f"member {data.hex()} of a binary ENUM or SET is no text",
+            remedy="give the column a character set, or leave the table out",
+        ) from None
+
+
+@cache
+def _characters(charset: str) -> frozenset[str]:
+    """What a set has of the characters that its codec doesn't encode as it decodes them."""
+    if charset in SINGLE_BYTE:
+        return frozenset(_table(charset)) - {UNDEFINED}
+    return frozenset(_SEQUENCES.get(charset, {}).values()) | frozenset(_REPLACED.get(charset, {}).values())
+
+
+def holds(charset: str, character: str) -> bool:
+    """Whether a set has a character; the servers write a question mark for one that it lacks."""
+    if character in _characters(charset):
+        return True
+    if charset in SINGLE_BYTE or (charset in ("utf8mb3", "utf8", "ucs2") and character > "\uffff"):
+        return False
+    try:
+        return decode_text(charset, character.encode(codec_of(charset))) == character
+    except (UnicodeEncodeError, UnsupportedValue):
+        return False
 
 
 def _refuse_pairs(codec: str, data: bytes) -> None:
