@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo test test-quick lint docs lock bench soak replay clean
+.PHONY: help environment jars jars-s3 demo test test-quick lint docs lock bench soak replay model clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -45,6 +45,9 @@ soak: environment jars ## random faults over a busy source, then: lost, doubled,
 
 replay: environment jars ## MariaDB's own test files on a real server, then: is silver equal? (FILES=30 SEED=7 FLAVOUR=mysql9 ONLY=gcol)
 	@$(BIN)/python -m tests.replay --files $(or $(FILES),30) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(ONLY),--only '$(ONLY)')
+
+model: environment ## every state of the protocols of capture's start, joining, release and two applies, and what each rule is good for
+	@$(BIN)/python -m tests.model
 
 clean: ## remove .venv and .tidegate, and with them the demo's lake and every download
 	rm -rf .venv .tidegate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
