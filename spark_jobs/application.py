@@ -23,7 +23,7 @@ from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch
 from tidegate.config import Pipeline, Writer
-from tidegate.lake import control
+from tidegate.lake import control, judgements
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
@@ -186,6 +186,7 @@ class Application:
     index: BronzeIndex
     histories: dict[str, SchemaHistory] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)
+    judged: dict[str, judgements.Judged] = field(default_factory=dict)  # per source: what persons said of its log
     cut_ts: int = 0
     large_tables: set[str] = field(default_factory=set)  # once large, not measured again
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
@@ -235,6 +236,7 @@ class Application:
             self._states_version = version
             self._history_version = -1  # a release lets a statement be read again: on the history before it
             self.states = {table: _state_of(event) for table, event in last_events(self.lake).items()}
+            self.judged = judgements.read(self.lake)
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version

@@ -15,7 +15,7 @@ from spark_jobs.application import Application, Place, Window
 from spark_jobs.positional_writer import remove_abandoned
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal
-from tidegate.errors import SchemaMismatch, TidegateError
+from tidegate.errors import SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.tables import NEEDS_SNAPSHOT
 
@@ -39,10 +39,13 @@ def heal_tables(app: Application, window: Window) -> None:
         name = app.logical_name(database, table)
         try:
             made.append(_healed(app, (source, database, table), found))
-        except TidegateError as error:
+        except Transient:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours at one table's event is that table's
+            what = error.what if isinstance(error, TidegateError) else unexpected(error).what
             state = window.held.get(name)
             if state is not None:
-                window.held[name] = replace(state, reason=f"{state.reason} (not healed from the log: {error.what})")
+                window.held[name] = replace(state, reason=f"{state.reason} (not healed from the log: {what})")
     if made:
         app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
         for version in made:

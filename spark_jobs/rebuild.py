@@ -108,6 +108,7 @@ class Rebuild:
         lake = RebuildLake(self.lake.root, self.lake.storage_options, silver=silver, to=self.to, scratch=scratch)
         history = control.read(self.lake, tables.SCHEMA_HISTORY)
         control.append(lake, tables.SCHEMA_HISTORY, history.to_pylist())
+        control.append(lake, tables.JUDGEMENTS, control.read(self.lake, tables.JUDGEMENTS).to_pylist())
         app = Application(spark, pipeline, lake, BronzeIndex(lake))
         if self.begin_ts:
             cut = {"cut_ts": self.begin_ts, "table": "", "delta_version": -1, "applied_ts": self.begin_ts}

@@ -7,6 +7,9 @@ later). A message is one line: what, where (source, file, position, table), what
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
 
 class TidegateError(Exception):
     """Base of all. `where` is the place (source, file:position, table), `remedy` what a person does.
@@ -120,6 +123,14 @@ class DecodeError(Terminal):
 
 class Unexpected(Terminal):
     """A fault of tidegate's own that nobody foresaw; it holds the table whose rows or statement met it."""
+
+
+def unexpected(error: Exception) -> Unexpected:
+    """What an exception that nobody foresaw becomes where it concerns one table: its class, its text and its place."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    remedy = "report it; once that is mended: `tidegate release`"
+    return Unexpected(f"unexpected {type(error).__name__}: {error}{place}", remedy=remedy)
 
 
 class VerifyError(Terminal):

@@ -11,6 +11,7 @@ Control tables can be rebuilt from bronze; they too are written by delta-rs alon
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Final
@@ -193,6 +194,24 @@ DDL_APPROVED: Final = "DdlApproved"
 # ... of one that waits for the table that a rename links it with: this word, a space, that table's name.
 RENAMED_WITH_HELD: Final = "RenamedWithHeld"
 
+JUDGEMENTS: Final = Table(
+    path="control/judgements",
+    doc="What a person said of a place in a log that could not be followed (`tidegate schema judge`); the last one counts.",
+    key=("source", "file", "pos", "commit_ts", "judged_at"),
+    schema=pa.schema(
+        [
+            _field("source", pa.string(), "name of the source"),
+            _field("file", pa.string(), "binlog file"),
+            _field("pos", pa.int64(), "as the held tables' place says it"),
+            _field("commit_ts", pa.int64(), "of what stands there"),
+            _field("tables", pa.list_(pa.string()), "database.table at the source of all that it changes; none: []"),
+            _field("reason", pa.string(), "why a table was held there"),
+            _field("judged_by", pa.string(), "who said so"),
+            _field("judged_at", pa.timestamp("us", tz="UTC"), "when"),
+        ]
+    ),
+)
+
 LEDGER: Final = Table(
     path="control/ledger",
     doc="Every payload byte accounted for: decoded + ignored + quarantined = payload_bytes, per segment and apply window.",
@@ -263,7 +282,7 @@ LATENCY: Final = Table(
     ),
 )
 
-ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, LEDGER, CUTS, MAINTENANCE, LATENCY)
+ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, JUDGEMENTS, LEDGER, CUTS, MAINTENANCE, LATENCY)
 
 # --- the marker, a table at the source ------------------------------------------------------------
 # A row of it says when it was written, so that apply can say how long it took. It is captured like any other table.
@@ -299,6 +318,11 @@ def splits(text: str) -> list[tuple[str, str]]:
     """Every way to read `database.table`; only names that hold a dot themselves have more than one."""
     parts = text.split(".")
     return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]
+
+
+def may_name(texts: Collection[str], name: tuple[str, str]) -> bool:
+    """Whether a segment's `tables` may mean this one: database and table."""
+    return EVERY_TABLE in texts or ".".join(name) in texts
 
 
 def app_id(pipeline: str, table: str) -> str:

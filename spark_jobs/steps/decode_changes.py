@@ -37,14 +37,15 @@ from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import limits, tables
 from tidegate.binlog import decode
-from tidegate.errors import StreamCorrupt
+from tidegate.binlog.segment import Segment
+from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import segments_or_damage
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
 from tidegate.merge.window import SegmentRef, split_evenly
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.columns import TableVersion, was_there
 from tidegate.schema.types import ZeroDates
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
@@ -64,12 +65,13 @@ class DecodePlan:
 
     versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
     writer, per source and physical table. seed: of this window's key hashes. routed: physical tables of routed ones.
+    known: what else is known of each source.
     """
 
     lake: LakeFiles
     versions: dict[str, dict[Name, Sequence[TableVersion]]]
     windows: dict[str, dict[Name, decode.Window]]
-    held: dict[str, set[Name]]
+    known: dict[str, decode.Known]
     folder: str
     targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
     seed: Seed = SEED
@@ -79,7 +81,7 @@ class DecodePlan:
 def decode_changes(app: Application, window: Window) -> None:
     """Fill window.tables[...].staged, window.held and window.ledger."""
     plan = _plan(app, window)
-    refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.held.get(ref.source)]
+    refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.known[ref.source].held]
     if not refs:
         return
     total = sum(ref.payload_bytes for ref in refs)
@@ -137,22 +139,30 @@ def decode_refs(
         if isinstance(segment, StreamCorrupt):
             yield from _damaged(ref, plan, segment)
             continue
-        ledger = decode.Ledger(payload_bytes=0)
-        parts = decode.decode_in_pieces(
-            segment,
-            plan.versions.get(ref.source, {}),
-            _windows_of(ref, plan),
-            held=plan.held.get(ref.source, ()),
-        )
-        for done in parts:
-            for changes in done.changes:
-                yield from stage.add(ref.source, changes)
-            for problem in done.problems:
-                yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
-            ledger.add(done.ledger)
-        yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
+        try:
+            yield from _decoded(ref, segment, plan, stage)
+        except (OSError, MemoryError, Transient):
+            raise
+        except Terminal as error:
+            yield from _damaged(ref, plan, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one segment is that segment's
+            yield from _damaged(ref, plan, unexpected(error))
         failpoint("apply_in_decode")
     yield from stage.flush()
+
+
+def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage) -> Iterator[tuple[str, str]]:
+    """What an undamaged segment gives. Raises StreamCorrupt, UnknownEvent."""
+    ledger = decode.Ledger(payload_bytes=0)
+    known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
+    versions = plan.versions.get(ref.source, {})
+    for done in decode.decode_in_pieces(segment, versions, _windows_of(ref, plan), known=known):
+        for changes in done.changes:
+            yield from stage.add(ref.source, changes)
+        for problem in done.problems:
+            yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
+        ledger.add(done.ledger)
+    yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
 
 
 def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.Window]:
@@ -163,11 +173,15 @@ def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.Window]:
     return {name: replace(window, upto_ts=ref.upto(window.upto_ts)) for name, window in windows.items()}
 
 
-def _damaged(ref: SegmentRef, plan: DecodePlan, error: StreamCorrupt) -> Iterator[tuple[str, str]]:
+def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[tuple[str, str]]:
     """A problem for each table that the segment may hold changes of in its window; all its bytes are quarantined."""
+    known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
+    judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))
     for (database, table), wanted in plan.windows.get(ref.source, {}).items():
-        named = tables.EVERY_TABLE in ref.tables or any((database, table) in tables.splits(text) for text in ref.tables)
-        if named and ref.overlaps(wanted.after_ts, wanted.upto_ts):
+        named = tables.may_name(ref.tables, (database, table)) if judged is None else (database, table) in judged
+        versions = plan.versions.get(ref.source, {}).get((database, table), ())
+        there = was_there(versions, ref.min_commit_ts) or was_there(versions, ref.max_commit_ts)
+        if named and there and ref.overlaps(wanted.after_ts, wanted.upto_ts):
             problem = decode.Problem(
                 database, table, type(error).__name__, str(error), ref.max_commit_ts, ref.file, ref.start_pos
             )
@@ -256,17 +270,25 @@ def _plan(app: Application, window: Window) -> DecodePlan:
                 routed.setdefault(source, set()).add(name)
             windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates, kept)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
-    held: dict[str, set[Name]] = {}
-    for ref in window.refs:
-        for database, table in app.names_in(ref):
-            logical = app.logical_name(database, table)
-            state = app.states.get(logical)
-            if logical in window.held or (state is not None and state.state == HELD):
-                held.setdefault(ref.source, set()).add((database, table))
+    known = {source: _known(app, window, source) for source in {ref.source for ref in window.refs}}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     # Whoever writes keys to the source must not know which of them hash alike.
     seed = (secrets.randbits(64), secrets.randbits(64))
-    return DecodePlan(app.lake, versions, windows, held, folder, targets, seed, routed)
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, seed, routed)
+
+
+def _known(app: Application, window: Window, source: str) -> decode.Known:
+    refs = [ref for ref in window.refs if ref.source == source]
+    held = set[Name]()
+    for name in {name for ref in refs for name in app.names_in(ref)}:
+        logical = app.logical_name(*name)
+        state = app.states.get(logical)
+        if logical in window.held or (state is not None and state.state == HELD):
+            held.add(name)
+    history = app.histories.get(source)
+    has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
+    there = history.standing() if history is not None and has_statements else {}
+    return decode.Known(held, there, app.judged.get(source, {}))
 
 
 def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,9 @@ A rename links two tables: they go through the window together, or wait together
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from spark_jobs.application import (
     DDL_NOT_READ,
     HELD,
@@ -26,10 +29,13 @@ from spark_jobs.application import (
 from spark_jobs.table_moves import find_moves, hold_partners
 from tidegate import tables
 from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
-from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.merge.window import SegmentRef
+from tidegate.schema.columns import TableVersion, VersionStatus, was_there
+from tidegate.schema.ddl_reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.schema.ddl_tokens import Server
 from tidegate.tables import NEEDS_SNAPSHOT, SegmentFlag, splits
 
 
@@ -38,7 +44,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
     new: list[TableVersion] = []
     refs = [ref for ref in window.refs if ref.flags & SegmentFlag.HAS_DDL]
     for ref in refs:
-        for statement in ddl_statements(app.index.read(ref)):
+        for statement in _statements(app, window, ref):
             if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
                 window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
                 new += _replay(app, window, ref.source, statement)
@@ -54,22 +60,78 @@ def replay_schema_history(app: Application, window: Window) -> None:
         hold_partners(app, window, window.moves)
 
 
-def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
+def _statements(app: Application, window: Window, ref: SegmentRef) -> list[DdlStatement]:
+    """A segment's DDL; when it can't be had, as the segment is damaged, all tables are held that the segment names."""
     try:
-        return app.histories[source].replay(statement)
-    except DdlNotRead as error:
-        if not error.tables:
-            # Nobody can say which tables it touches: going on would be a guess about all of them.
-            raise
-        for database, table in (pair for text in error.tables for pair in splits(text)):
-            if app.keeps(source, database, table):
-                name = app.logical_name(database, table)
-                state = app.states.get(name)
-                if state is None or state.state != HELD:
-                    found = (statement.file, statement.pos, statement.commit_ts, statement.sql)
-                    place = Place(source, database, table, *found)
-                    window.hold(name, DDL_NOT_READ, str(error), app.applied(name), place)
+        return ddl_statements(app.index.read(ref))
+    except (OSError, MemoryError, Transient):
+        raise
+    except (StreamCorrupt, UnknownEvent) as damage:
+        error: Terminal = damage
+    except Exception as fault:  # noqa: BLE001 - a fault of ours in one segment is that segment's
+        error = unexpected(fault)
+    at = Place(ref.source, "", "", ref.file, ref.start_pos, ref.max_commit_ts)
+    said = app.judged.get(ref.source, {}).get((at.file, at.pos, at.at_ts))
+    _hold(app, window, at, set(app.names_in(ref)) if said is None else said, error, ref.min_commit_ts)
+    return []
+
+
+def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
+    history = app.histories[source]
+    at = Place(source, "", "", statement.file, statement.pos, statement.commit_ts, statement.sql)
+    said = app.judged.get(source, {}).get((at.file, at.pos, at.at_ts))
+    if said is not None:
+        error: Terminal = DdlNotRead(
+            "a person judged that it changes this table", where=f"{source} at {statement.where}"
+        )
+        _hold(app, window, at, said, error)
         return []
+    try:
+        return history.replay(statement)
+    except DdlNotRead as unread:
+        names, error = [pair for text in unread.tables for pair in splits(text)], unread
+    except Exception as fault:  # noqa: BLE001 - a fault of ours at one statement is its tables'
+        names, error = _touched(statement), unexpected(fault)
+    # Where nobody can say which tables it touches, it may be any that is there.
+    _hold(app, window, at, names or history.tables(), error)
+    return []
+
+
+def _touched(statement: DdlStatement) -> list[tuple[str, str]]:
+    """The tables that a statement changes; [] when that isn't known."""
+    try:
+        server = Server.of(statement.server_version)
+        found = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+    except DdlNotRead as error:
+        return [pair for text in error.tables for pair in splits(text)]
+    except Exception:  # noqa: BLE001 - that is what brought us here
+        return []
+    return list(touched_tables(found))
+
+
+def _hold(
+    app: Application,
+    window: Window,
+    at: Place,
+    names: Collection[tuple[str, str]],
+    error: Terminal,
+    since_ts: int = 0,
+) -> None:
+    """Hold those of the names that are kept, not applied beyond the place, and were there then (or at since_ts)."""
+    since_ts = since_ts or at.at_ts
+    for database, table in sorted(set(names)):
+        name = app.logical_name(database, table)
+        history = app.histories[at.source]
+        if not app.keeps(at.source, database, table) or app.applied(name) >= at.at_ts:
+            continue
+        versions = history.versions(database, table)
+        if not any(was_there(versions, stamp) for stamp in (since_ts, at.at_ts)):
+            continue
+        history.hold([(database, table)], DdlNotRead(str(error), tables=(f"{database}.{table}",)))
+        state = app.states.get(name)
+        if state is None or state.state != HELD:
+            place = replace(at, database=database, table=table)
+            window.hold(name, DDL_NOT_READ, str(error), app.applied(name), place)
 
 
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:

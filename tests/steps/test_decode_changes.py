@@ -18,8 +18,10 @@ from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
 from tidegate import limits
+from tidegate.binlog.batch import decode_batch
 from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.event_index import index_pieces
+from tidegate.binlog.plan import make_plan
 from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze import Bronze
@@ -171,3 +173,45 @@ def test_threads_of_the_driver_and_sparks_workers_stage_what_one_task_would(
     assert rows["threads"] == rows["workers"] == rows["one task"]
     assert ledgers["threads"] == ledgers["workers"] == ledgers["one task"]
     assert (files["one task"], files["threads"], files["workers"]) == (2, 6, 10)
+
+
+def test_a_fault_of_our_own_at_one_tables_rows_holds_that_table_alone_with_class_and_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [event for number in range(6) for event in write(row(number), name=(ORDERS, ITEMS)[number % 2])]
+    given = made(e.mysql_gtid(1, 10**15), *transaction(*rows))
+
+    def faulty(data: Any, events: Any, plan: Any, seq: int) -> Any:
+        if plan is first:
+            raise IndexError("tuple index out of range")
+        return decode_batch(data, events, plan, seq)
+
+    plans: list[Any] = []
+    first: Any = None
+
+    def planned(*given: Any, **more: Any) -> Any:
+        nonlocal first
+        plans.append(make_plan(*given, **more))
+        first = plans[0]
+        return plans[-1]
+
+    monkeypatch.setattr("tidegate.binlog.decode.make_plan", planned)
+    monkeypatch.setattr("tidegate.binlog.decode.decode_batch", faulty)
+    found = decoded(tmp_path, given, monkeypatch)
+    (problem,) = found["problem"]
+    assert problem["error"] == "Unexpected"
+    assert "unexpected IndexError: tuple index out of range (test_decode_changes.py:" in problem["message"]
+    assert f"{problem['database']}.{problem['table']} at binlog.000042:" in problem["message"]
+    assert {(f["database"], f["table"]) for f in found["staged"]} == {ORDERS, ITEMS} - {
+        (problem["database"], problem["table"])
+    }
+
+
+def test_a_fault_of_our_own_in_a_segment_holds_the_tables_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = made(e.mysql_gtid(1, 10**15), *transaction(*write(row(1, "text"))))
+    monkeypatch.setattr("tidegate.binlog.event_index.settle_outcomes", lambda data, _: data["no"])
+    found = decoded(tmp_path, given, monkeypatch, ("shop.orders",))
+    assert [(p["table"], p["error"]) for p in found["problem"]] == [("orders", "Unexpected")]
+    assert found["ledger"][0]["quarantined_bytes"] == len(given.payload)

@@ -17,11 +17,12 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.statements import is_dml, query_at
 from tidegate.binlog.transaction_scan import STATEMENT
+from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl_statement import DdlStatement
 
 
 def ddl_statements(segment: Segment) -> list[DdlStatement]:
-    """Raises StreamCorrupt for broken bytes, and UnknownEvent for an event that can't be read."""
+    """Raises StreamCorrupt for broken bytes, UnknownEvent for a format or a compression that isn't known."""
     return [statement for index in index_pieces(segment) for statement in _of_piece(index)]
 
 
@@ -29,7 +30,11 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
     events = index.events
     statements = ((events[:, K.BITS] & STATEMENT) != 0) & (events[:, K.TYPE] == EventType.QUERY)
     for number in np.flatnonzero(statements).tolist():
-        query = query_at(index, number)
+        try:
+            query = query_at(index, number)
+        except UnknownEvent:
+            yield _unreadable(index, number)
+            continue
         if is_dml(query.sql):
             continue
         yield DdlStatement(
@@ -44,3 +49,18 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
             server_version=index.format.server_version,
             legible=query.legible,
         )
+
+
+def _unreadable(index: EventIndex, number: int) -> DdlStatement:
+    """An event of which not even the text is known: whoever reads it learns no table's name."""
+    return DdlStatement(
+        sql="(an event that can't be read)",
+        database="",
+        sql_mode=0,
+        commit_ts=int(index.events[number, K.COMMIT_TS]),
+        file=index.segment.file,
+        pos=index.end_position(number),
+        timestamp_us=index.header(number).timestamp * 1_000_000,
+        charset="",
+        server_version=index.format.server_version,
+    )

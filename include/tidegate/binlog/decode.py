@@ -2,8 +2,9 @@
 
 In:  a Segment, the table versions of schema_history, the windows of commit time that are wanted, per table.
 Out: DecodedSegments, one for an ordinary segment, several when something large in it is compressed. A table that can't
-     be decoded becomes a Problem and its changes are left out from there on; the others go on. What no table can be
-     named for (unknown events, INCIDENT) raises UnknownEvent, and bytes that aren't whole events raise StreamCorrupt.
+     be decoded becomes a Problem and its changes are left out from there on; the others go on. An event that nobody can
+     follow is a Problem of every table asked for. Bytes that aren't whole events raise StreamCorrupt, and a format or a
+     compression that isn't known raises UnknownEvent.
 
 Keys of versions and windows are (database, table), physical names. The version in force for a transaction is the last
 one with version.commit_ts <= its commit_ts. Each event has a fate (fates.py), so every byte of the payload stands in
@@ -13,7 +14,8 @@ the ledger: decoded, ignored by a named rule, or quarantined with its table.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -30,15 +32,18 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late
 from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.result import DecodedSegment, Ledger, Problem, TableChanges, Window
+from tidegate.binlog.result import NOTHING_KNOWN, DecodedSegment, Known, Ledger, Problem, TableChanges, Window
 from tidegate.binlog.segment import Segment
-from tidegate.binlog.statements import judge_statements, place
+from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.binlog.versioned import current_rows
-from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue
-from tidegate.schema.columns import Generated, TableVersion, VersionStatus
+from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, unexpected
+from tidegate.schema.columns import Generated, TableVersion, VersionStatus, was_there
 
-__all__ = ["DecodedSegment", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces", "decode_segment"]
+__all__ = [
+    "NOTHING_KNOWN", "DecodedSegment", "Known", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces",
+    "decode_segment",
+]  # fmt: skip
 
 Name = tuple[str, str]
 Versions = Mapping[Name, Sequence[TableVersion]]
@@ -71,18 +76,15 @@ def decode_segment(
     versions: Versions,
     windows: Windows,
     *,
-    held: Collection[Name] = (),
+    known: Known = NOTHING_KNOWN,
     verify_checksums: bool = False,
 ) -> DecodedSegment:
-    """Decode what `windows` asks for. Raises StreamCorrupt and UnknownEvent; see the module's docstring.
+    """Decode what `windows` asks for. Raises StreamCorrupt and UnknownEvent; see the module's docstring."""
 
-    held: tables that wait for a person: their rows count as quarantined, bronze keeps them.
-    """
+    def pieces(windows: Windows, known: Known) -> Iterator[DecodedSegment]:
+        return decode_in_pieces(segment, versions, windows, known=known, verify_checksums=verify_checksums)
 
-    def pieces(windows: Windows, held: Collection[Name]) -> Iterator[DecodedSegment]:
-        return decode_in_pieces(segment, versions, windows, held=held, verify_checksums=verify_checksums)
-
-    return joined(pieces, windows, held)
+    return joined(pieces, windows, known)
 
 
 def decode_in_pieces(
@@ -90,7 +92,7 @@ def decode_in_pieces(
     versions: Versions,
     windows: Windows,
     *,
-    held: Collection[Name] = (),
+    known: Known = NOTHING_KNOWN,
     verify_checksums: bool = False,
 ) -> Iterator[DecodedSegment]:
     """decode_segment in bounded memory: a huge compressed transaction comes in several parts, in log order.
@@ -99,7 +101,7 @@ def decode_in_pieces(
     The ledgers add up to the segment's.
     """
     return decode_indexes(
-        index_pieces(segment, verify_checksums=verify_checksums), versions, windows, decode_batch, held
+        index_pieces(segment, verify_checksums=verify_checksums), versions, windows, decode_batch, known
     )
 
 
@@ -108,31 +110,31 @@ def decode_indexes(
     versions: Versions,
     windows: Windows,
     decode: BatchDecoder,
-    held: Collection[Name] = (),
+    known: Known = NOTHING_KNOWN,
 ) -> Iterator[DecodedSegment]:
     """decode_in_pieces behind its first step, with the decoder of rows as an argument: tests bring a slow one too."""
     settlement = Settlement()
     for index in indexes:
-        done = _decode_index(index, versions, windows, decode, held, settlement)
+        done = _decode_index(index, versions, windows, decode, known, settlement)
         yield done
         troubled = {(problem.database, problem.table) for problem in done.problems}
         if troubled:
             windows = {name: window for name, window in windows.items() if name not in troubled}
-            held = {*held, *troubled}
+            known = replace(known, held={*known.held, *troubled})
 
 
 def joined(
-    decode: Callable[[Windows, Collection[Name]], Iterable[DecodedSegment]], windows: Windows, held: Collection[Name]
+    decode: Callable[[Windows, Known], Iterable[DecodedSegment]], windows: Windows, known: Known
 ) -> DecodedSegment:
     """All parts of a segment as one. decode is run again without the tables that it found problems of too late."""
-    parts = list(decode(windows, held))
+    parts = list(decode(windows, known))
     if len(parts) == 1:
         return parts[0]
     problems = tuple(problem for part in parts for problem in part.problems)
     troubled = {(problem.database, problem.table) for problem in problems}
     if any((change.database, change.table) in troubled for part in parts for change in part.changes):
         kept = {name: window for name, window in windows.items() if name not in troubled}
-        parts = list(decode(kept, {*held, *troubled}))
+        parts = list(decode(kept, replace(known, held={*known.held, *troubled})))
     by_version: dict[tuple[str, str, int], list[pa.RecordBatch]] = {}
     ledger = Ledger(payload_bytes=0)
     for part in parts:
@@ -152,12 +154,12 @@ def _decode_index(
     versions: Versions,
     windows: Windows,
     decode: BatchDecoder,
-    held: Collection[Name],
+    known: Known,
     settlement: Settlement,
 ) -> DecodedSegment:
     fates = fates_by_type(index)
-    wanted = _judge_rows(index, windows, held, fates)
-    problems = _judge_others(index, windows, held, fates)
+    wanted = _judge_rows(index, windows, known.held, fates)
+    problems = _judge_others(index, versions, windows, known, fates)
     changes: list[TableChanges] = []
     nulled = 0
     for rows in wanted:
@@ -168,6 +170,11 @@ def _decode_index(
             found, null_dates = _decode_table(index, rows, versions.get(rows.name, ()), decode)
         except HeldError as trouble:
             problems[rows.name] = problem_of(index, rows.name, trouble)
+            continue
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours at one table's rows is that table's
+            problems[rows.name] = problem_of(index, rows.name, HeldError(int(rows.events[0]), unexpected(error)))
             continue
         fates[rows.events] = DECODED
         changes += found
@@ -219,46 +226,50 @@ def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fat
     return [TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name]) for name in sorted(by_name)]
 
 
-def _judge_others(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> dict[Name, Problem]:
-    """The fates of everything but rows events; Problems of tables that statements change. Raises UnknownEvent."""
+def _judge_others(
+    index: EventIndex, versions: Versions, windows: Windows, known: Known, fates: Fates
+) -> dict[Name, Problem]:
+    """The fates of everything but rows events; Problems of tables that statements and unknown events may change."""
     bits, kinds = index.events[:, K.BITS], index.events[:, K.TYPE]
     queries = np.flatnonzero((kinds == EventType.QUERY) | (kinds == EventType.EXECUTE_LOAD_QUERY))
-    for event in queries[(bits[queries] & UNDOES_EARLIER) != 0].tolist():
-        if any(int(index.events[event, K.COMMIT_TS]) in window for window in windows.values()):
-            raise rolled_back_too_late(place(index, event))
     said = bits[queries]
     fates[queries] = FATE_OF_RULE["transaction frame"]
     for rule, bit in (("savepoint", SAVEPOINT), ("xa answer", XA_ANSWER)):
         fates[queries[(said & bit) != 0]] = FATE_OF_RULE[rule]
     statements = queries[(said & STATEMENT) != 0]
     fates[statements] = UNDECIDED
+    odd = np.flatnonzero((fates == UNDECIDED) & ((bits & (ROWS | STATEMENT)) == 0)).tolist()
+    late = queries[(said & UNDOES_EARLIER) != 0].tolist()
     problems: dict[Name, Problem] = {}
-    for judged in judge_statements(index, statements.tolist(), windows, held):
+    for judged in chain(
+        judge_statements(index, statements.tolist(), windows, known),
+        (_judge_unknown(index, windows, event, known) for event in odd),
+        (_judge_late(index, windows, event, known) for event in late),
+    ):
+        at_ts = int(index.events[judged.event, K.COMMIT_TS])
         for name in judged.tables:
-            problems.setdefault(name, problem_of(index, name, HeldError(judged.event, judged.error)))
+            if was_there(versions.get(name, ()), at_ts):
+                problems.setdefault(name, problem_of(index, name, HeldError(judged.event, judged.error)))
         fates[judged.event] = FATE_OF_RULE.get(judged.rule, QUARANTINED)
-    odd = (fates == UNDECIDED) & ((bits & (ROWS | STATEMENT)) == 0)
-    for event in np.flatnonzero(odd).tolist():
-        fates[event] = FATE_OF_RULE[_rule_of_unknown(index, windows, event)]
     return problems
 
 
-def _rule_of_unknown(index: EventIndex, windows: Windows, event: int) -> str:
-    """An event of a kind without a rule: fail closed, unless flagged ignorable or outside all windows."""
-    row = index.events[event]
+def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
+    """An event of a kind without a rule: it may change any table, unless it is flagged ignorable."""
+    code = int(index.events[event, K.TYPE])
+    what = f"event {type_name(code)} can't be decoded"
+    error = UnknownEvent(_LOST if code == EventType.INCIDENT else what, remedy=WAYS_ON)
     if index.header(event).flags & EventFlag.IGNORABLE:
-        return "ignorable"
-    if any(int(row[K.COMMIT_TS]) in window for window in windows.values()):
-        code = int(row[K.TYPE])
-        raise UnknownEvent(
-            f"event {type_name(code)} can't be decoded",
-            where=place(index, event),
-            remedy=_REMEDIES.get(code, "report it; bronze keeps its bytes"),
-        )
-    return "outside the window"
+        return Judged(event, "ignorable", (), error)
+    return judge_unfollowed(index, event, windows, known, error)
 
 
-_REMEDIES: Final = {int(EventType.INCIDENT): "the source lost events: take new snapshots of its tables"}
+def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
+    """A statement that takes back rows of earlier segments."""
+    return judge_unfollowed(index, event, windows, known, UnknownEvent(rolled_back_too_late("").what, remedy=WAYS_ON))
+
+
+_LOST: Final = "the source lost events here (INCIDENT)"
 
 
 def _decode_table(

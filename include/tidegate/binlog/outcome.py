@@ -10,7 +10,7 @@ changed since the savepoint. The transaction then ends with QUERY "ROLLBACK", or
 Rows of tables without transactions aren't among them: in row format they have a transaction of their own (sql/log.cc,
 use_trans_cache).
 
-What began before the index can't be taken back here: the event that says so is marked, and whoever decodes must stop.
+What began before the index can't be taken back here: the event that says so is marked, and holds the tables asked for.
 """
 
 from __future__ import annotations

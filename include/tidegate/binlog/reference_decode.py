@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Final
@@ -28,7 +28,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the even
 from tidegate.binlog.plan import ColumnPlan, Plan
 from tidegate.binlog.reference_images import Patch, Raw, logged_images, net_images
 from tidegate.binlog.reference_json import reference_json_text, reference_patched_text
-from tidegate.binlog.result import DecodedSegment
+from tidegate.binlog.result import NOTHING_KNOWN, DecodedSegment, Known
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
@@ -55,10 +55,10 @@ class _Row:
 def decode_segment_reference(segment: Segment, versions: Versions, windows: Windows) -> DecodedSegment:
     """As decode_segment."""
 
-    def pieces(windows: Windows, held: Collection[tuple[str, str]]) -> Iterator[DecodedSegment]:
-        return decode_indexes(index_pieces(segment), versions, windows, reference_batch, held)
+    def pieces(windows: Windows, known: Known) -> Iterator[DecodedSegment]:
+        return decode_indexes(index_pieces(segment), versions, windows, reference_batch, known)
 
-    return joined(pieces, windows, ())
+    return joined(pieces, windows, NOTHING_KNOWN)
 
 
 def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:

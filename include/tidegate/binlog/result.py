@@ -6,7 +6,9 @@ Out: what apply hands on (TableChanges), what it records (Problem, Ledger).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
@@ -28,6 +30,27 @@ class Window:
 
     def __contains__(self, commit_ts: int) -> bool:
         return self.after_ts < commit_ts <= self.upto_ts
+
+
+# (file, pos, commit_ts) of what nobody could follow, as a held table's place says it.
+EventPlace = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a source besides the tables asked for.
+
+    held: tables that wait for a person: their rows count as quarantined, bronze keeps them. tables: names of which each
+    is a table, and no view, from a commit_ts on. judged: what a person said of a place: the tables that it changes, ()
+    when none.
+    """
+
+    held: Collection[tuple[str, str]] = ()
+    tables: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    judged: Mapping[EventPlace, Collection[tuple[str, str]]] = field(default_factory=dict)
+
+
+NOTHING_KNOWN: Final = Known()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Statements in QUERY events: DDL goes through schema_history, DML has no rows in the log and must not pass unseen.
 
 In:  QUERY events that aren't a transaction's frame, and EXECUTE_LOAD_QUERY (LOAD DATA).
-Out: for each, the rule that ignores it, or the tables it changes behind the log's back. UnknownEvent when it changes
-     something in an open window and no database can be named.
+Out: for each, the rule that ignores it, or the tables it changes behind the log's back: all that are asked for when not
+     even a database can be named, or the event can't be read.
 
 A statement stops the table that it changes when its text says which one that is. Otherwise (a view, a procedure,
 several tables at once) it stops every table asked for of the databases that it could mean: the session's and those of
@@ -23,7 +23,7 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
-from tidegate.binlog.result import Window
+from tidegate.binlog.result import Known, Window
 from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
@@ -54,6 +54,10 @@ _ONE_TABLE: Final = tuple(
         rf"DELETE\s+{_WORDS}FROM\s+{_TARGET}\s*(?:$|;|WHERE\b|ORDER\b|LIMIT\b|RETURNING\b)",
         rf"LOAD\s+(?:DATA|XML)\s+{_WORDS}INFILE\s+''\s*(?:(?:IGNORE|REPLACE)\s+)?INTO\s+TABLE\s+{_TARGET}",
     )
+)
+# What a person can do about a table whose changes the log doesn't tell.
+WAYS_ON: Final = (
+    "when it changed nothing: `tidegate schema judge`; else the table goes on after a TRUNCATE or a new CREATE TABLE"
 )
 _LOAD_BYTES: Final = 13
 _ODD_QUOTES: Final = 0x04 | 0x100000  # sql_mode: ANSI_QUOTES, NO_BACKSLASH_ESCAPES
@@ -107,30 +111,49 @@ def place(index: EventIndex, event: int) -> str:
 
 
 def judge_statements(
-    index: EventIndex, numbers: list[int], windows: Mapping[Name, Window], held: Collection[Name]
+    index: EventIndex, numbers: list[int], windows: Mapping[Name, Window], known: Known
 ) -> Iterator[Judged]:
-    """numbers: of events with the STATEMENT bit. held: tables that wait already."""
+    """numbers: of events with the STATEMENT bit."""
     for number in numbers:
-        query = query_at(index, number)
-        commit_ts = int(index.events[number, K.COMMIT_TS])
+        try:
+            query = query_at(index, number)
+        except UnknownEvent as unread:
+            yield judge_unfollowed(index, number, windows, known, unread)
+            continue
+        if not is_dml(query.sql):
+            yield Judged(number, "ddl", (), UnknownEvent("a DDL"))
+            continue
         error = UnsupportedValue(
             f"statement instead of rows: {query.sql[:80]!r}",
-            remedy="set binlog_format=ROW in every session, then snapshot the table",
+            remedy=f"set binlog_format=ROW in every session; {WAYS_ON}",
         )
-        if not is_dml(query.sql):
-            yield Judged(number, "ddl", (), error)
-            continue
-        touched = changed_tables(query, {*windows, *held})
-        if touched is None:
-            if any(commit_ts in window for window in windows.values()):
-                raise UnknownEvent(error.what, where=place(index, number), remedy=error.remedy)
-            yield Judged(number, "outside the window", (), error)
-        elif not touched:
-            yield Judged(number, "table not asked for", (), error)
-        else:
-            open_now = tuple(sorted(name for name in touched if name in windows and commit_ts in windows[name]))
-            waits = any(name not in windows for name in touched)
-            yield Judged(number, "" if open_now or waits else "outside the window", open_now, error)
+        commit_ts = int(index.events[number, K.COMMIT_TS])
+        names = {*windows, *known.held, *(name for name, since in known.tables.items() if since <= commit_ts)}
+        yield judge_unfollowed(index, number, windows, known, error, changed_tables(query, names))
+
+
+def judge_unfollowed(
+    index: EventIndex,
+    number: int,
+    windows: Mapping[Name, Window],
+    known: Known,
+    error: Terminal,
+    touched: Collection[Name] | None = None,
+) -> Judged:
+    """Whom an event holds that can't be followed: those of `touched` whose window it is in; None: it may be any."""
+    commit_ts = int(index.events[number, K.COMMIT_TS])
+    said = known.judged.get((index.segment.file, index.position(number), commit_ts))
+    if said is not None:
+        if not said:
+            return Judged(number, "judged", (), error)
+        touched, error = said, type(error)(f"a person judged that it changes this table: {error.what}", remedy=WAYS_ON)
+    if touched is None:
+        touched = windows
+    elif not any(name in windows or name in known.held for name in touched):
+        return Judged(number, "table not asked for", (), error)
+    open_now = tuple(sorted(name for name in touched if name in windows and commit_ts in windows[name]))
+    waits = any(name in known.held and name not in windows for name in touched)
+    return Judged(number, "" if open_now or waits else "outside the window", open_now, error)
 
 
 def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:

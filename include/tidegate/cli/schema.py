@@ -1,8 +1,10 @@
-"""`tidegate schema log PIPELINE DB.T` and `tidegate schema refresh PIPELINE DB.T`: a table's versions, and a new one.
+"""`tidegate schema log`, `refresh` and `judge`: a table's versions, a new one, and what a person says of a statement.
 
-In:  a pipeline file; for refresh the source's connection in AIRFLOW_CONN_<ID>, and a table that is held.
+In:  a pipeline file; for refresh the source's connection in AIRFLOW_CONN_<ID>, and a table that is held; for judge a
+     place in a source's log at which tables are held.
 Out: log: each version with its time, place, statement and changes, as a table or JSON. refresh: a version in
-     control/schema_history and a `released` event, so that the next window takes the table up again from bronze.
+     control/schema_history and a `released` event, so that the next window takes the table up again from bronze. judge:
+     a row of control/judgements, and `released` events.
 """
 
 from __future__ import annotations
@@ -104,3 +106,37 @@ def refresh(
         f"{table} has the columns of {version.file}:{version.pos} from commit_ts {version.commit_ts} on,"
         " and goes on with the next window"
     )
+
+
+@schema.command("judge")
+def judge(
+    pipeline: PipelineName,
+    source: Annotated[str, typer.Argument(help="Source, as in the pipeline file")],
+    place: Annotated[str, typer.Argument(help="FILE:POS at which tables are held, as `tidegate status` shows it")],
+    nothing: Annotated[
+        bool, typer.Option("--nothing", help="What stands there changes no table's rows or columns")
+    ] = False,
+    holds: Annotated[list[str] | None, typer.Option(help="Table at the source that it changes, database.table")] = None,
+    by: Annotated[str, typer.Option(help="Who says so; the account's name when left out")] = "",
+) -> None:
+    """Say what a statement or event does that could not be followed; tables that it doesn't change go on."""
+    from tidegate.lake import held, judgements
+    from tidegate.tables import NEEDS_SNAPSHOT, splits
+
+    loaded, lake = open_lake(pipeline)
+    named = {pair for text in holds or () for pair in splits(text)}
+    if nothing == bool(named):
+        raise UsageError("what does it change?", where=loaded.pipeline, remedy="give --nothing, or --holds DB.T")
+    known = [e for e in held.held_events(lake).values() if e["place_file"] and e["error"] != NEEDS_SNAPSHOT]
+    here = [e for e in known if (e["place_source"], f"{e['place_file']}:{e['place_pos']}") == (source, place)]
+    if not here:
+        places = sorted({f"{e['place_source']} {e['place_file']}:{e['place_pos']}" for e in known})
+        remedy = f"tables are held at: {', '.join(places)}" if places else "see `tidegate status`"
+        raise UsageError(f"no table is held at {source} {place}", where=loaded.pipeline, remedy=remedy)
+    stay = [event for event in here if (event["place_database"], event["place_table"]) in named]
+    who = judgements.record(lake, here, holds or (), by)
+    for event in here:
+        if event not in stay:
+            held.release(lake, event, reason=f"{who} judged {source} {place}")
+    kept = f", {', '.join(e['table'] for e in stay)} held" if stay else ""
+    typer.echo(f"{len(here) - len(stay)} tables go on with the next window{kept}: judged by {who}")

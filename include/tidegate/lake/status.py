@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from tidegate import tables
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import SchemaMismatch, StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_events, waits
@@ -127,7 +127,9 @@ def way_out(state: Mapping[str, Any]) -> str:
     if state["error"] == tables.NEEDS_SNAPSHOT:
         return NEEDS_ROWS
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
-        return f"tidegate schema refresh {pipeline} {table}"
+        return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
+    if state["place_source"] is not None and state["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__):
+        return _judge(state).removeprefix("; or ")
     word, _, partner = state["error"].partition(" ")
     if word == tables.RENAMED_WITH_HELD:
         return f"see {partner}: it goes on with that one"
@@ -136,6 +138,14 @@ def way_out(state: Mapping[str, Any]) -> str:
     if state["error"] == tables.DDL_STOPS:
         return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
     return f"mend the cause, then: tidegate release {pipeline} {table}"
+
+
+def _judge(state: Mapping[str, Any]) -> str:
+    """The command with which a person says what a statement or an event does; "" for a table's own columns."""
+    if state["error"] == SchemaMismatch.__name__:
+        return ""
+    place = f"{state['place_source']} {state['place_file']}:{state['place_pos']}"
+    return f"; or tidegate schema judge {state['pipeline']} {place} --nothing, or --holds DB.T for what it changes"
 
 
 def _source(lake: LakeFiles, source: str, files: list[dict[str, Any]]) -> SourceStatus:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Final, Self
@@ -205,3 +205,10 @@ class TableVersion:
             partitioning=from_text(row.get("partitioning")),
             moved=moved_from_text(row.get("moved")),
         )
+
+
+def was_there(versions: Sequence[TableVersion], commit_ts: int) -> bool:
+    """Whether a table may have been there: unless it is known that it came later, or was dropped before."""
+    before = [version for version in versions if version.commit_ts <= commit_ts]
+    last = max(before, key=lambda version: version.commit_ts, default=None)
+    return not versions or (last is not None and last.status is not VersionStatus.DROPPED)

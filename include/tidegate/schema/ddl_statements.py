@@ -378,3 +378,12 @@ Statement = (
     | DropDatabase
     | Ignored
 )
+
+
+def starts_anew(statement: Statement) -> bool:
+    """Whether a statement makes its tables known whatever they were before: what held them has no bearing any more."""
+    match statement:
+        case CreateTable(if_not_exists=False) | CreateLike(if_not_exists=False) | DropTables():
+            return True
+        case _:
+            return False

@@ -33,6 +33,7 @@ from tidegate.schema.ddl_statements import (
     Statement,
     TableName,
     Truncate,
+    starts_anew,
 )
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.partition_moves import PartitionMoves
@@ -153,6 +154,16 @@ class SchemaHistory:
         unread = self._unread.get(name)
         return int(unread[-1]["commit_ts"]) if unread else self._versions[name][-1].commit_ts
 
+    def standing(self) -> dict[TableName, int]:
+        """Tables that were never dropped as far as is in memory: from which commit_ts on, without parsing any."""
+        gone = set(self.ever(VersionStatus.DROPPED))
+        unread, versions = self._unread, self._versions
+        return {
+            name: int(unread[name][0]["commit_ts"]) if name in unread else versions[name][0].commit_ts
+            for name in self.tables()
+            if name not in gone
+        }
+
     def tables(self) -> tuple[TableName, ...]:
         """(database, table) of every table that ever was."""
         return tuple(name for name in self._versions if name[1])
@@ -177,14 +188,20 @@ class SchemaHistory:
                 return []
             raise self._hold(names, error.what, statement, error.remedy) from error
         if not statement.legible and not isinstance(parsed, Ignored):
-            return self._illegible(touched_tables(parsed), statement)
+            touched = touched_tables(parsed)
+            harmless = not touched and not isinstance(parsed, DefineDatabase | DropDatabase)  # temporary tables
+            return [] if harmless else self._illegible(touched, statement)
         return self.follow(parsed, statement)
 
     def _illegible(self, names: Iterable[TableName], statement: DdlStatement) -> list[TableVersion]:
-        """Hold what a statement with unreadable bytes names: those tables, or all of the database that are known."""
-        databases = {database for database, _ in names} or {statement.database}
-        if not names or any(UNKNOWN in name for pair in names for name in pair):
-            names = [name for name in self._versions if name[0] in databases | {statement.database} and name[1]]
+        """Hold what a statement with unreadable bytes names: those tables; or all of their databases that are known; or
+        all there are, when not even a database has a name.
+        """
+        databases = {database for database, _ in names}
+        if not databases or any(UNKNOWN in database for database in databases):
+            names = self.tables()
+        elif any(UNKNOWN in table for _, table in names):
+            names = [name for name in self.tables() if name[0] in databases]
         names = [name for name in names if self._keeps(*name) and not self._seen(name, statement.commit_ts)]
         if names:
             what = f"statement {statement.sql[:80]!r} holds bytes that are no text in its character set"
@@ -197,7 +214,7 @@ class SchemaHistory:
         if isinstance(parsed, Ignored) or any(self._seen(name, statement.commit_ts) for name in touched):
             return []
         before = next((self.held[name] for name in touched if name in self.held), None)
-        if before is not None and not _starts_anew(parsed):
+        if before is not None and not starts_anew(parsed):
             raise self._hold(touched, f"an earlier statement wasn't followed: {before}", statement, "mend that first")
         server = Server.of(statement.server_version)
         work = Work(self._last)
@@ -381,12 +398,3 @@ class SchemaHistory:
             made.append(version)
         self.add(made)
         return made
-
-
-def _starts_anew(statement: Statement) -> bool:
-    """Whether a statement makes its tables known whatever they were before: what held them has no bearing any more."""
-    match statement:
-        case CreateTable(if_not_exists=False) | CreateLike(if_not_exists=False) | DropTables():
-            return True
-        case _:
-            return False

@@ -16,7 +16,7 @@ from tidegate.binlog.decode import decode_in_pieces, decode_segment
 from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.result import DecodedSegment
+from tidegate.binlog.result import DecodedSegment, Known
 from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 from tidegate.schema.columns import Column
@@ -81,7 +81,7 @@ def test_ledger_counts_a_compressed_event_once_by_the_worst_of_what_it_holds() -
     found = decode_both(given, VERSIONS, {ORDERS: ALL_TIME})
     assert found.ledger.decoded_bytes == len(wanted)
     assert found.ledger.ignored == {"transaction frame": len(one + other), "table not asked for": len(unwanted)}
-    held = decode_segment(given, VERSIONS, {ORDERS: ALL_TIME}, held=[ITEMS])
+    held = decode_segment(given, VERSIONS, {ORDERS: ALL_TIME}, known=Known(held=[ITEMS]))
     assert held.ledger.quarantined_bytes == len(wanted + unwanted)
     assert held.ledger.rows == 1
 
@@ -354,7 +354,12 @@ def test_an_unknown_event_in_a_compressed_transaction_stops_unless_it_may_be_ign
         return made(GTID, e.payload(e.query("BEGIN"), odd, *INNER[1:]))
 
     assert decoded(holding(e.event(77, b"x", flags=0x80))).ledger.rows == 1
-    with pytest.raises(UnknownEvent, match=rf"binlog\.000042:{4 + len(GTID)}: event unknown \(77\)"):
-        decode_segment(holding(e.event(77, b"x")), VERSIONS, WINDOWS)
-    with pytest.raises(UnknownEvent, match="INCIDENT"):
-        decode_segment(holding(e.event(EventType.INCIDENT, b"\x01\x00\x00")), VERSIONS, WINDOWS)
+    for odd, said in (
+        (e.event(77, b"x"), "event unknown (77)"),
+        (e.event(EventType.INCIDENT, b"\x01\x00\x00"), "INCIDENT"),
+    ):
+        found = decode_segment(holding(odd), VERSIONS, WINDOWS)
+        assert {(p.database, p.table) for p in found.problems} == set(WINDOWS)
+        assert {(p.error, p.pos, said in p.message) for p in found.problems} == {("UnknownEvent", 4 + len(GTID), True)}
+        assert found.changes == ()
+        assert found.ledger.quarantined_bytes == len(holding(odd).payload) - len(GTID)

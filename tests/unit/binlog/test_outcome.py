@@ -8,7 +8,6 @@ Out: the decoder stops rather than keep rows of an earlier segment that a later 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.unit.binlog.golden import GOLDEN
 from tests.unit.binlog.support import ALL_TIME, changed_rows, segment, segment_of_file
@@ -18,7 +17,6 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE
 from tidegate.binlog.result import Window
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, ROWS, SAVEPOINT
-from tidegate.errors import UnknownEvent
 
 CONTENT = (GOLDEN / "mariadb114_rollback_logged" / "events.binlog").read_bytes()
 WHOLE = index_segment(segment_of_file(CONTENT))
@@ -45,12 +43,14 @@ def cut(begin: int, start: int, stop: int) -> EventIndex:
     return index_segment(segment(first + gtid, CONTENT[4 + offsets[start] : 4 + offsets[stop]]))
 
 
-def test_a_rollback_of_what_an_earlier_segment_began_stops_the_decoder() -> None:
+def test_a_rollback_of_what_an_earlier_segment_began_holds_the_tables_asked_for() -> None:
     begin, end = rolled_back_transaction()
     index = cut(begin, begin + 1, end + 1)
     assert index.events[-1, K.BITS] & UNDOES_EARLIER
-    with pytest.raises(UnknownEvent, match="rolled back"):
-        decode_segment(index.segment, {}, {NAME: ALL_TIME})
+    windows = {NAME: ALL_TIME, ("golden", "other"): ALL_TIME}
+    found = decode_segment(index.segment, {}, windows)
+    assert {(p.database, p.table) for p in found.problems} == set(windows)
+    assert all("rolled back" in p.message for p in found.problems)
 
 
 def test_outside_the_window_it_stops_nobody() -> None:

@@ -8,8 +8,7 @@ from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME, decode_both, segment, version
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.result import DecodedSegment, Window
-from tidegate.errors import UnknownEvent
+from tidegate.binlog.result import DecodedSegment, Known, Window
 from tidegate.schema.columns import Column
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
@@ -113,16 +112,41 @@ def test_a_statement_stops_only_tables_whose_window_it_falls_into() -> None:
 def test_a_statement_on_a_table_that_waits_already_is_quarantined_with_it() -> None:
     sql = e.query("UPDATE items SET id = 1")
     given = segment(e.format_description(), b"".join([e.mariadb_gtid(1), sql, e.xid()]))
-    found = decode_segment(given, VERSIONS, {ORDERS: ALL_TIME}, held=[ITEMS])
+    found = decode_segment(given, VERSIONS, {ORDERS: ALL_TIME}, known=Known(held=[ITEMS]))
     assert found.problems == ()
     assert found.ledger.quarantined_bytes == len(sql)
 
 
-def test_a_statement_for_which_no_database_can_be_named_stops_the_source_unless_no_window_is_open() -> None:
-    with pytest.raises(UnknownEvent, match=r"binlog\.000042:"):
-        decoded("INSERT INTO t VALUES (1)", "")
+def test_a_statement_for_which_no_database_can_be_named_stops_every_table_of_the_source_with_an_open_window() -> None:
+    found = decoded("INSERT INTO t VALUES (1)", "")
+    assert {(p.database, p.table) for p in found.problems} == ALL
+    assert "binlog.000042:" in found.problems[0].message
     found = decoded("INSERT INTO t VALUES (1)", "", windows={ORDERS: Window(0, 1)})
     assert "outside the window" in found.ledger.ignored
+
+
+def test_what_a_person_said_of_a_place_counts_there_and_nowhere_else() -> None:
+    given = segment(e.format_description(), b"".join([e.mariadb_gtid(1), e.query("CALL p()"), e.xid()]))
+    windows = dict.fromkeys(ALL, ALL_TIME)
+    (first, _) = decode_segment(given, VERSIONS, windows).problems
+    place = (first.file, first.pos, first.commit_ts)
+    nothing = decode_segment(given, VERSIONS, windows, known=Known(judged={place: ()}))
+    assert nothing.problems == ()
+    assert nothing.ledger.ignored["judged"] == len(e.query("CALL p()"))
+    one = decode_segment(given, VERSIONS, windows, known=Known(judged={place: [PEOPLE]}))
+    assert [(p.table, "a person judged" in p.message) for p in one.problems] == [("people", True)]
+    elsewhere = {(first.file, first.pos + 1, first.commit_ts): (), (first.file, first.pos, first.commit_ts + 1): ()}
+    assert len(decode_segment(given, VERSIONS, windows, known=Known(judged=elsewhere)).problems) == 2
+
+
+def test_a_statement_on_a_table_that_nobody_asked_for_stops_none_when_it_is_known_to_be_a_table() -> None:
+    given = segment(e.format_description(), b"".join([e.mariadb_gtid(1), e.query("UPDATE calc SET a = 1"), e.xid()]))
+    windows = {ORDERS: ALL_TIME}
+    assert [p.table for p in decode_segment(given, VERSIONS, windows).problems] == ["orders"], "it may be a view"
+    since = Known(tables={("shop", "calc"): 1, ORDERS: 1})
+    assert decode_segment(given, VERSIONS, windows, known=since).problems == ()
+    later = Known(tables={("shop", "calc"): 1 << 62})
+    assert decode_segment(given, VERSIONS, windows, known=later).problems, "it may have been a view until then"
 
 
 def test_load_data_in_statement_format_stops_the_table_its_text_names() -> None:

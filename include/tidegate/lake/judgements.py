@@ -1,0 +1,41 @@
+"""What persons said of places in a source's log that nobody could follow (`tidegate schema judge`).
+
+In:  a lake.
+Out: per source and place the tables that what stands there changes; a new such row of control/judgements.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate import tables
+from tidegate.binlog.result import EventPlace
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+
+Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
+
+
+def read(lake: LakeFiles) -> dict[str, Judged]:
+    """Source -> place -> the physical tables that it changes, () when none; what was said last counts."""
+    found: dict[str, Judged] = {}
+    for row in control.read(lake, tables.JUDGEMENTS).sort_by("judged_at").to_pylist():
+        names = tuple(pair for text in row["tables"] for pair in tables.splits(text))
+        found.setdefault(row["source"], {})[(row["file"], row["pos"], row["commit_ts"])] = names
+    return found
+
+
+def record(lake: LakeFiles, held: Collection[Mapping[str, Any]], names: Collection[str], judged_by: str = "") -> str:
+    """Say that what stands at the places of these held tables' events changes these physical tables; who said so."""
+    who, now = judged_by or getpass.getuser(), datetime.now(UTC)
+    places = {(e["place_source"], e["place_file"], e["place_pos"], e["place_at_ts"]): e["reason"] for e in held}
+    rows = [
+        dict(zip(("source", "file", "pos", "commit_ts"), place, strict=True))
+        | {"tables": sorted(names), "reason": reason, "judged_by": who, "judged_at": now}
+        for place, reason in sorted(places.items())
+    ]
+    control.append(lake, tables.JUDGEMENTS, rows)
+    return who
