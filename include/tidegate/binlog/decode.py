@@ -315,7 +315,7 @@ def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> p
     """What a plain SELECT shows: no history of a system-versioned table, no hidden columns."""
     if plan.row_end >= 0:
         moves = plan.keyed == 0 or bool(plan.words.reshape(-1, L.COLUMN_WORDS)[plan.row_end, L.KEY])
-        rows = current_rows(rows, events, plan.row_end, moves=moves)
+        rows = current_rows(rows, events, (plan.row_start, plan.row_end), moves=moves)
     return rows.select(range(rows.num_columns - plan.hidden)) if plan.hidden else rows
 
 

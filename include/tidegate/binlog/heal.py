@@ -150,12 +150,13 @@ def _version(found: Mismatch, last: TableVersion, columns: tuple[Column, ...], t
     here = {column.id for column in columns}
     indexes = tuple(i for i in last.indexes if i.kind is not IndexKind.PRIMARY and here.issuperset(i.parts))
     primary = next((i for i in last.indexes if i.kind is IndexKind.PRIMARY), None)
-    parts = tuple(columns[number].id for number in table_map.primary_key or ())
+    told = table_map.primary_key or ()
+    parts = tuple(columns[number].id for number in told if number < len(columns))
     if parts and (primary is not None or not stands_for_primary(parts, indexes)):
         if primary is None or primary.parts != parts:
             if table_map.prefixed:
                 raise _doubt("the primary key has prefixes of columns", REFRESH)
-            primary = Index("PRIMARY", IndexKind.PRIMARY, parts)
+            primary = Index("PRIMARY", IndexKind.PRIMARY, parts, hidden_end=len(parts) < len(told))
         indexes = (primary, *indexes)
     return replace(
         last,

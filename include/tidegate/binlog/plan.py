@@ -8,8 +8,8 @@ Out: a Plan: an int64 array for the kernel and, per column, how its Arrow array 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
-from tidegate.binlog.versioned import hidden_columns, row_end_of
+from tidegate.binlog.versioned import hidden_columns, row_end_of, row_start_of
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.schema.charset_text import WIDEST, codec_of, decode_member, same_charset
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
@@ -73,9 +73,9 @@ class ColumnPlan:
 class Plan:
     """columns: per column, in table order. words: int64[columns * COLUMN_WORDS] without addresses in an arena, which
     a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
-    row_bytes_usual: a guess, for sizing. hidden: so many of the last columns are no user's. row_end: number of the
-    column that ends a row of a system-versioned table, or -1 (versioned.py). defined: the columns with their defaults;
-    () when the plan comes from a TABLE_MAP alone.
+    row_bytes_usual: a guess, for sizing. hidden: so many of the last columns are no user's. row_end, row_start:
+    numbers of the columns that end and begin a row of a system-versioned table, or -1 (versioned.py). defined: the
+    columns with their defaults; () when the plan comes from a TABLE_MAP alone.
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -85,6 +85,7 @@ class Plan:
     table_map: TableMap
     hidden: int = 0
     row_end: int = -1
+    row_start: int = -1
     defined: tuple[Column, ...] = ()
 
     @property
@@ -125,8 +126,8 @@ def make_plan(
         )
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
     words.setflags(write=False)
-    flat, row_end = words.reshape(-1), row_end_of(columns)
-    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), row_end, columns)
+    flat, period = words.reshape(-1), (row_end_of(columns), row_start_of(columns))
+    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), *period, columns)
 
 
 def agrees(wire: WireColumn, column: Column) -> bool:
@@ -179,15 +180,24 @@ def _check_columns(table_map: TableMap, columns: tuple[Column, ...], version: Ta
 def _check_primary_key(table_map: TableMap, columns: tuple[Column, ...], version: TableVersion) -> None:
     """With metadata FULL an event without a primary key says that the table has none.
 
-    A server takes a unique key over columns that are NOT NULL for the primary key where there is none.
+    A server takes a unique key over columns that are NOT NULL for the primary key where there is none. MariaDB puts the
+    row end of a system-versioned table behind the columns of each unique key: hidden or not, it is left out here.
     """
-    known = next((index.parts for index in version.indexes if index.kind is IndexKind.PRIMARY and index.whole), ())
-    told = tuple(columns[number].id for number in table_map.primary_key or ())
-    if not version.indexes or told == known or (not known and stands_for_primary(told, version.indexes)):
+    end = row_end_of(columns)
+    ends = {columns[end].id} if end >= 0 else set()
+    indexes = [replace(i, parts=without(i.parts, ends)) for i in version.indexes]
+    known = next((index.parts for index in indexes if index.kind is IndexKind.PRIMARY and index.whole), ())
+    told = without((columns[number].id for number in table_map.primary_key or ()), ends)
+    if not indexes or told == known or (not known and stands_for_primary(told, indexes)):
         return
     by_id = {column.id: column.name for column in columns}
     event, history = (", ".join(by_id.get(i, "?") for i in ids) or "none" for ids in (told, known))
     raise _differs(f"the primary key is {event}", history)
+
+
+def without(parts: Iterable[int], ends: Collection[int]) -> tuple[int, ...]:
+    """The columns of a key, without those that end a row's time."""
+    return tuple(part for part in parts if part not in ends)
 
 
 def stands_for_primary(parts: tuple[int, ...], indexes: Sequence[Index]) -> bool:

@@ -59,6 +59,9 @@ _ONE_TABLE: Final = tuple(
 WAYS_ON: Final = (
     "when it changed nothing: `tidegate schema judge`; else the table goes on after a TRUNCATE or a new CREATE TABLE"
 )
+_BY_TRANSACTION: Final = (
+    " (MariaDB logs statements of a table with BIGINT row start and end whatever it is: give it TIMESTAMP(6))"
+)
 _LOAD_BYTES: Final = 13
 _ODD_QUOTES: Final = 0x04 | 0x100000  # sql_mode: ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 # The server's own tables are no one's data; statements on them (GRANT's old form, mysql_tzinfo) may pass.
@@ -123,9 +126,10 @@ def judge_statements(
         if not is_dml(query.sql):
             yield Judged(number, "ddl", (), UnknownEvent("a DDL"))
             continue
+        by_transaction = _BY_TRANSACTION if index.format.is_mariadb else ""
         error = UnsupportedValue(
             f"statement instead of rows: {query.sql[:80]!r}",
-            remedy=f"set binlog_format=ROW in every session; {WAYS_ON}",
+            remedy=f"set binlog_format=ROW in every session{by_transaction}; {WAYS_ON}",
         )
         commit_ts = int(index.events[number, K.COMMIT_TS])
         names = {*windows, *known.held, *(name for name, since in known.tables.items() if since <= commit_ts)}

@@ -31,7 +31,7 @@ def existing_row_value(column: Column, timestamp_us: int | None = None) -> Any:
     timestamp_us: when the statement ran, microseconds since the epoch; None when nobody knows.
     Raises UnsupportedValue when it can't be known.
     """
-    if column.generated is not Generated.NO or column.auto_increment:
+    if column.generated is not Generated.NO or column.generation_expression or column.auto_increment:
         raise _unknown(column, "the server computed it for each row")
     kind = canonical(column)
     if column.default_is_expression:
