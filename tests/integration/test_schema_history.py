@@ -190,6 +190,21 @@ def test_a_ddl_between_the_position_and_the_reading_refuses_the_baseline(
         _baseline(any_server, database, position)
 
 
+def test_a_statement_that_is_compressed_in_the_log_counts_as_well(
+    mariadb: Server, fresh_database: FreshDatabase
+) -> None:
+    database = fresh_database(mariadb)
+    mariadb.query("CREATE TABLE t (a INT)", database=database)
+    position = _position(mariadb)
+    mariadb.query("SET GLOBAL log_bin_compress = ON")
+    try:
+        mariadb.query(f"ALTER TABLE t ADD b INT COMMENT '{'long ' * 100}'", database=database)
+    finally:
+        mariadb.query("SET GLOBAL log_bin_compress = OFF")
+    with pytest.raises(SourceUnavailable, match="ALTER TABLE t ADD b INT"):
+        _baseline(mariadb, database, position)
+
+
 def test_a_table_known_from_nowhere_is_held_and_named(mariadb: Server) -> None:
     history = SchemaHistory("s", keeps=lambda database, _: database == "shop")
     with pytest.raises(DDLError, match=r"`shop\.t` is not known"):

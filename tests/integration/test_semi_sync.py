@@ -16,10 +16,20 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from tests.integration.capture_support import Background, bronze_segments, capture_run, capture_until_quiet
+from tests.integration.capture_support import (
+    Background,
+    binlog_end,
+    bronze_segments,
+    capture_run,
+    capture_until_quiet,
+    info_of,
+)
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 from tidegate.errors import SourceRefused
+from tidegate.wire.connection import connect
+from tidegate.wire.settled import settled
+from tidegate.wire.source import read_facts
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
@@ -103,6 +113,35 @@ def test_what_was_acknowledged_is_in_bronze_after_the_primary_was_killed(
     server.start()
     result = capture_until_quiet(server, lake)
     assert result.last_seq == bronze_segments(lake)[-1].seq
+
+
+def test_a_first_start_begins_before_what_is_logged_but_not_committed(
+    waiting_server: tuple[Server, str, str],
+) -> None:
+    """The commit waits for a reply that nobody gives: it is in the log, and no SELECT sees it."""
+    server, word, database = waiting_server
+    info, point = info_of(server), server.variables[f"rpl_semi_sync_{word}_wait_point"]
+    server.query(f"SET GLOBAL rpl_semi_sync_{word}_wait_point = AFTER_SYNC")
+    server.query(f"SET GLOBAL rpl_semi_sync_{word}_timeout = 1500")
+    with connect(info) as connection:
+        facts = read_facts(connection, info)
+    assert facts.position is not None
+    insert = threading.Thread(target=server.query, args=(f"INSERT INTO `{database}`.t VALUES (1, NULL)",))
+    insert.start()
+    try:
+        while binlog_end(server)[1] == facts.position.offset:
+            time.sleep(0.01)
+        began = settled(info, facts)
+        seen = server.query(f"SELECT COUNT(*) FROM `{database}`.t")[0][0]
+    finally:
+        insert.join()
+        server.query(f"SET GLOBAL rpl_semi_sync_{word}_wait_point = {point}")
+    assert began.position is not None
+    if server.flavour == "mariadb":  # it says how far of its log is committed
+        assert (seen, began.position.offset) == (0, facts.position.offset)
+    else:  # where that can't be known it is waited for
+        assert (seen, began.position.offset) == (1, binlog_end(server)[1])
+        assert began.gtid_executed == server.query("SELECT @@GLOBAL.gtid_executed")[0][0].replace("\n", "")
 
 
 def test_a_server_that_has_no_semi_sync_is_refused_by_name(mysql9: Server, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 import pymysql
 from pymysql.constants import ER
+from pymysql.cursors import SSCursor
 
 from tidegate.capture.start import Began, earlier_versions, record_baseline
 from tidegate.config import Pipeline, Start
@@ -44,6 +45,7 @@ from tidegate.wire.sql import quote_name
 
 _BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
 _FRAME: Final = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA)\b", re.IGNORECASE)
+_STATEMENTS: Final = {"Query", "Query_compressed"}
 _USE: Final = re.compile(r"use `((?:[^`]|``)*)`; ", re.IGNORECASE)
 # As MariaDB before 10.11 shows COMPRESSED.
 _OLD_COMPRESSED: Final = " /*!100301 COMPRESSED*/"
@@ -208,11 +210,12 @@ def ddl_since(connection: Connection, position: Position, keeps: Keeps, server_v
         end = current_position(cursor)
         cursor.execute("SHOW BINARY LOGS")
         files = [Position.of(str(row[0]), 4) for row in cursor.fetchall()]
-        for file in sorted(f for f in files if end is not None and position.number <= f.number <= end.number):
-            start = position.offset if file.number == position.number else 4
+    for file in sorted(f for f in files if end is not None and position.number <= f.number <= end.number):
+        start = position.offset if file.number == position.number else 4
+        with connection.cursor(SSCursor) as cursor:  # a file's events may be gigabytes
             cursor.execute(f"SHOW BINLOG EVENTS IN %s FROM {start:d}", (file.file,))
-            for row in cursor.fetchall():
-                if row[2] == "Query" and _touches(str(row[5]), keeps, server_version):
+            for row in cursor:
+                if row[2] in _STATEMENTS and _touches(str(row[5]), keeps, server_version):
                     return str(row[5])
     return ""
 

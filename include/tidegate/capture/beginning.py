@@ -17,12 +17,13 @@ from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids
 from tidegate.capture.start import Began, recorded_start
-from tidegate.config import DumpMode, Flavour, Pipeline, Source
+from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
 from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.dump_stream import OFFSET_MAX, DumpRequest
+from tidegate.wire.settled import settled
 from tidegate.wire.source import SourceFacts
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,8 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkp
         except PositionLost as error:
             lost = error.what
         log.warning("%s: capture began at %s and got nothing; begins anew: %s", facts.where, earlier.position, lost)
+    if source.start is Start.NOW:
+        facts = settled(run.connection, facts)
     began = Began.of(facts, source)
     record = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, run.lake)
     record(facts, began.position)

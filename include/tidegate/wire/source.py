@@ -129,7 +129,10 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
         row = _binlog_status(cursor)
         if row is not None:
-            position, executed = _end_of_binlog(cursor, row, executed, mariadb=mariadb)
+            position = Position.of(str(row[0]), int(row[1]))
+            executed = (
+                executed if mariadb else str(row[4])
+            )  # of one instant: a busy server commits between two questions
             do_dbs, ignore_dbs = _names(row[2]), _names(row[3])
         logs = read_binary_logs(cursor)
     cursor.execute("SELECT schema_name FROM information_schema.schemata")
@@ -203,19 +206,6 @@ def _binlog_status(cursor: Any) -> tuple[Any, ...] | None:
         cursor.execute("SHOW MASTER STATUS")
     found: tuple[Any, ...] | None = cursor.fetchone()
     return found
-
-
-def _end_of_binlog(cursor: Any, row: tuple[Any, ...], executed: str, *, mariadb: bool) -> tuple[Position, str]:
-    """The binlog's end and the GTIDs before it, of one instant: a busy server commits between two questions.
-
-    executed: what the server's variable said a moment ago, for one that can't tell better.
-    """
-    position = Position.of(str(row[0]), int(row[1]))
-    if not mariadb:
-        return position, str(row[4])
-    cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (position.file, position.offset))
-    found = cursor.fetchone()[0]
-    return position, executed if found is None else str(found)
 
 
 def read_binary_logs(cursor: Any) -> tuple[tuple[str, int], ...]:
