@@ -66,7 +66,8 @@ class Source(Section):
     )
     semi_sync: bool = Field(
         False,
-        description="Take part in semi-synchronous replication: a commit that waits is acknowledged when it is on our disk",
+        description="Take part in semi-synchronous replication: a commit that waits is acknowledged when it is on our disk."
+        " Have another semi-sync replica too: while capture restarts, or is down, it replies",
     )
     server_id: int | None = Field(
         None, ge=1, le=0xFFFFFFFF, description="Replica id shown to the server; derived from the names when empty"

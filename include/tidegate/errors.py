@@ -93,6 +93,10 @@ class Fenced(Terminal):
     """Another writer owns this source, or bronze doesn't continue where we stand."""
 
 
+class StrayValueLog(Fenced):
+    """What the value log of this machine has beyond bronze doesn't follow it: capture went on elsewhere meanwhile."""
+
+
 class LakeUnavailable(Transient):
     """The lake can't be reached, or a commit lost a race and may be tried again."""
 

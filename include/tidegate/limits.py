@@ -19,6 +19,8 @@ HEARTBEATS_MISSED_MAX: Final = 5
 SILENCE_SECONDS_MIN: Final = 10.0
 # A question to the server (its clock, its settings) and a login are answered within this, or the network is gone.
 ANSWER_SECONDS_MAX: Final = 30.0
+# From the end of one capture run in Airflow to the next one's stream, when nothing else keeps its slot busy.
+HAND_OVER_SECONDS: Final = 5.0
 # Before a first start: what is in the binlog is committed within this, or commits are waiting for something.
 SETTLE_SECONDS: Final = 30.0
 

@@ -6,7 +6,8 @@ Out: segments in bronze. The task ends well when its time is up, defers when the
 
 Nothing is kept in Airflow: where to go on stands in bronze alone, so a task may be killed, cleared, retried
 or run outside Airflow in any order. Only a pipeline's single source defers: of several, a quiet one must go
-on proving its resolved_ts, or it would hold back the cut of all.
+on proving its resolved_ts, or it would hold back the cut of all. With semi_sync none does: the server's next commit
+would wait for a reader that went away.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class CaptureSensor(BaseSensorOperator):
 
     def _capture_or_wait(self, pipeline: Pipeline, deadline: float) -> None:
         """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer."""
-        alone = len(pipeline.sources) == 1
-        result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if alone else None)
+        may_wait = len(pipeline.sources) == 1 and not pipeline.sources[self.source].semi_sync
+        result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if may_wait else None)
         if result.reason == "idle" and (left := deadline - time.time()) > 0:
             self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)
             self.defer(

@@ -139,6 +139,12 @@ def test_one_of_several_quiet_sources_goes_on_proving_its_resolved_ts(
     two.sensor().execute(two.context(run_for_seconds=5, idle_seconds=1))  # ends by time, doesn't defer
 
 
+def test_a_source_whose_commits_wait_for_capture_is_never_left(setting: Setting) -> None:
+    text = setting.file.read_text()
+    setting.file.write_text(text.replace("flavour: mariadb", "flavour: mariadb, semi_sync: true"))
+    setting.sensor().execute(setting.context(run_for_seconds=5, idle_seconds=1))  # ends by time, doesn't defer
+
+
 def test_sigterm_lands_what_was_read_and_asks_for_another_try(setting: Setting) -> None:
     from tidegate_airflow.capture_sensor import CaptureStopped
 

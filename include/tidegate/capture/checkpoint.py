@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from tidegate.binlog.segment import Segment
-from tidegate.errors import Fenced
+from tidegate.errors import StrayValueLog
 from tidegate.position import Position
 from tidegate.tables import SegmentFlag
 
@@ -79,13 +79,13 @@ def check_belongs(first: Segment, newest: Segment | None, source: str, folder: P
     """The value log's first segment beyond bronze must continue bronze's newest, in seq and in commit_ts.
 
     Another capture, with a value log of its own, may have landed other segments under the same numbers; then ours could
-    leap over what it hasn't got. Raises Fenced.
+    leap over what it hasn't got. Raises StrayValueLog.
     """
     seq, resolved_ts = (newest.seq, newest.resolved_ts) if newest is not None else (0, 0)
     if first.source == source and first.seq == seq + 1 and first.prev_commit_ts == resolved_ts:
         return
     end = f"seq {seq}" + (f" at {newest.file}:{newest.end_pos}" if newest is not None else "")
-    raise Fenced(
+    raise StrayValueLog(
         f"the value log goes on with seq {first.seq} at {first.file}:{first.start_pos}, bronze ends with {end}",
         where=str(folder),
         remedy="another capture went on, or it belongs to another lake: move it away",

@@ -99,7 +99,7 @@ def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, p
 
     patient: SourceBehind, as long as it may still get them: as a replica that applies its relay log, in a cluster.
     """
-    lacking = _lacking(facts, gtid_executed)
+    lacking = _lacking(facts, gtid_executed, captured.tail)
     if not lacking:
         return
     if patient and facts.may_receive:
@@ -110,7 +110,7 @@ def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, p
         )
     lost = []
     for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
-        if not _lacking(facts, segment.gtid_executed):
+        if not _lacking(facts, segment.gtid_executed, captured.tail):
             break
         lost.append(segment)
     raise PositionLost(
@@ -121,13 +121,19 @@ def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, p
     )
 
 
-def _lacking(facts: SourceFacts, ours: str) -> str:
-    """GTIDs of ours that the server never executed, as it would write them; "" when it has them all."""
+def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
+    """GTIDs of ours that the server never executed, as it would write them; "" when it has them all.
+
+    A domain that the very server knows nothing of was taken out there (MariaDB: FLUSH BINARY LOGS DELETE_DOMAIN_ID).
+    """
     if facts.flavour is Flavour.MYSQL:
         return str(MysqlGtidSet.parse(ours).minus(MysqlGtidSet.parse(facts.gtid_executed)))
     there, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
+    known = tail is not None and _same_server(facts, tail)
     found = []
     for domain, (server, sequence) in sorted(here.domains.items()):
+        if known and domain not in there.domains:
+            continue
         reached = there.domains.get(domain, (0, 0))[1]
         if reached < sequence:
             last = f"{domain}-{server}-{sequence}"

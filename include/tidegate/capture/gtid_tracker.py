@@ -61,9 +61,10 @@ class GtidTracker:
         before = self._mariadb.domains.get(domain)
         if self._strict and before is not None and before[0] == server and first <= before[1]:
             raise StreamCorrupt(
-                f"the server sent {domain}-{server}-{first} after {domain}-{server}-{before[1]}",
+                f"the server sent {domain}-{server}-{first} after {domain}-{server}-{before[1]}: numbers of a domain"
+                " went back (SET gtid_seq_no?), and GTIDs no longer say where to go on",
                 where=where,
-                remedy="check that no other writer feeds this lake",
+                remedy="set dump: position in the pipeline file; gtid_strict_mode = ON at the server prevents it",
             )
         self._mariadb.domains[domain] = (server, last)
 

@@ -11,13 +11,15 @@ first segment lands (lander._attach).
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.binlog.segment import Segment
 from tidegate.capture.checkpoint import Checkpoint, check_belongs
 from tidegate.capture.lander import Backlog
-from tidegate.capture.value_log import ValueLog
-from tidegate.errors import LakeUnavailable
+from tidegate.capture.value_log import Budget, ValueLog
+from tidegate.errors import LakeUnavailable, StrayValueLog
 from tidegate.lake.bronze import Bronze
 from tidegate.tables import SegmentFlag
 
@@ -33,6 +35,32 @@ class Recovered(NamedTuple):
     newest: Segment | None
     backlog: Backlog | None
     tail: Segment | None
+
+
+def open_and_recover(bronze: Bronze, folder: Path, budget: Budget, *, promised: bool) -> tuple[ValueLog, Recovered]:
+    """The value log in a folder, and what recover() says of it.
+
+    When capture went on elsewhere, and is back, a log that doesn't follow bronze is of no use: the server has what
+    comes next, or says that it hasn't. Its folder is moved aside, unless commits were acknowledged on its strength:
+    promised.
+    Raises Fenced, LakeUnavailable.
+    """
+    log_there = ValueLog(folder, budget=budget)
+    try:
+        return log_there, recover(bronze, log_there)
+    except StrayValueLog as error:
+        log_there.close()
+        if promised:
+            raise
+        aside = folder.with_name(f"{folder.name}.left-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+        folder.rename(aside)
+        log.warning(
+            "%s; moved aside to %s, which may be removed: the source is asked for what bronze lacks", error, aside
+        )
+    except BaseException:
+        log_there.close()
+        raise
+    return open_and_recover(bronze, folder, budget, promised=True)
 
 
 def recover(bronze: Bronze, value_log: ValueLog) -> Recovered:

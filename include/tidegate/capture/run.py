@@ -29,7 +29,7 @@ from tidegate.capture.lander import Lander, LanderSettings, Placed
 from tidegate.capture.lifeboat import Logbook
 from tidegate.capture.patience import Patience
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
-from tidegate.capture.recovery import Recovered, recover
+from tidegate.capture.recovery import Recovered, open_and_recover
 from tidegate.capture.segment import Cutter, CutterSettings
 from tidegate.capture.side import Side
 from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
@@ -164,9 +164,9 @@ class _Loop:
         name, run, settings = self.run.source_name, self.run, self.settings
         self.bronze = Bronze(run.lake, name, compression=settings.compression)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
-        self.value_log = ValueLog(value_log_folder(run.pipeline, name, run.state_dir), budget=budget)
+        folder = value_log_folder(run.pipeline, name, run.state_dir)
+        self.value_log, self.recovered = open_and_recover(self.bronze, folder, budget, promised=self.source.semi_sync)
         try:
-            self.recovered = recover(self.bronze, self.value_log)
             self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)
             found = self.recovered.checkpoint
             if found.seq:

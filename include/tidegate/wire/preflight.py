@@ -17,10 +17,12 @@ from typing import Final
 
 from tidegate.config import DumpMode, Flavour, Pipeline, Tables
 from tidegate.errors import SourceRefused
+from tidegate.limits import HAND_OVER_SECONDS
 from tidegate.wire.source import SourceFacts
 
 # Whether commits wait for a replica's reply, in MySQL since 8.0.26, and before and in MariaDB.
 _SEMI_SYNC: Final = ("rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled")
+_SEMI_SYNC_TIMEOUT: Final = ("rpl_semi_sync_source_timeout", "rpl_semi_sync_master_timeout")
 _LOGS_REPLICATED: Final = ("log_replica_updates", "log_slave_updates")
 
 
@@ -159,6 +161,15 @@ def _semi_sync(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
             "semi_sync is set, but the server waits for nobody",
             "SET GLOBAL rpl_semi_sync_source_enabled = 1 (rpl_semi_sync_master_enabled in MariaDB)",
         )
+    elif facts.number(*_SEMI_SYNC_TIMEOUT) > HAND_OVER_SECONDS * 1000:
+        needed = max(facts.number("rpl_semi_sync_source_wait_for_replica_count"), 1)
+        if facts.semi_sync_replicas < needed:
+            yield _caution(
+                f"no other semi-sync replica is connected: while capture restarts, or is down, commits wait up to"
+                f" {facts.number(*_SEMI_SYNC_TIMEOUT) / 1000:.0f} s",
+                "let another semi-sync replica reply as well, or lower rpl_semi_sync_source_timeout"
+                " (rpl_semi_sync_master_timeout in MariaDB)",
+            )
 
 
 RULES: Final[tuple[Rule, ...]] = (_flavour, _binlog, _grants, _replicated, _filters, _row_image, _semi_sync)

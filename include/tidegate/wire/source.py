@@ -57,6 +57,7 @@ class SourceFacts:
     binlog_do_dbs: tuple[str, ...] = ()
     binlog_ignore_dbs: tuple[str, ...] = ()
     replications: tuple[Replication, ...] = ()
+    semi_sync_replicas: int = 0
 
     def value(self, *names: str) -> str:
         """The first of these variables that the server has, "" when it has none: servers rename them."""
@@ -155,7 +156,14 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         binlog_do_dbs=do_dbs,
         binlog_ignore_dbs=ignore_dbs,
         replications=_replications(cursor, mariadb=mariadb),
+        semi_sync_replicas=_semi_sync_replicas(cursor),
     )
+
+
+def _semi_sync_replicas(cursor: Any) -> int:
+    """How many are connected now: of MySQL since 8.0.26, or of older ones and MariaDB."""
+    cursor.execute("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_%clients'")
+    return max((int(row[1]) for row in cursor.fetchall()), default=0)
 
 
 def _names(text: object) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import pytest
 from tests.support.segments import segment
 from tidegate.binlog.segment import Segment
 from tidegate.capture.lander import Backlog, Lander, LanderSettings
-from tidegate.capture.recovery import recover
-from tidegate.capture.value_log import ValueLog
+from tidegate.capture.recovery import open_and_recover, recover
+from tidegate.capture.value_log import Budget, ValueLog
 from tidegate.errors import Fenced, StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
@@ -69,6 +69,27 @@ def test_a_value_log_that_leaps_over_what_another_capture_landed_is_refused(bron
             recover(bronze, log)
     finally:
         log.close()
+
+
+@pytest.mark.parametrize("promised", [False, True])
+def test_it_is_moved_aside_unless_commits_were_acknowledged_on_its_strength(
+    bronze: Bronze, tmp_path: Path, *, promised: bool
+) -> None:
+    """A worker that capture comes back to, after it had gone on at another one."""
+    bronze.append(THEIRS)
+    written(tmp_path, OURS).close()
+    if promised:
+        with pytest.raises(Fenced, match="move it away"):
+            open_and_recover(bronze, tmp_path / "log", Budget(None, 0), promised=True)
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith("log")] == ["log"]
+        return
+    log, recovered = open_and_recover(bronze, tmp_path / "log", Budget(None, 0), promised=False)
+    log.close()
+    assert (recovered.checkpoint.seq, recovered.checkpoint.offset, recovered.backlog) == (3, 250, None)
+    (aside,) = (path for path in tmp_path.iterdir() if path.name.startswith("log."))
+    kept = ValueLog(aside)
+    assert [record.segment.seq for record in kept.heads()] == [1, 2, 3, 4, 5]
+    kept.close()
 
 
 def test_the_same_when_the_lake_could_be_asked_only_later(bronze: Bronze, tmp_path: Path) -> None:

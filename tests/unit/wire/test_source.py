@@ -49,7 +49,11 @@ def test_semi_sync_needs_the_servers_plugin_and_warns_while_it_waits_for_nobody(
         preflight(facts(), wanted)
     for name in ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"):
         assert "waits for nobody" in preflight(facts(also={name: "OFF"}), wanted)[0]
-        assert preflight(facts(also={name: "ON"}), wanted) == []
+        timeout = {name: "ON", name.replace("enabled", "timeout"): "10000"}
+        (caution,) = preflight(facts(also=timeout), wanted)
+        assert "commits wait up to 10 s" in caution
+        assert preflight(facts(also=timeout, semi_sync_replicas=1), wanted) == []
+        assert preflight(facts(also=timeout | {name.replace("enabled", "timeout"): "2000"}), wanted) == []
 
 
 @pytest.mark.parametrize(
