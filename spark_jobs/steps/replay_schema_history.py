@@ -36,7 +36,6 @@ from tidegate.schema.columns import TableVersion, VersionStatus, was_there
 from tidegate.schema.ddl_reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.secrets import masked
 from tidegate.tables import NEEDS_SNAPSHOT, SegmentFlag, splits
 
 
@@ -79,7 +78,7 @@ def _statements(app: Application, window: Window, ref: SegmentRef) -> list[DdlSt
 
 def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
     history = app.histories[source]
-    at = Place(source, "", "", statement.file, statement.pos, statement.commit_ts, masked(statement.sql))
+    at = Place(source, "", "", statement.file, statement.pos, statement.commit_ts, statement.shown)
     said = app.judged.get(source, {}).get((at.file, at.pos, at.at_ts))
     if said is not None:
         error: Terminal = DdlNotRead(

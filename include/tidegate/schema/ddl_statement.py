@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.schema.secrets import masked
+
 
 @dataclass(frozen=True, slots=True)
 class SessionTold:
@@ -56,3 +58,8 @@ class DdlStatement:
     def where(self) -> str:
         """The place for error messages."""
         return f"{self.file}:{self.pos}"
+
+    @property
+    def shown(self) -> str:
+        """Its text for people to read."""
+        return masked(self.sql)

@@ -37,7 +37,6 @@ from tidegate.schema.ddl_statements import (
 )
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.partition_moves import PartitionMoves
-from tidegate.schema.secrets import masked
 from tidegate.schema.select_collations import Session
 from tidegate.schema.table_charsets import resolve_charset
 from tidegate.schema.table_query import query_columns
@@ -386,7 +385,7 @@ class SchemaHistory:
                 file=statement.file,
                 pos=statement.pos,
                 kind=after.kind,
-                ddl=masked(statement.sql),
+                ddl=statement.shown,
                 columns=after.shape.columns,
                 key=after.shape.key,
                 charset=after.shape.charset,
