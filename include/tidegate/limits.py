@@ -126,5 +126,12 @@ DECIMAL_DIGITS_MAX: Final = 38
 BASELINE_ATTEMPTS_MAX: Final = 10
 
 # --- commit_ts ----------------------------------------------------------------------------------
+# How much later than the source's clock, as capture knows it, a transaction may say that it was written.
+CLOCK_SLACK_SECONDS: Final = 2
+# The source's clock is asked so often while its stream is busy.
+CLOCK_ASKED_SECONDS: Final = 10.0
+# A clock that gains more than this on this machine's monotonic one since it was asked last isn't believed for so long.
+CLOCK_LEAP_SECONDS_MAX: Final = 300
+CLOCK_DOUBT_SECONDS: Final = 600
 # TiDB's TSO: physical milliseconds above 18 logical bits (pingcap/tidb oracle.ComposeTS).
 LOGICAL_BITS: Final = 18

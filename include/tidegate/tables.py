@@ -99,6 +99,12 @@ SEGMENTS: Final = Table(
             _field("payload", pa.large_binary(), "the bytes as the server sent them, checksums included"),
             _field("payload_crc32c", pa.int64(), "CRC-32C of payload"),
             _field("captured_at", pa.timestamp("us", tz="UTC"), "when the segment was cut"),
+            _field(
+                "ceiling_ms",
+                pa.int64(),
+                "the source's clock, Unix milliseconds: transactions in here that say they are later got it instead; 0"
+                " when none does",
+            ),
         ]
     ),
 )

@@ -180,7 +180,7 @@ class _Walk:
     def __init__(self, segment: Segment, described: FormatDescription, store_bytes: int) -> None:
         self.segment = segment
         self.described = described
-        self.scan = new_state(segment.prev_commit_ts, described.checksum_bytes)
+        self.scan = new_state(segment.prev_commit_ts, described.checksum_bytes, segment.ceiling_ms)
         self.maps = np.zeros(K.MAPS_WORDS, np.int64)
         self.store = np.empty(store_bytes, np.uint8)
 

@@ -40,6 +40,7 @@ class Segment:
     payload: bytes | memoryview
     payload_crc32c: int
     captured_at: datetime
+    ceiling_ms: int = 0
 
     @property
     def where(self) -> str:

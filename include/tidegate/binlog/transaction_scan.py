@@ -13,6 +13,8 @@ numbers. What must hold for that:
   state[PREVIOUS]. Its context is the FORMAT_DESCRIPTION event, then the open transaction's events whose bits
   have FRAME (GTID, BEGIN, XA START), then the TABLE_MAPs since the last STATEMENT_END (older ones are dead:
   every statement maps its tables anew), all in their order.
+- Its state[CEILING] is the one under which capture walked it, which the segment's row has when it changed a commit_ts:
+  what a session or a clock that is wrong says of the time never dates a transaction after the source's clock.
 - To lift the floor (a heartbeat's clock), raise state[PREVIOUS] between two segments only.
 - Decode scans what compressed events expand to (expand.py), capture the events as they are. Both come to the same:
   a TRANSACTION_PAYLOAD holds all of its transaction behind the GTID, which expanding makes sure of, and before a
@@ -50,7 +52,9 @@ MIN_BEGUN: Final = 6  # smallest and largest commit_ts begun since new_state; 0 
 MAX_BEGUN: Final = 7
 XA: Final = 8  # 1 while the open transaction is an XA branch
 SAID: Final = 9  # what the next QUERY_COMPRESSED says: Q_* + 1; 0 when nobody looked
-STATE_WORDS: Final = 10
+CEILING: Final = 10  # the latest moment, in milliseconds, that a transaction is dated at; 0: any
+LOWERED: Final = 11  # transactions that it dated earlier than they say, since new_state
+STATE_WORDS: Final = 12
 
 IDLE: Final = 0
 OPENED: Final = 1  # a MySQL GTID event was seen: what comes next tells a statement from a transaction
@@ -75,13 +79,14 @@ READ_ONLY: Final = types.Array(types.uint8, 1, "C", readonly=True)
 STATE: Final = types.int64[::1]
 
 
-def new_state(prev_commit_ts: int, checksum_bytes: int = 0) -> npt.NDArray[np.int64]:
-    """A state between two transactions; prev_commit_ts as in the segment's row (0 for a new source)."""
+def new_state(prev_commit_ts: int, checksum_bytes: int = 0, ceiling_ms: int = 0) -> npt.NDArray[np.int64]:
+    """A state between two transactions; prev_commit_ts (0 for a new source) and ceiling_ms as in the segment's row."""
     state = np.zeros(STATE_WORDS, np.int64)
     state[PREVIOUS] = prev_commit_ts
     state[CURRENT] = prev_commit_ts
     state[BEFORE] = prev_commit_ts
     state[CHECKSUM] = checksum_bytes
+    state[CEILING] = ceiling_ms
     return state
 
 
@@ -217,6 +222,10 @@ def classify_at(event: int, end: int) -> int:
 @numba.njit(I(I, I, I), **FAST)
 def _begin(state: int, milliseconds: int, phase: int) -> int:
     set_word(state, BEFORE, word(state, PREVIOUS))
+    ceiling = word(state, CEILING)
+    if 0 < ceiling < milliseconds:
+        milliseconds = ceiling
+        set_word(state, LOWERED, word(state, LOWERED) + 1)
     begun = next_commit_ts(word(state, PREVIOUS), milliseconds)
     set_word(state, PREVIOUS, begun)
     set_word(state, CURRENT, begun)

@@ -5,7 +5,8 @@ Out: a Checkpoint, to ask the server for what comes next and to judge whether it
 
 When the newest segment ends inside a transaction, reading starts again at a segment before which none was
 open, on the same server and in the same file, and what bronze has already is walked again and thrown away.
-Hence `replay_from` and `replay_commit_ts`; for a segment that ends between transactions they are its end.
+Hence `replay_from`, `replay_commit_ts` and `replay_ceiling_ms`; for a segment that ends between transactions they are
+its end.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Checkpoint:
     resolved_ts: int
     replay_from: int
     replay_commit_ts: int
+    replay_ceiling_ms: int = 0
 
     @property
     def open(self) -> bool:
@@ -52,14 +54,17 @@ class Checkpoint:
 
     def without_open(self) -> Checkpoint:
         """The same between transactions: the one that is half captured is given up, and its rows with it."""
-        return replace(self, replay_from=self.offset, replay_commit_ts=self.resolved_ts)
+        return replace(self, replay_from=self.offset, replay_commit_ts=self.resolved_ts, replay_ceiling_ms=0)
 
     def after(self, segment: Segment) -> Checkpoint:
         """The checkpoint behind a segment that continues this one."""
-        replay_from, replay_commit_ts = segment.end_pos, segment.resolved_ts
+        replay_from, replay_commit_ts, ceiling_ms = segment.end_pos, segment.resolved_ts, 0
         if segment.flags & SegmentFlag.OPEN_AT_END:
+            ceiling_ms = segment.ceiling_ms
             if segment.flags & SegmentFlag.OPEN_AT_START:
                 replay_from, replay_commit_ts = self.replay_from, self.replay_commit_ts
+                # Of the segments before none had one, or this is theirs: what it changes in here it changes there.
+                ceiling_ms = ceiling_ms or self.replay_ceiling_ms
             else:
                 replay_from, replay_commit_ts = segment.start_pos, segment.prev_commit_ts
         return Checkpoint(
@@ -72,6 +77,7 @@ class Checkpoint:
             resolved_ts=segment.resolved_ts,
             replay_from=replay_from,
             replay_commit_ts=replay_commit_ts,
+            replay_ceiling_ms=ceiling_ms,
         )
 
 

@@ -17,7 +17,9 @@ from typing import Any, Final
 from tidegate.capture.chaser import ChaserState, ChaserStatus
 from tidegate.capture.lander import Lander
 from tidegate.capture.retention import Retention
+from tidegate.capture.source_clock import SourceClock
 from tidegate.capture.value_log import ValueLog
+from tidegate.limits import CLOCK_LEAP_SECONDS_MAX
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ class Lifeboat(ChaserStatus):
     Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
     still take; bytes_per_second: what it was given in the last minute; seconds_left: room at that rate, None when
     nothing came. retention: when the source purges what isn't captured yet, None before the first look.
+    clock_ahead_seconds: the source's clock minus this machine's; clock_doubted: it leapt, and isn't believed yet;
+    lowered: segments whose transactions say that they are later than the source's clock.
     """
 
     lake_error: str
@@ -44,6 +48,9 @@ class Lifeboat(ChaserStatus):
     bytes_per_second: float
     seconds_left: float | None
     retention: Retention | None
+    clock_ahead_seconds: float
+    clock_doubted: bool
+    lowered: int
     started_at: float
     written_at: float
     pid: int
@@ -52,8 +59,9 @@ class Lifeboat(ChaserStatus):
 class Logbook:
     """Writes what is so now; one per run."""
 
-    def __init__(self, value_log: ValueLog) -> None:
+    def __init__(self, value_log: ValueLog, clock: SourceClock) -> None:
         self._value_log = value_log
+        self._clock = clock
         self._started_at = time.time()
         now = time.monotonic()
         self._rates: list[tuple[float, int]] = [(now, 0)]
@@ -95,6 +103,9 @@ class Logbook:
             bytes_per_second=rate,
             seconds_left=max(room, 0) / rate if rate > 0 else None,
             retention=self._retention,
+            clock_ahead_seconds=self._clock.ahead_seconds,
+            clock_doubted=self._clock.doubted,
+            lowered=self._clock.lowered,
             started_at=self._started_at,
             written_at=time.time(),
             pid=os.getpid(),
@@ -108,6 +119,19 @@ def lasts(found: Lifeboat) -> str:
         return text + "; nothing comes at present"
     rate = f"{found.bytes_per_second / 1e6:.1f} MB/s"
     return f"{text}, which lasts {_duration(found.seconds_left)} at the present {rate}"
+
+
+def clock_told(found: Lifeboat) -> str:
+    """What a person should know of the source's clock; "" when it is as it should be."""
+    parts = []
+    if found.clock_doubted or abs(found.clock_ahead_seconds) > CLOCK_LEAP_SECONDS_MAX:
+        way = "ahead of" if found.clock_ahead_seconds > 0 else "behind"
+        parts.append(f"source's clock {_duration(abs(found.clock_ahead_seconds))} {way} this machine's")
+    if found.clock_doubted:
+        parts.append("it leapt and isn't believed yet")
+    if found.lowered:
+        parts.append(f"transactions say that they are later than it in {found.lowered} segments")
+    return "; ".join(parts)
 
 
 def read(folder: Path) -> Lifeboat | None:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog import transaction_scan as scan
+from tidegate.binlog.events import closed_file
 from tidegate.binlog.expand import expand
 from tidegate.binlog.kernel import names as N  # noqa: N812 - a page of constants
 from tidegate.binlog.query import parse_query
@@ -38,6 +39,15 @@ DdlTables = Callable[[str, str, int], list[str]]
 Event = npt.NDArray[np.uint8]
 
 log = logging.getLogger(__name__)
+
+
+def described_format(event: bytes, where: str) -> tuple[bytes, int]:
+    """(a FORMAT_DESCRIPTION as it stands in a closed file, bytes of the checksum behind each event). StreamCorrupt."""
+    closed = closed_file(event)
+    checked = event[-5] == 1
+    if checked and zlib.crc32(closed[:-4]) != int.from_bytes(event[-4:], "little"):
+        raise StreamCorrupt("wrong checksum in FORMAT_DESCRIPTION", where=where, remedy="check the server's disk")
+    return bytes(closed), 4 if checked else 0
 
 
 def rotate_target(event: bytes) -> tuple[str, int]:

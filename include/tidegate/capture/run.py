@@ -32,6 +32,7 @@ from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
 from tidegate.capture.recovery import Recovered, open_and_recover
 from tidegate.capture.segment import Cutter, CutterSettings
 from tidegate.capture.side import Side
+from tidegate.capture.source_clock import SourceClock
 from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
 from tidegate.capture.value_log_record import commit_ts_of
 from tidegate.commit_ts import physical_ms
@@ -132,6 +133,7 @@ class _Loop:
         self.news_at = time.monotonic()
         self.land_at: float | None = None
         self.landed_at = 0.0
+        self.clock = SourceClock(run.connection.where)
         self.told_at = time.monotonic()
         self.told_bytes = 0
         self.behind_until = math.inf  # so long a replica that lacks what is captured may catch up
@@ -157,7 +159,7 @@ class _Loop:
 
     def _side(self) -> Side:
         patience = answer_seconds(self.settings.heartbeat_seconds)
-        return Side.open(self.run.connection, self.run.pipeline, self.run.source_name, patience)
+        return Side.open(self.run.connection, self.run.pipeline, self.run.source_name, self.clock, patience)
 
     def _recover(self, facts: SourceFacts) -> None:
         """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
@@ -177,7 +179,7 @@ class _Loop:
         except BaseException:
             self.value_log.close()
             raise
-        self.logbook = Logbook(self.value_log)
+        self.logbook = Logbook(self.value_log, self.clock)
 
     def _going_on(self, facts: SourceFacts, checkpoint: Checkpoint) -> Checkpoint:
         try:
@@ -278,7 +280,7 @@ class _Loop:
             quiet = not stream.receive(cutter.state, max(wait, 0.001)) and not cutter.waiting_bytes
             if quiet:  # the later it is read, the more it proves
                 clock_ms = side.clock_ms()
-            self._keep(list(cutter.advance(stream)), cutter)
+            self._keep(list(cutter.advance(stream, side.source_ms)), cutter)
             if cutter.asked_at is not None:
                 self._reply(stream, cutter)
             if self.land_at is not None and time.monotonic() >= self.land_at:
@@ -340,6 +342,7 @@ class _Loop:
         failpoint("capture_after_value_log_sync")
         self.checkpoint = cutter.checkpoint
         self.captured.add(segments)
+        self.clock.note(segments)
         self.segments += len(segments)
         self.bytes += sum(len(segment.payload) for segment in segments)
         self.lander.put(placed)
@@ -362,6 +365,7 @@ class _Loop:
         now = time.monotonic()
         if now - self.told_at < _PROGRESS_SECONDS:
             return
+        side.keep_time()
         resolved_ms = physical_ms(cutter.resolved_ts)
         retention = side.retention(self.checkpoint.file, resolved_ms)
         lifeboat = self.logbook.write(self.lander, self.checkpoint.seq, self.bytes, retention)

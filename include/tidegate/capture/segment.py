@@ -11,7 +11,6 @@ carries what decoding needs. Artificial events and heartbeats enter no payload a
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,15 +20,15 @@ import numpy as np
 
 from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.crc32c import crc32c
-from tidegate.binlog.events import HEARTBEATS, EventHeader, EventType, closed_file, is_made_up, read_header, type_name
+from tidegate.binlog.events import HEARTBEATS, EventHeader, EventType, is_made_up, read_header, type_name
 from tidegate.binlog.segment import Segment
+from tidegate.capture.carried import Carried
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.gtid_tracker import GtidTracker
 from tidegate.capture.notable import (
     DdlTables,
     compressed_query_names,
-    event_at,
-    map_name,
+    described_format,
     name_at,
     payload_names,
     query_names,
@@ -37,6 +36,7 @@ from tidegate.capture.notable import (
     tagged_gtid,
 )
 from tidegate.capture.payload_memory import PayloadMemory
+from tidegate.capture.source_clock import Ceiling
 from tidegate.commit_ts import compose
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import StreamCorrupt
@@ -92,13 +92,14 @@ class Cutter:
         self._gtids = GtidTracker(settings.flavour, checkpoint.gtid_executed, strict=settings.dump is DumpMode.GTID)
         self._memory = PayloadMemory(SEGMENT_BYTES_MAX + PAYLOAD_SLACK_BYTES, _PAYLOADS_KEPT_MAX)
         self._space = Workspace(checkpoint.replay_commit_ts)
+        self.ceiling = Ceiling(self._space.transaction, checkpoint.replay_ceiling_ms)
         self._state = self._space.walk[0]
         self._state["position"] = _UNKNOWN if self._seeking and not self._same_server else checkpoint.replay_from
         self._state["stop_at"] = checkpoint.offset if checkpoint.open else 0
         self._state["lead"] = 0 if settings.semi_sync else LEAD
         self._ddl_tables: set[str] = set()
         self._flags = SegmentFlag(0)
-        self._carried: tuple[list[bytes], list[bytes]] = ([], [])  # FRAME events and TABLE_MAPs of earlier segments
+        self._carried = Carried()
         self._begin()
 
     @property
@@ -125,17 +126,22 @@ class Cutter:
         transaction = self._space.transaction
         return int(transaction[scan.BEFORE] if self.open else transaction[scan.PREVIOUS])
 
-    def advance(self, stream: DumpStream) -> Iterator[Segment]:
-        """Walk what the stream has received; yields segments as they are cut.
+    def advance(self, stream: DumpStream, clock_ms: float = 0.0) -> Iterator[Segment]:
+        """Walk what the stream has received; yields segments as they are cut. clock_ms: the source's clock now.
 
         Raises StreamCorrupt, or the server's refusal.
         """
         state = self._state
+        if clock_ms:
+            self.ceiling.rise(clock_ms, replaying=bool(state["stop_at"]))
         while True:
             stop = walk(stream.received, self._space.arrays)
             if state["asked_at"]:
                 self.asked_at, state["asked_at"] = Position.of(self._file, int(state["asked_at"])), 0
             if stop == Stop.MORE:
+                # What comes later needs another ceiling than a segment where it changed something.
+                if self.ceiling.row_ms and (last := self.cut_soon()):
+                    yield last
                 return
             if stop == Stop.SERVER:
                 raise stream.refusal(state)
@@ -210,7 +216,7 @@ class Cutter:
         if kind == EventType.INCIDENT:
             raise StreamCorrupt("the source lost events (INCIDENT)", where=self.where, remedy="take a new snapshot")
         if kind == EventType.FORMAT_DESCRIPTION:
-            self._describe_format(event)
+            self._format_description, self._space.transaction[scan.CHECKSUM] = described_format(event, self.where)
         if is_made_up(header) or (header.next_pos == 0 and not self.open):
             if kind == EventType.ROTATE:
                 return True, self._to_file(*rotate_target(event))
@@ -287,20 +293,13 @@ class Cutter:
         self._state["position"] = offset
         return segments
 
-    def _describe_format(self, event: bytes) -> None:
-        """Check and keep a FORMAT_DESCRIPTION event."""
-        closed = closed_file(event)
-        given = int.from_bytes(event[-4:], "little")
-        if event[-5] == 1 and zlib.crc32(closed[:-4]) != given:
-            raise StreamCorrupt("wrong checksum in FORMAT_DESCRIPTION", where=self.where, remedy=_REMEDY)
-        self._format_description = bytes(closed)
-        self._space.transaction[scan.CHECKSUM] = 4 if event[-5] == 1 else 0
-
     # --- cutting ------------------------------------------------------------------------------------
 
     def _begin(self, hard: int = SEGMENT_BYTES_MAX) -> None:
+        self.ceiling.begin(is_open=self.open, replaying=bool(self._state["stop_at"]))
         self._space.begin_segment(self._memory.take(hard + PAYLOAD_SLACK_BYTES), hard)
-        self._state["soft"] = _NEVER_CUT if self._state["stop_at"] else self.settings.segment_bytes
+        soft = 0 if self.ceiling.row_ms else self.settings.segment_bytes
+        self._state["soft"] = _NEVER_CUT if self._state["stop_at"] else soft
         self._ddl_tables, self._flags = set(), SegmentFlag(0)
         transaction = self._space.transaction
         self._begun_open = self.open
@@ -322,7 +321,7 @@ class Cutter:
             )
         if position == stop_at:
             self._state["stop_at"] = 0
-        self._carry()
+        self._carried.take(self._space, is_open=self.open)
         self._begin()
         return []
 
@@ -331,7 +330,7 @@ class Cutter:
         self._gtids.add(self._space.runs[: int(state["runs"])], self.where)
         self._seeks()
         segment = self._emit(SegmentKind.BINLOG, int(state["position"]) - int(state["length"]), self._prev_commit_ts)
-        self._carry()
+        self._carried.take(self._space, is_open=self.open)
         self._begin()
         return segment
 
@@ -345,7 +344,6 @@ class Cutter:
             flags |= SegmentFlag.OPEN_AT_START
         if self.open:
             flags |= SegmentFlag.OPEN_AT_END
-        frames, maps = self._carried if self._begun_open else ([], [])
         segment = Segment(
             source=self.settings.source,
             seq=self.checkpoint.seq + 1,
@@ -360,14 +358,15 @@ class Cutter:
             min_commit_ts=self._open_commit_ts or int(transaction[scan.MIN_BEGUN]),
             max_commit_ts=int(transaction[scan.MAX_BEGUN]) or self._open_commit_ts,
             resolved_ts=self.resolved_ts,
-            tables=tuple(sorted(self._ddl_tables | self._tables() | {map_name(event) for event in maps})),
+            tables=tuple(sorted(self._ddl_tables | self._tables() | self._carried.tables())),
             flags=flags,
             event_count=int(state["event_count"]),
             txn_count=int(transaction[scan.TXN_ENDED]),
-            context=b"".join([self._format_description, *frames, *maps]),
+            context=self._carried.behind(self._format_description),
             payload=payload,
             payload_crc32c=crc32c(payload),
             captured_at=datetime.now(UTC),
+            ceiling_ms=self.ceiling.row_ms,
         )
         self.checkpoint = self.checkpoint.after(segment)
         return segment
@@ -382,19 +381,6 @@ class Cutter:
     def _tables(self) -> set[str]:
         payload = self._space.payload
         return {name_at(payload, int(at)) for at in self._space.tables[: int(self._state["tables"])]}
-
-    def _carry(self) -> None:
-        """Keep the open transaction's FRAME events and live TABLE_MAPs for the next segment's context."""
-        state, space = self._state, self._space
-        if not self.open:
-            self._carried = ([], [])
-            return
-        frames, maps = self._carried
-        frames = [] if state["opened_here"] else frames
-        maps = [] if state["statement_ended"] else maps
-        found_frames = [event_at(space.payload, int(at)) for at in space.frames[: int(state["frames"])]]
-        found_maps = [event_at(space.payload, int(at)) for at in space.maps[: int(state["maps"])]]
-        self._carried = (frames + found_frames, maps + found_maps)
 
 
 _REMEDY: Final = "check the network and the server's disk; nothing of this segment was kept"

@@ -14,8 +14,9 @@ from typing import Any, Final, Self, TypeVar
 import pymysql
 
 from tidegate.capture.retention import Retention, RetentionWatch, purge_rules
+from tidegate.capture.source_clock import SourceClock
 from tidegate.config import Pipeline
-from tidegate.limits import ANSWER_SECONDS_MAX
+from tidegate.limits import ANSWER_SECONDS_MAX, CLOCK_ASKED_SECONDS
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.preflight import Wanted, preflight
 from tidegate.wire.source import read_binary_logs, read_clock_ms, read_facts
@@ -35,13 +36,14 @@ class Side:
         pipeline: Pipeline,
         source_name: str,
         connection: pymysql.connections.Connection[Any],
+        clock: SourceClock,
     ) -> None:
         self._info = info
         self._connection = connection
         self.facts = read_facts(connection, info)
         for caution in preflight(self.facts, Wanted.of(pipeline, source_name)):
             log.warning("%s", caution)
-        self._clock = (0, 0.0)  # the source's, in milliseconds, and when it was read by time.monotonic()
+        self._clock = clock
         self.clock_ms()
         alert_seconds = pipeline.capture.retention_alert_hours * 3600
         self._watch = RetentionWatch(info.where, purge_rules(self.facts.variables), alert_seconds)
@@ -54,14 +56,15 @@ class Side:
         info: ConnectionInfo,
         pipeline: Pipeline,
         source_name: str,
+        clock: SourceClock,
         patience_seconds: float = ANSWER_SECONDS_MAX,
     ) -> Self:
-        """Raises SourceUnavailable (also when an answer takes longer than patience_seconds: meanwhile the stream isn't
-        read), SourceRefused.
+        """clock: what earlier connections know of it. Raises SourceUnavailable (also when an answer takes longer than
+        patience_seconds: meanwhile the stream isn't read), SourceRefused.
         """
         connection = connect(info, read_timeout=patience_seconds, write_timeout=patience_seconds)
         try:
-            return cls(info, pipeline, source_name, connection)
+            return cls(info, pipeline, source_name, connection, clock)
         except BaseException:
             connection.close()
             raise
@@ -83,15 +86,18 @@ class Side:
 
     @property
     def source_ms(self) -> float:
-        """What the source's clock should say now. This machine's own may jump, and counts for nothing."""
-        read_ms, at = self._clock
-        return read_ms + (time.monotonic() - at) * 1000
+        """What the source's clock should say now."""
+        return self._clock.now_ms
 
     def clock_ms(self) -> int:
-        """The source's own clock. Raises SourceUnavailable."""
-        found = self._ask(read_clock_ms)
-        self._clock = (found, time.monotonic())
-        return found
+        """The source's own clock, as far as it is believed. Raises SourceUnavailable."""
+        self._clock_at = time.monotonic()
+        return self._clock.take(self._ask(read_clock_ms), self._clock_at)
+
+    def keep_time(self) -> None:
+        """Ask for the clock also while the stream is busy. Raises SourceUnavailable."""
+        if time.monotonic() - self._clock_at >= CLOCK_ASKED_SECONDS:
+            self.clock_ms()
 
     def _ask(self, question: Callable[[Any], T]) -> T:
         try:

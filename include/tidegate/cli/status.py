@@ -155,7 +155,7 @@ def _lifeboats(pipeline: Pipeline, state_dir: Path) -> dict[str, Lifeboat]:
 def _capture_lines(boats: dict[str, Lifeboat]) -> list[str]:
     """How long the disk lasts matters only while the lake doesn't take what comes."""
     from tidegate.capture import retention
-    from tidegate.capture.lifeboat import lasts
+    from tidegate.capture.lifeboat import clock_told, lasts
 
     lines = []
     for name, boat in boats.items():
@@ -166,7 +166,7 @@ def _capture_lines(boats: dict[str, Lifeboat]) -> list[str]:
             parts[-1] += f" {boat.behind_bytes / 1e6:.1f} MB. {lasts(boat)}"
         else:
             parts.append(f"the lake has all of it, {boat.value_log_bytes / 1e6:.1f} MB in the value log")
-        parts += [text for text in (boat.reason if behind else "", boat.lake_error) if text]
+        parts += [text for text in (boat.reason if behind else "", boat.lake_error, clock_told(boat)) if text]
         if boat.retention and boat.retention.seconds_left is not None:
             parts.append(retention.told(boat.retention))
         lines += paragraph(f"capture of {name} on this machine:", "; ".join(parts))

@@ -163,7 +163,7 @@ class Workspace:
             state[name] = 0
         self.payload = payload
         state["hard"] = hard
-        self.transaction[[scan.TXN_ENDED, scan.MIN_BEGUN, scan.MAX_BEGUN]] = 0
+        self.transaction[[scan.TXN_ENDED, scan.MIN_BEGUN, scan.MAX_BEGUN, scan.LOWERED]] = 0
 
 
 # Arrays are arguments at the door alone; inside all goes by addresses. numba counts references for each array that a

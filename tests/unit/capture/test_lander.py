@@ -19,6 +19,7 @@ from tidegate.binlog.segment import Segment
 from tidegate.capture import lifeboat
 from tidegate.capture.lander import Backlog, Lander, LanderSettings, Placed
 from tidegate.capture.lifeboat import Logbook
+from tidegate.capture.source_clock import SourceClock
 from tidegate.capture.value_log import Budget, ValueLog
 from tidegate.cli.main import app
 from tidegate.errors import Fenced
@@ -142,7 +143,7 @@ def test_status_says_how_far_behind_and_how_long_the_disk_lasts(tmp_path: Path) 
     log.sync()
     lander = lander_of(tmp_path, log)
     lander.begin(Backlog(pointers[0], pointers[-1], 5_000_000))
-    book = Logbook(log)
+    book = Logbook(log, SourceClock("one"))
     time.sleep(0.1)
     found = book.write(lander, 4, 1_000_000)
     assert found == lifeboat.read(folder)
