@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.binlog.column_compression import inflated
 from tidegate.binlog.inet import inet4_text, inet6_text, uuid_text
@@ -24,7 +25,15 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.kernel.recode import recode
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
 from tidegate.errors import DecodeError, UnsupportedValue
-from tidegate.schema.charset_text import ASCII_BASED, SINGLE_BYTE, UTF8, decode_text, utf8_table
+from tidegate.schema.charset_text import (
+    ASCII_BASED,
+    SINGLE_BYTE,
+    TWICE,
+    UTF8,
+    decode_text,
+    has_second_code,
+    utf8_table,
+)
 from tidegate.schema.types import Kind
 
 _ASCII_MAX: Final = 0x80
@@ -66,6 +75,8 @@ def _fixed(column: ColumnPlan, values: pa.Buffer, valid: pa.Buffer | None, rows:
         return pa.Array.from_buffers(pa.bool_(), rows, [valid, pa.py_buffer(bits)], nulls)
     if column.cell == L.CELL_ENUM:
         numbers = pa.Array.from_buffers(pa.int32(), rows, [valid, values], nulls)
+        if column.in_key and "" in column.members and pc.any(pc.equal(numbers, 0)).as_py():
+            raise _read_the_same(column, "number 0 and the member ''")
         # number 0 is the empty string that a server without strict mode stores for a value it refuses
         return pa.DictionaryArray.from_arrays(numbers, pa.array(["", *column.members], pa.string())).dictionary_decode()
     if column.cell == L.CELL_SET:
@@ -77,6 +88,8 @@ def _sets(
     column: ColumnPlan, values: npt.NDArray[np.uint64], valid: pa.Buffer | None, rows: int, nulls: int
 ) -> pa.Array:
     distinct, where = np.unique(values, return_inverse=True)
+    if column.in_key and "" in column.members and 1 << column.members.index("") in distinct.tolist():
+        raise _read_the_same(column, "nothing and the member ''")
     texts = [",".join(m for i, m in enumerate(column.members) if bits >> i & 1) for bits in distinct.tolist()]
     numbers = pa.Array.from_buffers(pa.int32(), rows, [valid, pa.py_buffer(where.astype(np.int32))], nulls)
     return pa.DictionaryArray.from_arrays(numbers, pa.array(texts, pa.string())).dictionary_decode()
@@ -85,6 +98,9 @@ def _sets(
 def _text(column: ColumnPlan, buffers: list[Any], rows: int, nulls: int) -> pa.Array:
     """Bytes in a charset as UTF-8: as they are where that is the same, else through the codec."""
     data = np.frombuffer(buffers[2], np.uint8)
+    if column.in_key and column.charset in TWICE:
+        array = pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
+        return _by_value(array, lambda value: _key_text(column, value))
     ascii_only = column.charset in ASCII_BASED and (len(data) == 0 or int(data.max()) < _ASCII_MAX)
     if ascii_only or (column.charset in UTF8 and column.charset != "ascii"):
         array = pa.Array.from_buffers(pa.string(), rows, buffers, nulls)
@@ -95,6 +111,20 @@ def _text(column: ColumnPlan, buffers: list[Any], rows: int, nulls: int) -> pa.A
         return pa.Array.from_buffers(pa.string(), rows, [buffers[0], *_recoded(column.charset, buffers, rows)], nulls)
     array = pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
     return _by_value(array, lambda value: decode_text(column.charset, value))
+
+
+def _key_text(column: ColumnPlan, value: bytes) -> str:
+    text = decode_text(column.charset, value)
+    if has_second_code(column.charset, value, text):
+        raise _read_the_same(column, f"{text!r} in {column.charset}, which has two codes for one of its characters,")
+    return text
+
+
+def _read_the_same(column: ColumnPlan, what: str) -> UnsupportedValue:
+    return UnsupportedValue(
+        f"column {column.name} is of the key, and {what} read the same: two rows of the source would be one",
+        remedy="change such values at the source, or leave the table out",
+    )
 
 
 def _recoded(charset: str, buffers: list[Any], rows: int) -> tuple[pa.Buffer, pa.Buffer]:

@@ -59,6 +59,7 @@ class ColumnPlan:
     """name, type: of the output column. charset: in which its bytes are. members: of enum and set, as text.
 
     inflated_max: the most bytes that a value of a compressed column has once it is opened; 0: it isn't compressed.
+    in_key: two stored values must not read the same.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ColumnPlan:
     charset: str
     members: tuple[str, ...] = ()
     inflated_max: int = 0
+    in_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,13 @@ def make_plan(
         words[i, L.DATES] = refused or column.id in version.key
         plans.append(
             ColumnPlan(
-                column.name, kind, cell, _charset(column, kind), _members(wire, column, kind), _inflated_max(wire)
+                column.name,
+                kind,
+                cell,
+                _charset(column, kind),
+                _members(wire, column, kind),
+                _inflated_max(wire),
+                in_key=column.id in version.key,
             )
         )
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0

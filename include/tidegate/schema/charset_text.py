@@ -269,6 +269,40 @@ def holds(charset: str, character: str) -> bool:
         return False
 
 
+# Sets with characters that have more than one code, which the server tells apart.
+TWICE: Final = frozenset({"armscii8", "big5", "cp932", "eucjpms", "sjis", "tis620", "ujis"})
+
+
+@cache
+def _second_codes(charset: str) -> dict[str, tuple[bytes, ...]]:
+    """Characters with several codes: all but the one that Python's codec writes, or else the first."""
+    codes: dict[str, list[bytes]] = {}
+    leads = () if charset in SINGLE_BYTE else range(0x81, 0xFF)
+    sequences = [bytes([byte]) for byte in range(0x100)] + [bytes([a, b]) for a in leads for b in range(0x40, 0xFF)]
+    if charset in ("ujis", "eucjpms"):
+        sequences += [b"\x8f" + bytes([a, b]) for a in range(0xA1, 0xFF) for b in range(0xA1, 0xFF)]
+    for sequence in sequences:
+        try:
+            text = decode_text(charset, sequence)
+        except UnsupportedValue:
+            continue
+        if len(text) == 1:
+            codes.setdefault(text, []).append(sequence)
+    found = {}
+    for text, several in codes.items():
+        usual = text.encode(codec_of(charset), "ignore")
+        first = usual if usual in several else several[0]
+        if len(several) > 1:
+            found[text] = tuple(code for code in several if code != first)
+    return found
+
+
+def has_second_code(charset: str, data: bytes, text: str) -> bool:
+    """Whether bytes may have a character in a code that isn't its usual one: then other bytes read the same."""
+    several = _second_codes(charset)
+    return any(code in data for character in several.keys() & set(text) for code in several[character])
+
+
 def _refuse_pairs(codec: str, data: bytes) -> None:
     """The halves of a pair are two characters of ucs2, which UTF-8 doesn't have."""
     raise UnicodeDecodeError(codec, data, 0, len(data), "surrogates")

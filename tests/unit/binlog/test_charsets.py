@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.on_servers import log_of
-from tests.unit.binlog.support import changed_rows
+from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, segment_of_file, version_on
+from tidegate.binlog.decode import decode_segment
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.charset_text import SINGLE_BYTE, codec_of, decode_text, utf8_table
@@ -140,6 +141,32 @@ def test_columns_in_single_byte_sets(any_server: Server, fresh_database: FreshDa
     assert decoded.problems == ()
     truth = any_server.query(f"SELECT {', '.join(sets)} FROM t ORDER BY id", database=database)
     assert [tuple(row[charset] for charset in sets) for row in changed_rows(decoded)] == truth
+
+
+@pytest.mark.server
+def test_key_values_that_read_the_same_hold_the_table(any_server: Server, fresh_database: FreshDatabase) -> None:
+    """Each key has two values that SELECT shows alike; one alone of the usual kind is followed."""
+    usual, other = "_cp932 0x81BE", "_cp932 0x879C"
+    for column, fine, twice in (
+        ("ENUM('', 'a')", ["''", "'a'"], ["0"]),
+        ("SET('', 'a')", ["0", "'a'"], ["1"]),
+        ("VARCHAR(9) CHARACTER SET cp932", [usual, "'x'"], [other]),
+        ("VARCHAR(9) CHARACTER SET armscii8", ["_armscii8 0x27", "_armscii8 0xB2"], ["_armscii8 0xFF"]),
+    ):
+        database = fresh_database(any_server)
+        create = ["SET sql_mode = ''", f"CREATE TABLE t (k {column} PRIMARY KEY)"]
+        for values, held in ((fine, False), (fine + twice, True)):
+            any_server.query("FLUSH BINARY LOGS")
+            path = current_binlog(any_server)
+            with any_server.connect(database).cursor() as cursor:
+                cursor.execute("DROP TABLE IF EXISTS t")
+                for sql in [*create, *(f"INSERT INTO t VALUES ({value})" for value in values)]:
+                    cursor.execute(sql)
+            assert any_server.query("SELECT COUNT(*) FROM t", database=database) == [(len(values),)]
+            name = (database, "t")
+            versions = {name: [version_on(any_server, *name)]}
+            found = decode_segment(segment_of_file(path.read_bytes()), versions, {name: ALL_TIME})
+            assert ["read the same" in problem.message for problem in found.problems] == [True] * held, column
 
 
 @pytest.mark.parametrize("charset", sorted(SINGLE_BYTE))
