@@ -1,11 +1,11 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo test test-quick lint docs lock bench soak replay model clean
+.PHONY: help environment jars jars-s3 demo test test-quick test-long lint docs lock bench soak replay model clean
 
 PYTHON ?= python3
 BIN := .venv/bin
-# pytest workers: each starts its own servers, so no more than the tests are worth
-WORKERS ?= 2
+# pytest workers: each starts its own servers. More of them than cores, as tests wait a lot: for Airflow, for silence.
+WORKERS ?= 3
 
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.tidegate/numba
 export TIDEGATE_HOME ?= $(CURDIR)
@@ -23,6 +23,9 @@ test: environment jars ## every test, with real servers, Spark and Airflow (ARGS
 
 test-quick: environment ## tests that start nothing: seconds
 	@$(BIN)/pytest -n 0 -m "not server and not spark and not airflow" $(ARGS)
+
+test-long: environment jars ## the random tests with many more examples, an hour and more (TIDEGATE_SEED=random)
+	@TIDEGATE_LONG=1 $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --timeout 7200 -m long $(ARGS)
 
 lint: environment ## ruff, mypy --strict, import rules
 	@$(BIN)/ruff check .

@@ -20,6 +20,7 @@ from tests.integration.capture_support import (
     capture_until_quiet,
     pipeline_text,
 )
+from tests.support.seeds import many
 from tests.support.servers import FreshDatabase
 from tidegate.binlog.events import ROWS_TYPES, read_header
 from tidegate.demo.server import Server
@@ -28,7 +29,7 @@ from tidegate.tables import SegmentFlag
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
-TRANSACTION_MIB = int(os.environ.get("TIDEGATE_TEST_TRANSACTION_MIB", "200"))
+TRANSACTION_MIB = int(os.environ.get("TIDEGATE_TEST_TRANSACTION_MIB") or many(160, 1024))
 ROW_BYTES = 1 << 20
 # A packet is a status byte and an event. One of exactly PACKET_BYTES_MAX is followed by an empty one.
 EVENT_BYTES = [
@@ -106,6 +107,7 @@ def captured_in_a_process(server: Server, folder: Path, **settings: object) -> d
     return found
 
 
+@pytest.mark.long
 def test_a_transaction_larger_than_captures_memory_is_captured_in_it(
     mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:

@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.road import Road
-from tests.support.seeds import VARIABLE, seed
+from tests.support.seeds import VARIABLE, many, seed
 from tests.support.servers import FreshDatabase
 from tests.support.workload import Workload
 from tidegate.demo.server import Server
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.long]
 
 
 def test_silver_follows_a_random_workload_of_ddl_and_dml(
@@ -27,7 +27,7 @@ def test_silver_follows_a_random_workload_of_ddl_and_dml(
     road = Road(any_server, tmp_path, include=f"{database}.*")
     road.capture()
     workload = Workload(any_server, database, drawn_from)
-    rounds = int(os.environ.get("TIDEGATE_DDL_ROUNDS", "2" if any_server.flavour == "mariadb" else "1"))
+    rounds = int(os.environ.get("TIDEGATE_DDL_ROUNDS") or many(1, 6))
     for number in range(rounds):
         before = len(workload.done)
         workload.round()

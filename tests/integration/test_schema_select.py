@@ -12,7 +12,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.support.seeds import seed
+from tests.support.seeds import many, seed
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 from tidegate.schema.ddl_tokens import Server as Flavour
@@ -21,7 +21,7 @@ from tidegate.schema.shown_columns import shown_columns
 
 pytestmark = pytest.mark.server
 
-STATEMENTS = int(os.environ.get("TIDEGATE_SELECT_STATEMENTS", "300"))
+STATEMENTS = int(os.environ.get("TIDEGATE_SELECT_STATEMENTS") or many(120, 1500))
 TABLE = """CREATE TABLE b (i int, n int not null, iu int unsigned, t tinyint, t1 tinyint(1),
     tu tinyint unsigned not null,
     s smallint, m mediumint, mu mediumint unsigned, l bigint, lu bigint unsigned not null, d decimal(10,3),
@@ -180,6 +180,7 @@ class Statements:
         return f"CREATE TABLE x AS {self.random.choice(shapes)}"
 
 
+@pytest.mark.long
 def test_types_of_random_expressions_are_the_servers(mariadb: Server, fresh_database: FreshDatabase) -> None:
     chosen = seed()
     statements, session = Statements(chosen), _session(random.Random(chosen))

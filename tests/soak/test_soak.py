@@ -14,7 +14,7 @@ from tests.integration.capture_support import capture_until_quiet
 from tests.soak.plan import plan
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
-from tests.support.seeds import seed
+from tests.support.seeds import many, seed
 from tests.support.servers import ROOT
 from tidegate.demo.server import Server
 
@@ -51,17 +51,19 @@ def test_the_witness_finds_a_transaction_that_is_lost_and_one_that_never_was(mar
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_dozen_random_faults_lose_nothing_double_nothing_and_leave_silver_equal() -> None:
+    count = str(many(12, 100))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.soak", "--faults", "12", "--seed", str(seed()), "--no-kill-applies"],
+        [sys.executable, "-m", "tests.soak", "--faults", count, "--seed", str(seed()), "--no-kill-applies"],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=many(600, 3600),
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.fullmatch(
-        r"soak: 12 faults, [1-9]\d* transactions, 0 lost, 0 doubled, 0 wrong", done.stdout.splitlines()[-1]
+        rf"soak: {count} faults, [1-9]\d* transactions, 0 lost, 0 doubled, 0 wrong", done.stdout.splitlines()[-1]
     )

@@ -27,7 +27,7 @@ CHANGES = (
 
 def _window(rng: random.Random, number: int) -> list[tuple[object, ...]]:
     rows = []
-    for ordinal in range(rng.randint(1, 40)):
+    for ordinal in range(rng.randint(30, 40)):
         op = rng.choice((tables.OP_UPSERT, tables.OP_UPSERT, tables.OP_DELETE))
         name = rng.choice((None, "a", "A", "a ", "'\\", "表"))
         rows.append(
@@ -50,7 +50,7 @@ def test_merge_keeps_the_last_change_of_each_key(spark: SparkSession, tmp_path: 
     spark.sql(silver_sql.create(uri, KEYED))
     rng = random.Random(7)
     truth: dict[object, tuple[object, ...]] = {}
-    for number in range(1, 5):
+    for number in range(1, 3):
         rows = _window(rng, number)
         spark.createDataFrame(rng.sample(rows, len(rows)), CHANGES).createOrReplaceTempView("changes")
         spark.sql(silver_sql.merge(uri, silver_sql.latest_per_key("changes", KEYED), KEYED))
@@ -70,7 +70,7 @@ def test_equal_rows_without_a_key_are_counted(spark: SparkSession, tmp_path: Pat
     spark.sql(silver_sql.create(uri, KEYLESS))
     rng = random.Random(11)
     bag: Counter[tuple[object, ...]] = Counter()
-    for number in range(1, 5):
+    for number in range(1, 3):
         rows = []
         for row in _window(rng, number):
             value = (row[4] % 3, row[5], row[6])  # type: ignore[operator]

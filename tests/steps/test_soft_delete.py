@@ -74,7 +74,7 @@ def test_a_shard_is_truncated_and_the_other_one_stays_alive(shop: Callable[..., 
     assert rows(it, "all") == [(1, 12, False), (1, 20, True), (2, 16, True), (7, 21, False)]
 
 
-@pytest.mark.parametrize("key", [" PRIMARY KEY", ""])
+@pytest.mark.parametrize(("shop", "key"), [("merge", ""), ("positional", " PRIMARY KEY")], indirect=["shop"])
 def test_it_can_be_turned_on_and_off_only_when_nothing_is_marked(
     shop: Callable[..., Shop], key: str, spark: SparkSession
 ) -> None:

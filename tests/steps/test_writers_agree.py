@@ -5,12 +5,11 @@ In:  random histories (tests/support/histories.py) over tables of every kind of 
 Out: both writers' tables, read by Spark, DuckDB, Polars and delta-rs, against a plain dict.
 
 MERGE gets the history in two windows. The positional writer gets many, some of them twice, some after another try had
-been lost, with an OPTIMIZE by somebody else in between. TIDEGATE_HISTORIES says how many histories (default 1).
+been lost, with an OPTIMIZE by somebody else in between.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from dataclasses import replace
@@ -26,6 +25,8 @@ from spark_jobs.session import table_session
 from tests.steps.test_silver_writer import Shop
 from tests.support.histories import KINDS, History, history, shown
 from tests.support.readers import READERS
+from tests.support.seeds import many
+from tests.support.seeds import seed as usual_seed
 from tidegate import tables
 from tidegate.merge.net_change import net_last_per_key
 
@@ -83,12 +84,12 @@ def in_many_windows(shop: Shop, made: History, seed: int, spark: SparkSession) -
 
 
 def seeds() -> list[int]:
-    """TIDEGATE_SEEDS (1,2,3), else another one each time: a failure names it."""
-    given = os.environ.get("TIDEGATE_SEEDS")
-    return [int(seed) for seed in given.split(",")] if given else [random.SystemRandom().randrange(2**32)]
+    """As many as there are to be, one after the other."""
+    return [usual_seed() + number for number in range(many(1, 8))]
 
 
-@pytest.mark.parametrize("seed", seeds(), ids=os.environ.get("TIDEGATE_SEEDS", "drawn").split(","))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", seeds(), ids=[f"history {number}" for number in range(many(1, 8))])
 def test_any_history_in_any_windows_gives_what_a_dict_gives(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     print(f"seed {seed}")  # not in the test's name, which has to be the same in all of pytest's workers
     kinds = random.Random(seed).sample([name for name in KINDS if name != "bag"], k=4)

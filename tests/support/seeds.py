@@ -1,6 +1,7 @@
 """The seed of random tests: the same in every run, so that it is the change at hand that breaks one, or nothing.
 
 TIDEGATE_SEED=random draws one, to look for what nobody thought of; TIDEGATE_SEED=7 repeats one that was printed.
+`make test-long` (TIDEGATE_LONG=1) runs what is marked `long` with more examples.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 VARIABLE: Final = "TIDEGATE_SEED"
 _USUAL: Final = 20261122
+LONG: Final = bool(os.environ.get("TIDEGATE_LONG"))
 
 
 def seed() -> int:
@@ -19,3 +21,8 @@ def seed() -> int:
     found = random.SystemRandom().randrange(1 << 31) if given == "random" else int(given)
     print(f"{VARIABLE}={found}")
     return found
+
+
+def many(usual: int, long: int) -> int:
+    """How many examples: a few in `make test`, where the seed is the same each time, and many in `make test-long`."""
+    return long if LONG else usual

@@ -24,7 +24,8 @@ def session() -> Iterator[SparkSession]:
     """A local session with tidegate's own settings (tidegate.spark_settings).
 
     Tests' own statements are about small tables: they run without generated code, as apply's do over small windows.
-    Sessions that jobs make from this one start from Spark's defaults.
+    Sessions that jobs make from this one start from Spark's defaults. It lives through hundreds of tests: with more
+    memory than an application has, it spends less time on collecting garbage.
     """
     from spark_jobs.session import application_session, fit_to_size
     from tidegate import config, spark_settings
@@ -33,7 +34,7 @@ def session() -> Iterator[SparkSession]:
     jars.ensure(ROOT)
     os.environ.update(spark_settings.driver_environment(ROOT))
     pipeline = config.parse(
-        "pipeline: steps\nlake: {path: unused}\n"
+        "pipeline: steps\nlake: {path: unused}\napply: {driver_memory: 2g}\n"
         "sources: {s: {conn_id: none, flavour: mysql}}\ntables: {include: ['*.*']}\n",
         where="steps.yaml",
     )

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seeds import seed
+from tests.support.seeds import many, seed
 from tests.support.servers import ROOT
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.encode_types import WireType, wire_type
@@ -32,10 +32,11 @@ from tests.unit.binlog.support import ALL_TIME, DECODERS, decode_both
 from tidegate.binlog.log_files.inferred_plan import infer_plan
 from tidegate.errors import StreamCorrupt, Terminal
 
-COUNT = os.environ.get("TIDEGATE_FUZZ", "600")
+COUNT = os.environ.get("TIDEGATE_FUZZ") or str(many(200, 6000))
 SEED = os.environ.get("TIDEGATE_FUZZ_SEED") or str(seed())
 
 
+@pytest.mark.long
 def test_damaged_files_end_in_typed_errors(tmp_path: Path) -> None:
     progress = tmp_path / "progress"
     command = [sys.executable, "-m", "tests.fuzz.worker", "--seed", SEED, "--count", COUNT, "--progress", str(progress)]

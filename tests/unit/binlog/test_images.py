@@ -6,7 +6,6 @@ Out: the same rows or both refused, by a typed error; never a crash: kernels rea
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.seeds import many
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.encode_json import binary_json, json_shown
 from tests.unit.binlog.encode_types import prefixed, wire_type
@@ -32,7 +32,6 @@ from tidegate.binlog.reference_json import reference_patched_text
 from tidegate.errors import DecodeError
 from tidegate.tables import OP
 
-LONG = os.environ.get("TIDEGATE_PROPERTIES") == "long"
 SETTINGS: dict[str, Any] = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 UPDATES = (L.OP_UPDATE, L.OP_PARTIAL_UPDATE)
 DOCUMENTS: list[Any] = [
@@ -154,10 +153,11 @@ def agree(made: Given) -> tuple[bool, bool]:
     return net is not None, images is not None
 
 
+@pytest.mark.long
 def test_the_kernel_and_its_twin_agree_on_images_that_lack_columns() -> None:
     found: list[tuple[bool, bool]] = []
 
-    @settings(max_examples=5000 if LONG else 60, **SETTINGS)
+    @settings(max_examples=many(60, 5000), **SETTINGS)
     @given(made=logs())
     def collect(made: Given) -> None:
         found.append(agree(made))
@@ -167,7 +167,8 @@ def test_the_kernel_and_its_twin_agree_on_images_that_lack_columns() -> None:
     assert sum(net for net, _ in found) > 3
 
 
-@settings(max_examples=20000 if LONG else 100, **SETTINGS)
+@pytest.mark.long
+@settings(max_examples=many(100, 20000), **SETTINGS)
 @given(data=st.data())
 def test_changed_bytes_are_decoded_alike_or_refused(data: st.DataObject) -> None:
     made = data.draw(logs(UNCHECKED))

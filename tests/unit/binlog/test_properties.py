@@ -3,7 +3,7 @@
 In:  the encoder of encode_types.py, which knows the formats' descriptions and nothing of the decoder.
 Out: kernel = slow twin = what was encoded: values, operations, order, commit_ts.
 
-TIDEGATE_PROPERTIES=long runs fifty times as many examples; the default is for CI (under a minute of one core).
+`make test-long` runs many times as many examples.
 
 Not covered here: absent columns and partial JSON, compressed events, XA, DDL between rows; JSON doubles with exponents
 and geometry beyond a point and a line (real servers write those in test_decode_on_servers.py); NaN.
@@ -11,13 +11,13 @@ and geometry beyond a point and a line (real servers write those in test_decode_
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.seeds import many
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.logs import (
     DELETE,
@@ -35,10 +35,9 @@ from tests.unit.binlog.type_cells import TYPES, Cell
 from tidegate.commit_ts import compose
 from tidegate.tables import COMMIT_TS, OP, OP_DELETE, OP_UPSERT, ORDINAL
 
-LONG = os.environ.get("TIDEGATE_PROPERTIES") == "long"
 SETTINGS = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
-VALUES = settings(max_examples=1000 if LONG else 20, **SETTINGS)
-LOGS = settings(max_examples=5000 if LONG else 100, **SETTINGS)
+VALUES = settings(max_examples=many(15, 1000), **SETTINGS)
+LOGS = settings(max_examples=many(60, 5000), **SETTINGS)
 
 DRESSES = st.builds(
     Dress,
@@ -65,6 +64,7 @@ def values(row: Row) -> tuple[Any, ...]:
     return tuple(None if cell is None else cell[1] for cell in row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TYPES)
 @VALUES
 @given(data=st.data())
@@ -142,6 +142,7 @@ class Log:
             self.expected.setdefault((table.database, table.name), []).extend(changes)
 
 
+@pytest.mark.long
 @LOGS
 @given(data=st.data())
 def test_any_log_gives_the_changes_it_was_made_of(data: st.DataObject) -> None:

@@ -3,9 +3,9 @@
 In:  MySQL 9 and MariaDB 11.4; truth is their own SELECT at the end, asked in words of random_columns.py.
 Out: kernel and slow twin agree on each change, and the changes, applied in order, are the table.
 
-TIDEGATE_RANDOM_TABLES=200x200 (tables x rows, per server) sets the counts. This is the default and what CI runs: some
-100,000 changes and 20 MB of log per server, in half a minute each on two cores. TIDEGATE_RANDOM_SEED=7 replays a run
-whose seed was printed, TIDEGATE_RANDOM_SEED=7:31 its table 31 alone.
+TIDEGATE_RANDOM_TABLES=200x200 (tables x rows, per server) sets the counts. That is what `make test-long` runs: some
+100,000 changes and 20 MB of log per server. TIDEGATE_RANDOM_SEED=7 replays a run whose seed was printed,
+TIDEGATE_RANDOM_SEED=7:31 its table 31 alone.
 
 A table whose session wrote MINIMAL or NOBLOB images may be held instead, as UnsupportedValue; never may it be wrong.
 
@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.seeds import seed
+from tests.support.seeds import many, seed
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.random_tables import RandomTable, both_at_once
 from tests.unit.binlog.support import ALL_TIME, current_binlog, decode_both, segment_of_file
@@ -35,11 +35,12 @@ from tidegate.position import Position
 from tidegate.schema.columns import TableVersion
 from tidegate.tables import OP, OP_DELETE
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
-TABLES, ROWS = map(int, os.environ.get("TIDEGATE_RANDOM_TABLES", "200x200").split("x"))
+_DEFAULT = f"{many(60, 200)}x{many(60, 200)}"
+TABLES, ROWS = map(int, os.environ.get("TIDEGATE_RANDOM_TABLES", _DEFAULT).split("x"))
 SEED = os.environ.get("TIDEGATE_RANDOM_SEED") or str(seed())
-BATCH = 25  # tables of one binlog file
+BATCH = many(10, 25)  # tables of one binlog file
 METADATA = {"mysql": ["FULL", "FULL", "MINIMAL"], "mariadb": ["FULL", "FULL", "MINIMAL", "NO_LOG"]}
 
 

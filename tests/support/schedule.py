@@ -1,0 +1,100 @@
+"""Which worker of `make test` runs which test file: Spark's in one that has started it, the longest first.
+
+In:  node ids, as pytest-xdist's controller knows them, in the order that pytest_collection_modifyitems gave them.
+Out: Scheduler. A worker starts one JVM at most, and keeps it; whoever has none takes Spark's files only when nothing
+     else is left and so many of them are that a second JVM is worth its start. Airflow's instances come one after the
+     other.
+
+(pytest-xdist's own --dist loadgroup does not take effect with pytest 9.2: node ids can't be changed any more.)
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.support.own_server import ROOT
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+# Each starts Airflow, whose parts use both cores of a small machine.
+AIRFLOW: Final = "airflow"
+_AIRFLOW_FILES = ("tests/integration/test_airflow_end_to_end.py", "tests/demo/test_demo.py")
+# What takes long, and so begins first.
+_LONG = (
+    "tests/soak/test_soak.py",
+    "tests/resume/test_chase_kills.py",
+    "tests/resume/test_capture_kills.py",
+    "tests/integration/test_slow_lake.py",
+    "tests/integration/test_object_store.py",
+    "tests/integration/test_server_faults.py",
+    "tests/integration/test_large_events.py",
+    "tests/unit/binlog/test_random_tables.py",
+    "tests/integration/test_network_faults.py",
+    "tests/resume/test_apply_kills.py",
+    "tests/integration/test_road_failover.py",
+    "tests/integration/test_road.py",
+    "tests/steps/test_writers_agree.py",
+)
+# Starting a JVM and loading what Spark needs costs as much as several files of tests.
+_FILES_WORTH_A_JVM = 6
+
+
+def scope_of(nodeid: str) -> str:
+    """What stays together in one worker: a file; all that starts Airflow."""
+    path = nodeid.split("::", 1)[0]
+    return AIRFLOW if path in _AIRFLOW_FILES else path
+
+
+def rank(nodeid: str, *, starts_server: bool) -> int:
+    """Smaller begins earlier: Airflow, the long ones, what starts a server or Spark, the many small ones."""
+    scope = scope_of(nodeid)
+    if scope == AIRFLOW:
+        return -1
+    if scope in _LONG:
+        return _LONG.index(scope)
+    return len(_LONG) + (not starts_server and not _asks_for_spark(scope))
+
+
+@cache
+def _asks_for_spark(scope: str) -> bool:
+    return scope != AIRFLOW and "spark: SparkSession" in (ROOT / scope).read_text()
+
+
+class Scheduler(LoadScopeScheduling):
+    """As pytest-xdist's, but for the choice of the next file."""
+
+    def __init__(self, config: Any, log: Any) -> None:
+        super().__init__(config, log)
+        self._with_spark: set[WorkerController] = set()
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope = self._next(node)
+        if scope is None:
+            node.shutdown()
+            return
+        if _asks_for_spark(scope):
+            self._with_spark.add(node)
+        self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
+
+    def _next(self, node: WorkerController) -> str | None:
+        """None: what is left is done sooner by the workers that have Spark already."""
+        scopes = list(self.workqueue)
+        spark = [scope for scope in scopes if _asks_for_spark(scope)]
+        other = [scope for scope in scopes if not _asks_for_spark(scope)]
+        running = self._with_spark & set(self.nodes)
+        if node in running:
+            return (spark or other)[0]
+        airflow_first = other[:1] == [AIRFLOW]
+        if spark and not running and not airflow_first:
+            return spark[0]
+        if other:
+            return other[0]
+        return spark[0] if not running or len(spark) >= _FILES_WORTH_A_JVM else None
