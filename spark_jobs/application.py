@@ -52,6 +52,9 @@ def needs_snapshot_reason(version: TableVersion) -> str:
     place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
     if version.kind == "rename":
         return f"{place}: renamed from another table ({version.ddl[:120]}); its rows need a snapshot"
+    if version.kind == "create":
+        made = f"{version.ddl[:120]} may have found it there, with rows that the binlog does not show"
+        return f"{place}: {made}; truncate it at the source, or drop and create it"
     if version.kind == "baseline":
         return f"{place}: held rows before capture started; take a snapshot of it, or truncate it at the source"
     if version.moved is not None and version.moved.why:
@@ -192,6 +195,7 @@ class Application:
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
     upkeep_windows: dict[str, int] = field(default_factory=dict)  # that wrote a table since its files were looked at
     upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
+    cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
     _committer: DeltaCommitter | None = None
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
@@ -362,6 +366,8 @@ class Application:
         A shadow is followed from its CREATE TABLE in the log; of one that was there before not all rows are known.
         """
         if source not in self.pipeline.sources:
+            return False
+        if source in self.histories and self.histories[source].is_sequence((database, table)):
             return False
         patterns = self.pipeline.tables
         return patterns.keeps(database, table) or (

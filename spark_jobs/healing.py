@@ -17,7 +17,7 @@ from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal
 from tidegate.errors import SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.tables import NEEDS_SNAPSHOT
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES
 
 
 class WindowHealed(Exception):  # noqa: N818 - nothing went wrong
@@ -71,6 +71,6 @@ def begin_again(app: Application, window: Window) -> Window:
     for entry in window.tables.values():
         window.abandoned += entry.upserts
     remove_abandoned(app, window)
-    kept = {name: state for name, state in window.held.items() if state.error == NEEDS_SNAPSHOT}
+    kept = {name: state for name, state in window.held.items() if state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)}
     app.record_states(kept)
     return Window(window.low_ts, window.cut_ts, window.refs, held=kept)

@@ -104,6 +104,11 @@ class Tables(Section):
             compile_pattern(pattern)
         return patterns
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """All that are matched with names of the source."""
+        return (*self.include, *self.exclude, *(route.match for route in self.routes))
+
     def keeps(self, database: str, table: str) -> bool:
         """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row."""
         if not table:

@@ -23,6 +23,13 @@ class Policy(StrEnum):
     STOP = "stop"  # the table waits until the policy is changed
 
 
+class Cascades(StrEnum):
+    """What is done with a table that foreign keys change without row events."""
+
+    HOLD = "hold"  # it waits, by name
+    WARN = "warn"  # it goes on, with a warning: silver keeps what the cascade deleted or changed
+
+
 def _not_ignored(value: object) -> object:
     """`ignore` where rows would no longer fit silver's columns or key."""
     if value == Policy.IGNORE:
@@ -61,6 +68,12 @@ class Ddl(Section):
     move_partition: _Followed = Field(
         Policy.APPLY,
         description="EXCHANGE and CONVERT PARTITION, of both tables; one approval is for both",
+    )
+
+    unlogged_cascades: Cascades = Field(
+        Cascades.HOLD,
+        description="A table with ON DELETE or ON UPDATE CASCADE, SET NULL or SET DEFAULT on a server that doesn't log"
+        " what they change (MariaDB, MySQL before 9.6): hold it, or warn and let silver differ",
     )
 
     @property

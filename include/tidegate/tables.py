@@ -159,6 +159,20 @@ SCHEMA_HISTORY: Final = Table(
                 "JSON: where capture of the source began; of a baseline's row of the server's defaults, null elsewhere",
                 nullable=True,
             ),
+            _field("engine", pa.string(), "storage engine in lower case; null for InnoDB", nullable=True),
+            _field(
+                "foreign_keys",
+                pa.string(),
+                "JSON: constraints that change its rows when a parent's change (schema/unlogged.py); null when none",
+                nullable=True,
+            ),
+            _field("merged_by", pa.list_(pa.string()), "database and table of the MERGE table over it", nullable=True),
+            _field(
+                "settings",
+                pa.string(),
+                "JSON of the server's defaults: settings that its log's meaning depends on (schema/server_settings.py)",
+                nullable=True,
+            ),
         ]
     ),
 )
@@ -193,6 +207,8 @@ TABLE_STATES: Final = Table(
 
 # table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
 NEEDS_SNAPSHOT: Final = "NeedsSnapshot"
+# ... of one that changes without row events; the same mends it, once the cause is gone.
+UNLOGGED_CHANGES: Final = "UnloggedChanges"
 # ... of one whose DDL the pipeline file's policy stops, or asks for; and of a released one, once it is approved.
 DDL_STOPS: Final = "DdlStops"
 DDL_ASKS: Final = "DdlAsks"

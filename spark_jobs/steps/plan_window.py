@@ -18,9 +18,10 @@ from spark_jobs.application import (
     needs_snapshot_reason,
 )
 from spark_jobs.table_moves import release_with_partners
+from spark_jobs.unlogged_tables import unlogged_reason
 from tidegate.merge.window import choose_cut, in_window
 from tidegate.schema.columns import VersionStatus
-from tidegate.tables import NEEDS_SNAPSHOT
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES
 
 
 def next_window(app: Application) -> Window | None:
@@ -60,7 +61,11 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     """A table that held rows when capture started is named and held, never half filled in silence."""
     if app.unchecked():
         waiting = VersionStatus.NEEDS_SNAPSHOT
-        physical = {(source, *name) for source, history in app.histories.items() for name in history.ever(waiting)}
+        physical = {
+            (source, *name)
+            for source, history in app.histories.items()
+            for name in {*history.ever(waiting), *history.unusual}
+        }
     else:
         physical = {name for entry in window.tables.values() for name in entry.physical}
     for source, database, table in sorted(physical):
@@ -71,5 +76,9 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
         if state is not None and state.state == HELD:
             continue
         version = app.histories[source].version_at(database, table, window.cut_ts)
-        if version is not None and version.status == VersionStatus.NEEDS_SNAPSHOT:
+        if version is None:
+            continue
+        if version.status == VersionStatus.NEEDS_SNAPSHOT:
             window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
+        elif reason := unlogged_reason(app, version):
+            window.hold(name, UNLOGGED_CHANGES, reason, app.applied(name), Place.of(version))

@@ -27,6 +27,7 @@ from spark_jobs.application import (
     needs_snapshot_reason,
 )
 from spark_jobs.table_moves import find_moves, hold_partners
+from spark_jobs.unlogged_tables import unlogged_reason
 from tidegate import tables
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
@@ -36,7 +37,8 @@ from tidegate.schema.columns import TableVersion, VersionStatus, was_there
 from tidegate.schema.ddl_reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_tokens import Server
-from tidegate.tables import NEEDS_SNAPSHOT, SegmentFlag, splits
+from tidegate.schema.unlogged import SEQUENCE
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
 
 
 def replay_schema_history(app: Application, window: Window) -> None:
@@ -91,16 +93,15 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
     except DdlNotRead as unread:
         names, error = [pair for text in unread.tables for pair in splits(text)], unread
     except Exception as fault:  # noqa: BLE001 - a fault of ours at one statement is its tables'
-        names, error = _touched(statement), unexpected(fault)
+        names, error = _touched(statement, history.server_of(statement)), unexpected(fault)
     # Where nobody can say which tables it touches, it may be any that is there.
     _hold(app, window, at, names or history.tables(), error)
     return []
 
 
-def _touched(statement: DdlStatement) -> list[tuple[str, str]]:
+def _touched(statement: DdlStatement, server: Server) -> list[tuple[str, str]]:
     """The tables that a statement changes; [] when that isn't known."""
     try:
-        server = Server.of(statement.server_version)
         found = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
     except DdlNotRead as error:
         return [pair for text in error.tables for pair in splits(text)]
@@ -137,6 +138,8 @@ def _hold(
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
     if not app.keeps(version.source, version.database, version.table):
+        if version.engine == SEQUENCE:
+            _leave_out(app, window, version)
         return
     database, table, routed = app.logical(version.database, version.table)
     name = f"{database}.{table}"
@@ -147,6 +150,10 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     if version.status == VersionStatus.NEEDS_SNAPSHOT:
         if not held:
             window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
+        return
+    if reason := unlogged_reason(app, version):
+        if not held:
+            window.hold(name, UNLOGGED_CHANGES, reason, app.applied(name), Place.of(version))
         return
     whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
     if whole and (name in window.held or held) and _waits_for_a_snapshot(app, window, name):
@@ -161,4 +168,13 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
 
 def _waits_for_a_snapshot(app: Application, window: Window, name: str) -> bool:
     state = window.held.get(name) or app.states.get(name)
-    return state is not None and state.error == NEEDS_SNAPSHOT
+    return state is not None and state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)
+
+
+def _leave_out(app: Application, window: Window, version: TableVersion) -> None:
+    """What this window's DDL shows to be a sequence is no table: its rows are not asked for."""
+    entry = window.tables.get(app.logical_name(version.database, version.table))
+    if entry is not None:
+        entry.physical.discard((version.source, version.database, version.table))
+        if not entry.physical:
+            del window.tables[entry.name]

@@ -1,8 +1,8 @@
 """The DDL of a segment, in log order, for schema_history to replay.
 
 In:  a Segment.
-Out: DdlStatements: every QUERY event but a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA) and statement DML, which
-     decoding a segment judges (statements.py).
+Out: DdlStatements: every QUERY event but a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA), statement DML, which
+     decoding a segment judges (statements.py), and the beginning of an ALTER TABLE that is logged in two phases.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
         except UnknownEvent:
             yield _unreadable(index, number)
             continue
-        if is_dml(query.sql):
+        if query.unfinished or is_dml(query.sql):
             continue
         yield DdlStatement(
             sql=query.sql,
@@ -48,6 +48,7 @@ def _of_piece(index: EventIndex) -> Iterator[DdlStatement]:
             charset=query.charset,
             server_version=index.format.server_version,
             legible=query.legible,
+            said=query.said,
         )
 
 

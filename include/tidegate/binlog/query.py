@@ -10,24 +10,31 @@ database, NUL, statement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.binlog.cursor import Cursor
-from tidegate.binlog.events import HEADER_BYTES, read_header
+from tidegate.binlog.events import HEADER_BYTES, EventFlag, read_header
 from tidegate.binlog.statement_text import statement_text
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.charset_text import charset_of_collation
+from tidegate.schema.ddl_statement import EventSaid
 
+_FLAGS2: Final = 0
+_EXPLICIT_TIMESTAMPS_BIT: Final = 1 << 24  # OPTION_EXPLICIT_DEF_TIMESTAMP, MariaDB's alone
 _SQL_MODE: Final = 1
 _CHARSET: Final = 4
 _TIME_ZONE: Final = 5
 _MICROSECONDS_MYSQL: Final = 13
+_EXPLICIT_TIMESTAMPS: Final = 16
+_DDL_XID: Final = 17
+_MARIADB_DDL_XID: Final = 129
 _MARIADB_MICROSECONDS: Final = 128  # Q_HRNOW
 _DB_NAMES: Final = 12
 _DB_NAMES_MAX: Final = 16  # of more the server writes the number alone
 _MARIADB_GTID_FLAGS: Final = 130
 _MARIADB_ENDS_ALTER: Final = 4 | 8  # FL_COMMIT_ALTER_E1, FL_ROLLBACK_ALTER_E1: the number of its start follows
+_MARIADB_UNFINISHED_ALTER: Final = 2 | 8  # FL_START_ALTER_E1, FL_ROLLBACK_ALTER_E1
 _MARIADB_COLLATIONS: Final = 131  # defaults per character set; stands before _CHARSET
 # Bytes of the status variables whose length is fixed. 128 on are MariaDB's (sql/log_event.h).
 _FIXED: Final = {
@@ -57,6 +64,8 @@ class Query:
     name, "utf8mb4" likewise, "" when it isn't known. timestamp_us: microseconds since the epoch. time_zone: as the
     session had it, "" when the event doesn't say.
     legible: whether sql is exact but for comments; else U+FFFD stands for bytes without a text in their character set.
+    unfinished: the beginning of an ALTER TABLE that MariaDB logs in two phases, or the end of one that failed: nothing
+    has changed.
     """
 
     sql: str
@@ -66,6 +75,8 @@ class Query:
     time_zone: str
     timestamp_us: int
     legible: bool = True
+    said: EventSaid = field(default_factory=EventSaid)
+    unfinished: bool = False
 
 
 def parse_query(
@@ -98,6 +109,8 @@ def parse_query(
         time_zone=status.get(_TIME_ZONE, b"").decode("latin-1"),
         timestamp_us=header.timestamp * 1_000_000 + int.from_bytes(micros, "little"),
         legible=legible,
+        said=_said(status, header.flags),
+        unfinished=bool(status.get(_MARIADB_GTID_FLAGS, b"\0")[0] & _MARIADB_UNFINISHED_ALTER),
     )
 
 
@@ -112,6 +125,26 @@ def _charsets(told: bytes | None) -> tuple[str, str]:
         except UnsupportedValue:
             found.append("")
     return found[0], found[1]
+
+
+def _said(status: dict[int, bytes], flags: int) -> EventSaid:
+    explicit, flags2 = status.get(_EXPLICIT_TIMESTAMPS), status.get(_FLAGS2)
+    bit = _EXPLICIT_TIMESTAMPS_BIT
+    return EventSaid(
+        explicit_timestamps=None if explicit is None else explicit != b"\0",
+        mariadb_explicit=None if flags2 is None else bool(int.from_bytes(flags2, "little") & bit),
+        database_charset=_server_charset(status.get(_CHARSET)),
+        atomic=_DDL_XID in status or _MARIADB_DDL_XID in status,
+        thread_specific=bool(flags & EventFlag.THREAD_SPECIFIC),
+    )
+
+
+def _server_charset(charsets: bytes | None) -> str:
+    """Of collation_server, the last of three: a database that is made without one gets it."""
+    try:
+        return "" if charsets is None else charset_of_collation(int.from_bytes(charsets[4:6], "little"))
+    except UnsupportedValue:
+        return ""
 
 
 def _status(data: bytes) -> dict[int, bytes]:

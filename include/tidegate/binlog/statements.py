@@ -124,7 +124,7 @@ def judge_statements(
             yield judge_unfollowed(index, number, windows, known, unread)
             continue
         if not is_dml(query.sql):
-            yield Judged(number, "ddl", (), UnknownEvent("a DDL"))
+            yield Judged(number, "unfinished alter" if query.unfinished else "ddl", (), UnknownEvent("a DDL"))
             continue
         by_transaction = _BY_TRANSACTION if index.format.is_mariadb else ""
         error = UnsupportedValue(

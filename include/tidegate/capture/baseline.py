@@ -15,42 +15,37 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import pymysql
 from pymysql.constants import ER
-from pymysql.cursors import SSCursor
 
+from tidegate.capture.ddl_since import ddl_since
+from tidegate.capture.shown_tables import Shown, server_settings, shown_tables
 from tidegate.capture.start import Began, earlier_versions, record_baseline
-from tidegate.config import Pipeline, Start
-from tidegate.errors import DDLError, SourceUnavailable
+from tidegate.config import Pipeline, Start, Tables
+from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX
 from tidegate.position import Position
 from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
-from tidegate.schema.ddl_reader import read, tables_named
-from tidegate.schema.ddl_statements import CreateTable
-from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.history import BASELINE, DEFAULTS
 from tidegate.schema.partitions import Partitioning
-from tidegate.schema.script_settings import mode_bits
 from tidegate.schema.table_indexes import key_of
 from tidegate.schema.types import COMPRESSED, default_as_known, type_as_known
+from tidegate.schema.unlogged import SEQUENCE, engine_kept
 from tidegate.table_patterns import OWN_DATABASES
-from tidegate.tables import splits
 from tidegate.wire.connection import ConnectionInfo, connect, named
-from tidegate.wire.source import SourceFacts, current_position
+from tidegate.wire.source import SourceFacts
 from tidegate.wire.sql import quote_name
 
 _BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
-_FRAME: Final = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA)\b", re.IGNORECASE)
-_STATEMENTS: Final = {"Query", "Query_compressed"}
-_USE: Final = re.compile(r"use `((?:[^`]|``)*)`; ", re.IGNORECASE)
 # As MariaDB before 10.11 shows COMPRESSED.
 _OLD_COMPRESSED: Final = " /*!100301 COMPRESSED*/"
 # One statement asks this many tables whether they hold a row.
 _TABLES_PER_QUERY: Final = 200
+_UNSHOWN: Final = Partitioning(unknown="SHOW CREATE TABLE doesn't show its partitions")
 _GONE: Final = {ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR}
 
 Keeps = Callable[[str, str], bool]
@@ -77,11 +72,19 @@ def baseline_writer(
                     versions = read_defaults(connection, source, position, databases=())
                 else:
                     versions = read_baseline(connection, source, keeps, position, facts.version, first_id=first_id)
+                    versions = [_with_patterns(version, pipeline.tables) for version in versions]
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
         record_baseline(lake, source, versions, began, earlier)
 
     return record
+
+
+def _with_patterns(version: TableVersion, wanted: Tables) -> TableVersion:
+    """The row of the server's settings, with what the baseline looked for: what it didn't find there wasn't there."""
+    if version.settings is None:
+        return version
+    return replace(version, settings=replace(version.settings, kept=wanted.include, left_out=wanted.exclude))
 
 
 def read_baseline(
@@ -136,18 +139,22 @@ def read_schema(
             if str(database).lower() not in OWN_DATABASES and keeps(str(database), str(table))
         }
         databases = tuple(sorted({database for database, _ in kept}))
-        collations = _collations(cursor, databases)
-        names = sorted(kept & collations.keys())
+        told = _told(cursor, databases)
+        names = sorted(kept & told.keys())
         columns = _columns(cursor, databases)
         indexes = _indexes(cursor, databases)
-        partitionings = _partitionings(cursor, databases, kept)
+        partitioned = _partitioned(cursor, databases)
+        settings = server_settings(cursor)
+        shown = shown_tables(cursor, [name for name in names if told[name].engine != SEQUENCE], settings)
+    merged = {under: name for name, said in shown.items() for under in said.union}
     versions = read_defaults(connection, source, position, databases)
     next_id = first_id
     for name in names:
         cells = columns.get(name, [])
         made = tuple(_column(cell, next_id + offset, mariadb=mariadb) for offset, cell in enumerate(cells))
         next_id += len(made)
-        collation = collations.get(name, "")
+        collation = told[name].collation
+        said = shown.get(name, Shown(None))
         by_name = {column.name.lower(): column.id for column in made}
         found = tuple(_index(index, parts, by_name) for index, parts in sorted(indexes.get(name, {}).items()))
         versions.append(
@@ -166,7 +173,10 @@ def read_schema(
                 charset=_charset_of(collation),
                 collation=collation,
                 indexes=found,
-                partitioning=partitionings.get(name),
+                partitioning=(said.partitioning or _UNSHOWN) if name in partitioned else None,
+                engine=told[name].engine,
+                foreign_keys=said.foreign_keys,
+                merged_by=merged.get(name, ()),
             )
         )
     return versions
@@ -180,6 +190,7 @@ def read_defaults(
     with connection.cursor() as cursor:
         cursor.execute("SELECT '', @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
         rows = list(cursor.fetchall())
+        settings = server_settings(cursor)
         cursor.execute(
             "SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata"
         )
@@ -199,37 +210,10 @@ def read_defaults(
             key=(),
             charset=str(charset),
             collation=str(collation),
+            settings=None if database else settings,
         )
         for database, charset, collation in rows
     ]
-
-
-def ddl_since(connection: Connection, position: Position, keeps: Keeps, server_version: str) -> str:
-    """The first DDL after a position that touches a kept table, or can't be read; "" when there is none."""
-    with connection.cursor() as cursor:
-        end = current_position(cursor)
-        cursor.execute("SHOW BINARY LOGS")
-        files = [Position.of(str(row[0]), 4) for row in cursor.fetchall()]
-    for file in sorted(f for f in files if end is not None and position.number <= f.number <= end.number):
-        start = position.offset if file.number == position.number else 4
-        with connection.cursor(SSCursor) as cursor:  # a file's events may be gigabytes
-            cursor.execute(f"SHOW BINLOG EVENTS IN %s FROM {start:d}", (file.file,))
-            for row in cursor:
-                if row[2] in _STATEMENTS and _touches(str(row[5]), keeps, server_version):
-                    return str(row[5])
-    return ""
-
-
-def _touches(info: str, keeps: Keeps, server_version: str) -> bool:
-    use = _USE.match(info)
-    database, sql = (use[1].replace("``", "`"), info[use.end() :]) if use else ("", info)
-    if _FRAME.match(sql):
-        return False
-    try:
-        names = tables_named(sql, database, server_version=server_version)
-    except DDLError:
-        return True
-    return any(keeps(*pair) for name in names for pair in splits(name))
 
 
 def _charset_of(collation: str) -> str:
@@ -241,49 +225,37 @@ def _in(databases: tuple[str, ...]) -> str:
     return ", ".join(["%s"] * len(databases)) or "NULL"
 
 
-def _collations(cursor: Any, databases: tuple[str, ...]) -> dict[Name, str]:
-    """Default collation of every base table: neither views nor sequences."""
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What information_schema.tables says of a table."""
+
+    collation: str
+    engine: str
+
+
+def _told(cursor: Any, databases: tuple[str, ...]) -> dict[Name, _Told]:
+    """Every base table, and MariaDB's sequences; no views."""
     cursor.execute(
-        "SELECT table_schema, table_name, table_collation, table_type FROM information_schema.tables"
+        "SELECT table_schema, table_name, table_collation, table_type, engine FROM information_schema.tables"
         f" WHERE table_schema IN ({_in(databases)})",
         databases,
     )
-    return {(str(row[0]), str(row[1])): str(row[2] or "") for row in cursor.fetchall() if row[3] in _BASE}
+    return {
+        (str(row[0]), str(row[1])): _Told(
+            str(row[2] or ""), engine_kept(str(row[4] or "")) if row[3] in _BASE else SEQUENCE
+        )
+        for row in cursor.fetchall()
+        if row[3] in _BASE or row[3] == "SEQUENCE"
+    }
 
 
-def _partitionings(cursor: Any, databases: tuple[str, ...], kept: Iterable[Name]) -> dict[Name, Partitioning]:
-    """Of the tables that have partitions; only SHOW CREATE TABLE says all of it in the statement's own words."""
+def _partitioned(cursor: Any, databases: tuple[str, ...]) -> set[Name]:
     cursor.execute(
         f"SELECT DISTINCT table_schema, table_name FROM information_schema.partitions"
         f" WHERE partition_name IS NOT NULL AND table_schema IN ({_in(databases)})",
         databases,
     )
-    names = sorted({(str(row[0]), str(row[1])) for row in cursor.fetchall()} & set(kept))
-    if not names:
-        return {}
-    cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_results")
-    version, modes, charset = cursor.fetchone()
-    sql_mode, server = mode_bits(str(modes)), Server.of(str(version))
-    found: dict[Name, Partitioning] = {}
-    cursor.execute("SET SESSION character_set_results = binary")
-    for name in names:
-        cursor.execute(f"SHOW CREATE TABLE {quote_name(*name)}")
-        found[name] = _as_shown(bytes(cursor.fetchone()[1]), name[0], sql_mode, server)
-    cursor.execute("SET SESSION character_set_results = %s", (charset,))
-    return found
-
-
-def _as_shown(shown: bytes, database: str, sql_mode: int, server: Server) -> Partitioning:
-    """By SHOW CREATE TABLE, which is UTF-8 but for what MariaDB shows of a binary column's DEFAULT: its bytes."""
-    try:
-        statement = read(shown.decode(errors="surrogateescape"), database=database, sql_mode=sql_mode, server=server)
-    except DDLError as error:
-        return Partitioning(unknown=f"its SHOW CREATE TABLE can't be read: {error.what}")
-    assert isinstance(statement, CreateTable), "SHOW CREATE TABLE of a base table"
-    found = statement.partitioning or Partitioning(unknown="SHOW CREATE TABLE doesn't show its partitions")
-    if "\\udc" in repr(found):  # which escapes what surrogateescape made
-        return Partitioning(unknown="SHOW CREATE TABLE shows bytes that are no text among its partitions")
-    return found
+    return {(str(row[0]), str(row[1])) for row in cursor.fetchall()}
 
 
 def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping[str, Any]]]:
@@ -385,7 +357,7 @@ def _index(name: str, parts: list[tuple[Any, ...]], by_name: Mapping[str, int]) 
 
 def _with_status(connection: Connection, versions: list[TableVersion]) -> list[TableVersion]:
     """needs_snapshot for every table that holds a row now."""
-    names = [(v.database, v.table) for v in versions if v.table]
+    names = [(v.database, v.table) for v in versions if v.table and v.engine != SEQUENCE]
     full: set[Name] = set()
     with connection.cursor() as cursor:
         for start in range(0, len(names), _TABLES_PER_QUERY):

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids
-from tidegate.capture.start import Began, recorded_start
+from tidegate.capture.start import Began, check_settings, recorded_start
 from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
 from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
@@ -82,6 +82,7 @@ def going_on(
     """
     if not checkpoint.server_id:
         return checkpoint
+    check_settings(run.lake, run.source_name, facts)
     source = run.pipeline.sources[run.source_name]
     check_continuity(run.connection, facts, captured, _reading_again(run.pipeline, run.source_name, facts))
     if source.dump is DumpMode.GTID:

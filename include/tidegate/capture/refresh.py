@@ -17,7 +17,8 @@ from typing import Any, Final, TypeAlias
 import pymysql
 
 from tidegate.binlog.heal import REFRESHED
-from tidegate.capture.baseline import ddl_since, read_schema
+from tidegate.capture.baseline import read_schema
+from tidegate.capture.ddl_since import ddl_since
 from tidegate.errors import PositionLost, SchemaMismatch, SourceUnavailable
 from tidegate.position import Position
 from tidegate.schema.columns import Column, TableVersion, VersionStatus

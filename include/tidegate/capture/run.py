@@ -44,6 +44,7 @@ from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.limits import LAND_SECONDS_MIN
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
+from tidegate.schema.server_settings import ServerSettings
 from tidegate.tables import SegmentKind
 from tidegate.wire.connection import ConnectionInfo, answer_seconds
 from tidegate.wire.dump_stream import DumpStream
@@ -252,10 +253,11 @@ class _Loop:
 
     def _read(self, side: Side) -> Reason:
         facts, run = side.facts, self.run
+        folds = ServerSettings.of(facts.variables).folds_names
         side.clock_ms()  # before the stream: a dead side connection must not look like a new stream
 
         def ddl_tables(sql: str, database: str, sql_mode: int) -> list[str]:
-            return tables_named(sql, database, sql_mode=sql_mode, server_version=facts.version)
+            return tables_named(sql, database, sql_mode=sql_mode, server_version=facts.version, folds_names=folds)
 
         source, size = self.source, self.settings.segment_bytes
         cutting = CutterSettings(run.source_name, facts.flavour, source.dump, size, ddl_tables, source.semi_sync)

@@ -23,6 +23,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.position import Position
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.server_settings import ServerSettings
 from tidegate.wire.source import SourceFacts
 
 _COLUMN: Final = "began"  # of control/schema_history
@@ -80,6 +81,29 @@ def recorded_start(lake: LakeFiles, source: str) -> Began | None:
     rows = _rows(lake, source, ["source", "version", _COLUMN])
     told = [row for row in rows if row[_COLUMN]]
     return Began(**json.loads(max(told, key=lambda row: row["version"])[_COLUMN])) if told else None
+
+
+def check_settings(lake: LakeFiles, source: str, facts: SourceFacts) -> None:
+    """Raises SourceRefused when the server takes names, or carries out foreign keys, otherwise than at the baseline.
+
+    What schema_history says of tables follows from these settings; LakeUnavailable.
+    """
+    filters = [("source", "==", source), ("database", "==", ""), ("table", "==", "")]
+    rows = control.read(lake, tables.SCHEMA_HISTORY, columns=["version", "settings"], filters=filters).to_pylist()
+    told = ServerSettings.from_text(max(rows, key=lambda row: row["version"])["settings"]) if rows else None
+    now = ServerSettings.of(facts.variables)
+    if told is None:
+        return
+    for name, before, after in (
+        ("lower_case_table_names", told.folds_names, now.folds_names),
+        ("innodb_native_foreign_keys", told.native_keys, now.native_keys),
+    ):
+        if before != after:
+            raise SourceRefused(
+                f"{name} was {'on' if before else 'off'} when capture began, and is {facts.variables.get(name, 'off')}",
+                where=facts.where,
+                remedy="set it back, or begin again in a new lake path",
+            )
 
 
 def earlier_versions(lake: LakeFiles, source: str) -> list[TableVersion]:

@@ -80,7 +80,7 @@ def refresh(
 
     loaded, lake = open_lake(pipeline)
     state = held_event(loaded.pipeline, lake, table)
-    if state["place_source"] is None or state["error"] == tables.NEEDS_SNAPSHOT:
+    if state["place_source"] is None or state["error"] in (tables.NEEDS_SNAPSHOT, tables.UNLOGGED_CHANGES):
         raise UsageError(
             f"{table} isn't held for its columns ({state['reason']})", where=loaded.pipeline, remedy="mend that first"
         )

@@ -126,6 +126,8 @@ def way_out(state: Mapping[str, Any]) -> str:
     pipeline, table = state["pipeline"], state["table"]
     if state["error"] == tables.NEEDS_SNAPSHOT:
         return NEEDS_ROWS
+    if state["error"] == tables.UNLOGGED_CHANGES:
+        return "take its cause away at the source, then truncate the table there, or drop and create it"
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
     if state["place_source"] is not None and state["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__):

@@ -23,6 +23,8 @@ from tidegate.schema.partitions import (
     moved_to_text,
     to_text,
 )
+from tidegate.schema.server_settings import ServerSettings
+from tidegate.schema.unlogged import ForeignKey
 
 
 class Generated(StrEnum):
@@ -107,9 +109,11 @@ class TableVersion:
     key: ids of the primary key's columns in key order, else of the first unique key whose columns are all
     NOT NULL (shortest wins, then the name; no prefix lengths), else (). charset and collation: the table's defaults.
 
-    moved: rows that the statement moved or deleted without row events.
+    moved: rows that the statement moved or deleted without row events. engine: in lower case, "" for InnoDB.
+    foreign_keys: those that change rows of this table. merged_by: the MERGE table that is over it.
 
-    A row with table "" is not a table: it holds the defaults of its database (of the server, when database is "" too).
+    A row with table "" is not a table: it holds the defaults of its database (of the server, when database is "" too:
+    then also its settings).
     """
 
     source: str
@@ -129,6 +133,10 @@ class TableVersion:
     indexes: tuple[Index, ...] = ()
     partitioning: Partitioning | None = None
     moved: RowsMoved | None = None
+    engine: str = ""
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    merged_by: tuple[str, ...] = ()
+    settings: ServerSettings | None = None
 
     @property
     def name(self) -> str:
@@ -176,6 +184,10 @@ class TableVersion:
             "last_column_id": max((c.id for c in self.columns), default=0),
             "partitioning": to_text(self.partitioning),
             "moved": moved_to_text(self.moved),
+            "engine": self.engine or None,
+            "foreign_keys": json.dumps([asdict(k) for k in self.foreign_keys]) if self.foreign_keys else None,
+            "merged_by": list(self.merged_by) or None,
+            "settings": self.settings.to_text() if self.settings else None,
         }
 
     @classmethod
@@ -204,6 +216,13 @@ class TableVersion:
             ),
             partitioning=from_text(row.get("partitioning")),
             moved=moved_from_text(row.get("moved")),
+            engine=row.get("engine") or "",
+            foreign_keys=tuple(
+                ForeignKey(**{**cell, "parent": tuple(cell["parent"])})
+                for cell in json.loads(row.get("foreign_keys") or "[]")
+            ),
+            merged_by=tuple(row.get("merged_by") or ()),
+            settings=ServerSettings.from_text(row.get("settings")),
         )
 
 

@@ -38,9 +38,10 @@ from tidegate.schema.ddl_statements import (
     TableDefaults,
     TableName,
 )
-from tidegate.schema.ddl_tokens import Cursor
+from tidegate.schema.ddl_tokens import Cursor, Kind
 from tidegate.schema.ddl_types import charset_name
 from tidegate.schema.partitions import DropPartitions, ExchangePartition, TruncatePartitions
+from tidegate.schema.unlogged import SEQUENCE, DropForeignKey, Storage
 
 _PARTITION_WORK: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR"})
 
@@ -57,7 +58,7 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
         before = cursor.at
         found = _action(cursor, database, touched)
         actions.extend(found)
-        _skip_rest(cursor, actions)
+        _skip_rest(cursor, database, actions)
         if cursor.at == before:
             raise cursor.lost("an action of ALTER TABLE")
     if partitions_at:
@@ -68,12 +69,36 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
     return tuple(actions)
 
 
-def _skip_rest(cursor: Cursor, actions: list[Action]) -> None:
-    """Up to the next comma: options that follow an action without one (ALGORITHM, PARTITION BY, charset)."""
+def read_storage(cursor: Cursor, database: str) -> Storage:
+    """ENGINE [=] x, UNION [=] (t, ...), SEQUENCE [=] 1; nothing is stepped over when none of them is here."""
+    word = cursor.now.upper
+    value = cursor.ahead(2 if cursor.ahead().text == "=" else 1)
+    if word == "ENGINE" or (word == "TYPE" and cursor.ahead().text == "="):
+        cursor.at += 2 if cursor.ahead().text == "=" else 1
+        return Storage(cursor.next().text.lower())
+    if word == "SEQUENCE" and cursor.server.mariadb and value.kind == Kind.NUMBER:
+        cursor.at += 3 if cursor.ahead().text == "=" else 2
+        return Storage(SEQUENCE if value.text == "1" else "")
+    if word != "UNION" or value.text != "(":
+        return Storage()
+    cursor.next()
+    cursor.take_mark("=")
+    cursor.expect_mark("(")
+    names: list[TableName] = []
+    while not cursor.take_mark(")"):
+        names.append(cursor.table(database))
+        cursor.take_mark(",")
+    return Storage("", tuple(names))
+
+
+def _skip_rest(cursor: Cursor, database: str, actions: list[Action]) -> None:
+    """Up to the next comma: options that follow an action without one (ALGORITHM, PARTITION BY, charset, ENGINE)."""
     while not (cursor.ended or cursor.is_mark(",")):
         word = cursor.now.upper
         if word in ("CHARSET", "COLLATE") or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
             actions.append(TableDefaults(_charset(cursor)))
+        elif storage := read_storage(cursor, database):
+            actions.append(storage)
         else:
             cursor.skip_one()
 
@@ -113,6 +138,8 @@ def _action(cursor: Cursor, database: str, touched: list[TableName]) -> list[Act
     if word in _PARTITION_WORK and cursor.ahead().upper == "PARTITION":
         _skip_all(cursor)
         return []
+    if storage := read_storage(cursor, database):
+        return [storage]
     if word in ("COMMENT", "CONNECTION"):  # COMMENT 'x' COLLATE y: step over the string, then options go on
         cursor.next()
     cursor.skip_one()
@@ -199,7 +226,10 @@ def _drop(cursor: Cursor) -> list[Action]:
         cursor.next()
         if_exists = cursor.take("IF", "EXISTS")
         return [DropIndex(cursor.name(), if_exists, may_be_constraint=word == "CONSTRAINT")]
-    if word in ("FOREIGN", "CHECK"):
+    if cursor.take("FOREIGN", "KEY"):
+        cursor.take("IF", "EXISTS")
+        return [DropForeignKey(cursor.name())]
+    if word == "CHECK":
         cursor.skip_item()
         return []
     if word == "PARTITION" and cursor.ahead().text not in ("", ","):

@@ -17,6 +17,7 @@ from tidegate.schema.ddl_expressions import server_text
 from tidegate.schema.ddl_statements import ColumnDefinition, Default, IndexDefinition, Place, TypeSpec
 from tidegate.schema.ddl_tokens import Cursor, Kind
 from tidegate.schema.ddl_types import read_attribute, read_type
+from tidegate.schema.unlogged import Reference
 
 _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 _CONSTRAINTS: Final = frozenset(
@@ -42,7 +43,7 @@ class _Draft:
     index: IndexKind | None = None
     place: Place | None = None
     on_update: str = ""
-    refers: bool = False
+    refers: Reference | None = None
 
 
 def starts_constraint(cursor: Cursor) -> bool:
@@ -118,8 +119,8 @@ def _attribute(cursor: Cursor, draft: _Draft) -> None:
     elif cursor.take("AFTER"):
         draft.place = Place(cursor.name())
     elif cursor.take("REFERENCES"):
-        _skip_reference(cursor)
-        draft.refers = cursor.server.number >= _INLINE_KEYS_SINCE[cursor.server.mariadb]
+        refers = _reference(cursor)
+        draft.refers = refers if cursor.server.number >= _INLINE_KEYS_SINCE[cursor.server.mariadb] else None
     elif cursor.take("CONSTRAINT"):
         if cursor.now.upper != "CHECK":
             cursor.name()
@@ -142,20 +143,22 @@ def _generated(cursor: Cursor, draft: _Draft) -> None:
     draft.generated = Generated.VIRTUAL  # when nothing else is written
 
 
-def _skip_reference(cursor: Cursor) -> None:
-    """REFERENCES t (c) [MATCH x] [ON DELETE action] [ON UPDATE action]: words that are not the column's."""
-    cursor.table("-")
+def _reference(cursor: Cursor, name: str = "") -> Reference:
+    """Behind REFERENCES: t (c) [MATCH x] [ON DELETE action] [ON UPDATE action]."""
+    database, table = cursor.table("-")
     if cursor.is_mark("("):
         cursor.skip_group()
+    rules = {"DELETE": "", "UPDATE": ""}
     while True:
         if cursor.take("MATCH"):
             cursor.next()
-        elif cursor.now.upper == "ON" and cursor.ahead().upper in ("DELETE", "UPDATE"):
+        elif cursor.now.upper == "ON" and cursor.ahead().upper in rules:
+            what = cursor.ahead().upper
             cursor.at += 2
-            if not (cursor.take("SET", "NULL") or cursor.take("SET", "DEFAULT") or cursor.take("NO", "ACTION")):
-                cursor.next()
+            rule = cursor.next().upper
+            rules[what] = f"{rule} {cursor.next().upper}" if rule in ("SET", "NO") else rule
         else:
-            return
+            return Reference(("" if database == "-" else database, table), rules["DELETE"], rules["UPDATE"], name)
 
 
 def read_default(cursor: Cursor) -> Default:
@@ -232,7 +235,7 @@ def _function(cursor: Cursor, start: int, word: str) -> Default:
 
 def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
     """An index or key; for a PERIOD its columns, for a CHECK (). The cursor ends behind the whole item."""
-    name = ""
+    name = own = ""
     if cursor.take("CONSTRAINT"):
         cursor.take("IF", "NOT", "EXISTS")
         if cursor.now.upper not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
@@ -254,14 +257,20 @@ def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
     if not cursor.is_mark("("):
         if cursor.now.upper not in ("USING", "TYPE") or cursor.ahead().text == "(":
             own = cursor.name()
-            # The name of a foreign key's index is the constraint's when it has one.
-            name = name if word == "FOREIGN" and name else own
         if cursor.take_any("USING", "TYPE"):
             cursor.next()
     columns, prefixes, period = read_parts(cursor)
+    refers = None
+    if word == "FOREIGN":
+        if not cursor.take("REFERENCES"):
+            raise cursor.lost("REFERENCES")
+        refers = _reference(cursor, name or (own if cursor.server.mariadb else ""))
     cursor.skip_item()
-    name = "PRIMARY" if kind is IndexKind.PRIMARY else name
-    return IndexDefinition(kind, name, columns, prefixes, period, made_for_key=word == "FOREIGN")
+    # The name of a foreign key's index is the constraint's when it has one.
+    name = name if refers and name else own or name
+    return IndexDefinition(
+        kind, "PRIMARY" if kind is IndexKind.PRIMARY else name, columns, prefixes, period, refers=refers
+    )
 
 
 def read_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...], bool]:

@@ -9,12 +9,12 @@ token by token. What can't be read is a DdlNotRead that names the tables as far 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.columns import IndexKind
-from tidegate.schema.ddl_alter import read_actions
+from tidegate.schema.ddl_alter import read_actions, read_storage
 from tidegate.schema.ddl_columns import read_column, read_constraint, read_parts, starts_constraint
 from tidegate.schema.ddl_partitions import read_partitioning
 from tidegate.schema.ddl_query import query_in_parentheses, query_starts, read_query
@@ -25,6 +25,7 @@ from tidegate.schema.ddl_statements import (
     Charset,
     ColumnDefinition,
     CreateLike,
+    CreateSequence,
     CreateTable,
     DefineDatabase,
     DropDatabase,
@@ -41,6 +42,7 @@ from tidegate.schema.ddl_statements import (
 from tidegate.schema.ddl_tokens import Cursor, Server
 from tidegate.schema.ddl_types import charset_name
 from tidegate.schema.partitions import ExchangePartition, Partitioning, PartitionToTable, TableToPartition
+from tidegate.schema.unlogged import Storage
 
 # Verbs of statements that touch neither columns nor rows of a table that has a binlog of its own.
 _OTHER_VERBS: Final = frozenset(
@@ -86,12 +88,15 @@ def read(sql: str, *, database: str = "", sql_mode: int = 0, server: Server) -> 
         raise DdlNotRead(f"can't read DDL {_short(sql)}: {error.what}", remedy=error.remedy, tables=names) from error
 
 
-def tables_named(sql: str, database: str, *, sql_mode: int = 0, server_version: str = "") -> list[str]:
+def tables_named(
+    sql: str, database: str, *, sql_mode: int = 0, server_version: str = "", folds_names: bool = False
+) -> list[str]:
     """Names `database.table` that a statement touches, each once, in order; [] when it touches no table.
 
     DROP DATABASE names none: its tables are known to schema_history alone. Raises DdlNotRead.
     """
-    statement = read(sql, database=database, sql_mode=sql_mode, server=Server.of(server_version))
+    server = replace(Server.of(server_version), folds_names=folds_names)
+    statement = read(sql, database=database, sql_mode=sql_mode, server=server)
     return list(dict.fromkeys(f"{d}.{t}" for d, t in touched_tables(statement)))
 
 
@@ -102,7 +107,7 @@ def touched_tables(statement: Statement) -> tuple[TableName, ...]:
             return ()
         case AlterTable(table, actions):
             return (table, *(name for action in actions if (name := _other_table(action))))
-        case CreateTable() | CreateLike() | Truncate():
+        case CreateTable() | CreateLike() | CreateSequence() | Truncate():
             return (statement.table,)
         case DropTables(tables):
             return tables
@@ -193,6 +198,10 @@ def _create(cursor: Cursor, database: str, touched: list[TableName]) -> Statemen
         if word == "SPATIAL" and cursor.ahead().upper == "INDEX":
             cursor.next()
             continue
+        if word == "SEQUENCE" and not temporary:
+            cursor.next()
+            if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+            return CreateSequence(_table(cursor, database, touched), if_not_exists, or_replace)
         if word in _OTHER_OBJECTS:
             return Ignored(f"CREATE {word}")
         temporary = temporary or word == "TEMPORARY"
@@ -233,7 +242,7 @@ def _create_table(
     if cursor.is_mark("(") and not query_in_parentheses(cursor):
         cursor.next()
         period = _table_elements(cursor, columns, indexes)
-    options = _table_options(cursor)
+    options = _table_options(cursor, database)
     if not columns and not options.select:
         raise DDLError("CREATE TABLE without columns", remedy="the engine discovers them; snapshot the table")
     return CreateTable(
@@ -249,6 +258,7 @@ def _create_table(
         read_query(cursor, database) if options.select else None,
         options.versioned,
         options.partitioning,
+        options.storage,
     )
 
 
@@ -277,12 +287,14 @@ class _Options:
     select: bool = False
     versioned: bool = False
     partitioning: Partitioning | None = None
+    storage: Storage = field(default_factory=Storage)
 
 
-def _table_options(cursor: Cursor) -> _Options:
+def _table_options(cursor: Cursor, database: str) -> _Options:
     """START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
     charset, collation, versioned = "", "", False
     partitioning: Partitioning | None = None
+    storage = Storage()
     while not cursor.ended:
         word = cursor.now.upper
         if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
@@ -296,21 +308,23 @@ def _table_options(cursor: Cursor) -> _Options:
         elif cursor.take("PARTITION", "BY"):
             partitioning = read_partitioning(cursor)
         elif query_starts(cursor):
-            return _Options(Charset(charset, collation), True, versioned, partitioning)
-        elif word in ("COMMENT", "CONNECTION", "PASSWORD", "ENGINE"):
+            return _Options(Charset(charset, collation), True, versioned, partitioning, storage)
+        elif found := read_storage(cursor, database):
+            storage = Storage(found.engine or storage.engine, storage.union if found.union is None else found.union)
+        elif word in ("COMMENT", "CONNECTION", "PASSWORD"):
             cursor.next()
             cursor.take_mark("=")
             cursor.next()
         else:
             cursor.skip_one()
-    return _Options(Charset(charset, collation), False, versioned, partitioning)
+    return _Options(Charset(charset, collation), False, versioned, partitioning, storage)
 
 
 def _database(cursor: Cursor, database: str, *, create: bool, or_replace: bool = False) -> DefineDatabase:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     words = ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "READ", "ENCRYPTION", "COMMENT", "UPGRADE")
     if create or cursor.now.upper not in words:
-        database = cursor.name()
+        database = cursor.folded_name()
     charset, collation = "", ""
     while not cursor.ended:
         word = cursor.now.upper
@@ -348,7 +362,7 @@ def _alter(cursor: Cursor, database: str, touched: list[TableName]) -> Statement
 
 def _drop(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:
     temporary = cursor.take("TEMPORARY")
-    if cursor.take_any("TABLE", "TABLES"):
+    if cursor.take_any("TABLE", "TABLES", "SEQUENCE"):
         cursor.take("IF", "EXISTS")
         tables = [_table(cursor, database, touched)]
         while cursor.take_mark(","):
@@ -356,7 +370,7 @@ def _drop(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:
         return DropTables(tuple(tables), temporary)
     if cursor.take_any("DATABASE", "SCHEMA"):
         cursor.take("IF", "EXISTS")
-        return DropDatabase(cursor.name())
+        return DropDatabase(cursor.folded_name())
     if cursor.take("INDEX"):
         if_exists = cursor.take("IF", "EXISTS")
         name = cursor.name()

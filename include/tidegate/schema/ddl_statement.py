@@ -27,6 +27,23 @@ class SessionTold:
 
 
 @dataclass(frozen=True, slots=True)
+class EventSaid:
+    """What a QUERY event says beside the statement, of what a DDL's effect depends on.
+
+    explicit_timestamps: explicit_defaults_for_timestamp of the session, as MySQL writes it where it counts, None else.
+    mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: of a database that is made
+    without one, "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one;
+    an IF NOT EXISTS that found its table there did not. thread_specific: a temporary table was used.
+    """
+
+    explicit_timestamps: bool | None = None
+    mariadb_explicit: bool | None = None
+    database_charset: str = ""
+    atomic: bool = False
+    thread_specific: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DdlStatement:
     """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA).
 
@@ -48,6 +65,7 @@ class DdlStatement:
     server_version: str = ""
     told: SessionTold = SessionTold()
     legible: bool = True
+    said: EventSaid = EventSaid()
 
     @property
     def flavour(self) -> str:

@@ -6,12 +6,12 @@ Out: frozen values. Names are as written; nothing here depends on what tables ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.schema.columns import Generated, IndexKind
 from tidegate.schema.partitions import PartitionAction, Partitioning
 from tidegate.schema.select_expressions import Expression
+from tidegate.schema.unlogged import DropForeignKey, Reference, Storage
 
 TableName = tuple[str, str]  # (database, table)
 
@@ -73,7 +73,7 @@ class ColumnDefinition:
     index: IndexKind | None = None
     place: Place | None = None
     on_update: str = ""
-    refers: bool = False
+    refers: Reference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,7 @@ class IndexDefinition:
     """An index or a key's constraint. columns: "" stands for an expression. name "": the server makes one.
 
     prefixes: per column the length written behind it; 0: none. period: the last part is WITHOUT OVERLAPS.
+    refers: of the foreign key that it is made for.
     """
 
     kind: IndexKind
@@ -88,7 +89,11 @@ class IndexDefinition:
     columns: tuple[str, ...]
     prefixes: tuple[int, ...]
     period: bool = False
-    made_for_key: bool = False
+    refers: Reference | None = None
+
+    @property
+    def made_for_key(self) -> bool:
+        return self.refers is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +224,8 @@ Action = (
     | SetVisibility
     | AddIndex
     | DropIndex
+    | DropForeignKey
+    | Storage
     | RenameIndex
     | RenameTo
     | ConvertCharset
@@ -228,13 +235,6 @@ Action = (
     | PartitionAction
     | RowsChanged
 )
-
-
-def renamed_columns(actions: Iterable[Action]) -> frozenset[str]:
-    """Old and new names of columns that get another one, in lower case."""
-    pairs = [(action.old, action.new) for action in actions if isinstance(action, RenameColumn)]
-    pairs += [(action.old, action.definition.name) for action in actions if isinstance(action, ChangeColumn)]
-    return frozenset(name.lower() for old, new in pairs for name in (old, new) if old.lower() != new.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +308,16 @@ class CreateTable:
     query: Query | None = None
     versioned: bool = False
     partitioning: Partitioning | None = None
+    storage: Storage = field(default_factory=Storage)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """MariaDB: rows in the log show its state, it is no table."""
+
+    table: TableName
+    if_not_exists: bool = False
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +379,7 @@ class Ignored:
 
 Statement = (
     CreateTable
+    | CreateSequence
     | CreateLike
     | AlterTable
     | DropTables

@@ -31,10 +31,14 @@ LENGTH_DIGITS: Final = 65
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a statement's meaning depends on: who ran it. number: 90704 for 9.7.4, 110405 for 11.4.5."""
+    """What a statement's meaning depends on: who ran it. number: 90704 for 9.7.4, 110405 for 11.4.5.
+
+    folds_names: it takes names of databases and tables in lower case, whatever is typed.
+    """
 
     mariadb: bool
     number: int
+    folds_names: bool = False
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -46,6 +50,15 @@ class Server:
         if found is None:
             return cls(mariadb, 110400 if mariadb else 90000)
         return cls(mariadb, int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3] or 0))
+
+    def folded(self, name: str) -> str:
+        """The name of a database or a table as this server keeps it."""
+        return folded(name) if self.folds_names else name
+
+
+def folded(name: str) -> str:
+    """In lower case as the servers make it: one character for one."""
+    return "".join(low if len(low := character.lower()) == 1 else character for character in name)
 
 
 class Kind:
@@ -280,12 +293,16 @@ class Cursor:
     def table(self, database: str) -> tuple[str, str]:
         """`table`, `database.table` or `.table` -> (database, table)."""
         self.take_mark(".")
-        first = self.name()
+        first = self.folded_name()
         if self.take_mark("."):
-            return first, self.name()
+            return first, self.folded_name()
         if not database:
             raise self.lost("a database: the session had none, and the name", name=first)
-        return database, first
+        return self.server.folded(database), first
+
+    def folded_name(self) -> str:
+        """A name of a database or a table, as the server takes it."""
+        return self.server.folded(self.name())
 
     def skip_group(self) -> tuple[int, int]:
         """Step over `( ... )`. Returns where its inside starts and ends in the text."""

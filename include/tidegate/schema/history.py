@@ -13,40 +13,38 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.charsets import server_default
-from tidegate.schema.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.context import Context
 from tidegate.schema.ddl_reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_statements import (
-    AlterTable,
     CreateLike,
     CreateTable,
     DefineDatabase,
     DropDatabase,
     DropTables,
     Ignored,
-    RenameTables,
-    RenameTo,
     Statement,
     TableName,
-    Truncate,
     starts_anew,
 )
 from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.partition_moves import PartitionMoves
-from tidegate.schema.select_collations import Session
-from tidegate.schema.table_charsets import resolve_charset
-from tidegate.schema.table_query import query_columns
-from tidegate.schema.table_shape import Context, Shape, alter, copy, create
+from tidegate.schema.effects import DEFAULTS, Effects
+from tidegate.schema.logged_effects import check_base_table
+from tidegate.schema.server_settings import ServerSettings
 from tidegate.schema.types import UNKNOWN
+from tidegate.schema.unlogged import SEQUENCE
 from tidegate.schema.work import Work
 from tidegate.tables import splits
 
+__all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
+
 BASELINE: Final = "baseline"
-DEFAULTS: Final = "defaults"
 
 
 class SchemaHistory:
@@ -76,8 +74,12 @@ class SchemaHistory:
         """
         self.source = source
         self.held: dict[TableName, DdlNotRead] = {}
-        self._keeps = keeps
-        self._derives = derives
+        self.keeps = keeps
+        self.derives = derives
+        self._sequences: set[TableName] = set()
+        self._tables: set[TableName] = set()  # with a version that is no sequence
+        self._unusual: set[TableName] = set()
+        self._hidden: set[TableName] = set()  # names of temporary tables that the log makes
         self._versions: dict[TableName, list[TableVersion]] = {}
         self._unread: dict[TableName, list[Mapping[str, Any]]] = {}
         self._next_id = next_id
@@ -88,6 +90,7 @@ class SchemaHistory:
             self._versions.setdefault(name, [])
             self._unread.setdefault(name, []).append(row)
             self._next_id = max(self._next_id, (row.get("last_column_id") or 0) + 1)
+            self._note_engine(name, row.get("engine") or "", bool(row.get("foreign_keys") or row.get("merged_by")))
             if row["kind"] == BASELINE:
                 self._floor = max(self._floor, row["commit_ts"])
         self._grown = {name for name, rows_of in self._unread.items() if len(rows_of) > 1}
@@ -100,8 +103,23 @@ class SchemaHistory:
             self._versions.setdefault(name, []).append(version)
             self._grown.add(name)
             self._next_id = max([self._next_id, *(column.id + 1 for column in version.columns)])
+            self._note_engine(name, version.engine, bool(version.foreign_keys or version.merged_by))
             if version.kind == BASELINE:
                 self._floor = max(self._floor, version.commit_ts)
+
+    def _note_engine(self, name: TableName, engine: str, linked: bool) -> None:
+        (self._sequences if engine == SEQUENCE else self._tables).add(name)
+        if engine or linked:
+            self._unusual.add(name)
+
+    def is_sequence(self, name: TableName) -> bool:
+        """Whether it was never a table: rows of a sequence show its state."""
+        return name in self._sequences and name not in self._tables
+
+    @property
+    def unusual(self) -> frozenset[TableName]:
+        """Tables that may change without row events: another engine than InnoDB, foreign keys."""
+        return frozenset(self._unusual)
 
     def _of(self, name: TableName) -> list[TableVersion]:
         """A table's versions, oldest first."""
@@ -177,14 +195,14 @@ class SchemaHistory:
         """
         if statement.commit_ts <= self._floor:
             return []
-        server = Server.of(statement.server_version)
+        server = self.server_of(statement)
         try:
             parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
         except DdlNotRead as error:
             names = [pair for name in error.tables for pair in splits(name)]
             if not statement.legible:
                 return self._illegible(names, statement)
-            if names and all(not self._keeps(*name) or self._seen(name, statement.commit_ts) for name in names):
+            if names and all(not self.keeps(*name) or self._seen(name, statement.commit_ts) for name in names):
                 return []
             raise self._hold(names, error.what, statement, error.remedy) from error
         if not statement.legible and not isinstance(parsed, Ignored):
@@ -202,7 +220,7 @@ class SchemaHistory:
             names = self.tables()
         elif any(UNKNOWN in table for _, table in names):
             names = [name for name in self.tables() if name[0] in databases]
-        names = [name for name in names if self._keeps(*name) and not self._seen(name, statement.commit_ts)]
+        names = [name for name in names if self.keeps(*name) and not self._seen(name, statement.commit_ts)]
         if names:
             what = f"statement {statement.sql[:80]!r} holds bytes that are no text in its character set"
             raise self._hold(names, what, statement, "run `tidegate schema refresh`, which asks the server")
@@ -211,28 +229,42 @@ class SchemaHistory:
     def follow(self, parsed: Statement, statement: DdlStatement) -> list[TableVersion]:
         """The same for a statement that is read already."""
         touched = touched_tables(parsed)
+        self._note_temporary(parsed)
         if isinstance(parsed, Ignored) or any(self._seen(name, statement.commit_ts) for name in touched):
             return []
         before = next((self.held[name] for name in touched if name in self.held), None)
         if before is not None and not starts_anew(parsed):
             raise self._hold(touched, f"an earlier statement wasn't followed: {before}", statement, "mend that first")
-        server = Server.of(statement.server_version)
-        work = Work(self._last)
+        server = self.server_of(statement)
+        work = Work(self.last)
         try:
-            self._follow(parsed, work, self._context(statement, server, parsed))
+            check_base_table(parsed, statement, self._hidden)
+            Effects(self, work, self._context(statement, server, parsed), statement).follow(parsed)
         except DDLError as error:
-            if touched and not any(self._keeps(*name) for name in touched):
+            if touched and not any(self.keeps(*name) for name in touched):
                 return []
             raise self._hold(touched, error.what, statement, error.remedy) from error
         return self._record(work, statement, touched)
 
+    def _note_temporary(self, parsed: Statement) -> None:
+        match parsed:
+            case CreateTable(table=table, temporary=True) | CreateLike(table=table, temporary=True):
+                self._hidden.add(table)
+            case DropTables(tables, temporary=True):
+                self._hidden.difference_update(tables)
+
     def _seen(self, name: TableName, commit_ts: int) -> bool:
-        last = self._last(name)
+        last = self.last(name)
         return last is not None and last.commit_ts >= commit_ts
 
-    def _last(self, name: TableName) -> TableVersion | None:
+    def last(self, name: TableName) -> TableVersion | None:
+        """The newest version of a table, or of a database's defaults."""
         versions = self._of(name)
         return versions[-1] if versions else None
+
+    def names_of(self, database: str) -> list[TableName]:
+        """All tables of a database that ever were, and its own defaults."""
+        return [name for name in self._versions if name[0] == database]
 
     def hold(self, names: Iterable[TableName], error: DdlNotRead) -> None:
         """Hold tables for a reason from outside."""
@@ -249,13 +281,24 @@ class SchemaHistory:
     def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
         touched = touched_tables(parsed)
         database = touched[0][0] if touched else statement.database
-        defaults = self._defaults(database, server)
-        return Context(server, defaults, self.new_id, statement.told)
+        defaults = self.defaults(database, server)
+        table = touched[0] if touched else ("", "")
+        return Context(server, defaults, self.new_id, statement.told, statement.said, self.settings, table)
 
-    def _defaults(self, database: str, server: Server) -> tuple[str, str]:
+    @property
+    def settings(self) -> ServerSettings:
+        """The source's, as its baseline found them."""
+        last = self.last(("", ""))
+        return (last and last.settings) or ServerSettings()
+
+    def server_of(self, statement: DdlStatement) -> Server:
+        """Who ran a statement, and how it takes names."""
+        return replace(Server.of(statement.server_version), folds_names=self.settings.folds_names)
+
+    def defaults(self, database: str, server: Server) -> tuple[str, str]:
         """(charset, collation) that a table of this database has by default."""
         for name in ((database, ""), ("", "")):
-            last = self._last(name)
+            last = self.last(name)
             if last is not None and last.status is VersionStatus.ACTIVE:
                 return last.charset, last.collation
         return server_default(server)
@@ -265,117 +308,12 @@ class SchemaHistory:
         self._next_id += 1
         return self._next_id - 1
 
-    def _follow(self, statement: Statement, work: Work, context: Context) -> None:
-        match statement:
-            case CreateTable():
-                self._create(statement, work, context)
-            case CreateLike():
-                self._like(statement, work, context)
-            case AlterTable():
-                self._alter(statement, work, context)
-            case DropTables(tables, temporary=False):
-                for table in tables:
-                    work.drop(table, "drop")
-            case RenameTables(pairs):
-                for old, new in pairs:
-                    self._rename(old, new, work)
-            case Truncate(table):
-                if self._known(table, work):
-                    work.put(table, work.shape(table), "truncate", VersionStatus.ACTIVE)
-            case DefineDatabase():
-                self._database(statement, work, context)
-            case DropDatabase(database):
-                for name in [name for name in self._versions if name[0] == database]:
-                    work.drop(name, "drop" if name[1] else DEFAULTS)
-
-    def _known(self, table: TableName, work: Work) -> bool:
-        """Whether a table's columns are known. Raises DDLError when they are not but should be."""
-        if work.lives(table):
-            return True
-        if self._keeps(*table):
-            raise DDLError(
-                f"`{table[0]}.{table[1]}` is not known: its CREATE TABLE came before the first event",
-                remedy="snapshot the table",
-            )
-        return False
-
-    def _create(self, statement: CreateTable, work: Work, context: Context) -> None:
-        if statement.temporary or (statement.if_not_exists and work.lives(statement.table)):
-            return
-        taken: list[Column] = []
-        if statement.select:
-            if statement.query is None or not self._derives:
-                raise DDLError(
-                    "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
-                    remedy="set binlog_format=ROW for every session, then snapshot the table",
-                )
-            defined = {column.name.lower() for column in statement.columns}
-            session = Session(context.server, context.told)
-            taken = query_columns(statement.query, lambda table: self._source(table, work).columns, session, defined)
-        work.put(statement.table, create(statement, context, taken), "create", VersionStatus.ACTIVE)
-
-    def _source(self, table: TableName, work: Work) -> Shape:
-        """A table that another one takes columns from."""
-        if not work.lives(table) or table in self.held:
-            raise DDLError(f"`{table[0]}.{table[1]}` is not known", remedy="snapshot the table")
-        return work.shape(table)
-
-    def _like(self, statement: CreateLike, work: Work, context: Context) -> None:
-        if statement.temporary or (statement.if_not_exists and work.lives(statement.table)):
-            return
-        shape = copy(self._source(statement.like, work), context.new_id)
-        work.put(statement.table, shape, "create", VersionStatus.ACTIVE)
-
-    def _alter(self, statement: AlterTable, work: Work, context: Context) -> None:
-        table = statement.table
-        renamed = next((action.to for action in statement.actions[::-1] if isinstance(action, RenameTo)), None)
-        if not statement.actions or (statement.if_exists and not work.lives(table)):
-            return
-        moves = PartitionMoves(work, lambda other: self._known(other, work), self._keeps, context.new_id)
-        if not self._known(table, work):
-            if renamed is not None:
-                self._known(renamed, work)
-            moves.follow_unknown(table, statement.actions)
-            return
-        before = work.shape(table)
-        work.put(table, alter(before, statement.actions, context), "alter", work.status(table))
-        moves.follow(table, before, statement.actions)
-        if renamed not in (None, table):
-            self._rename(table, renamed, work)
-
-    def _rename(self, old: TableName, new: TableName, work: Work) -> None:
-        if not work.lives(old):
-            for name in (old, new):
-                if self._keeps(*name):
-                    raise DDLError(f"`{old[0]}.{old[1]}` is renamed but not known", remedy="snapshot the table")
-            return
-        shape, status = work.shape(old), work.status(old)
-        if self._keeps(*new) and not self._keeps(*old):
-            status = VersionStatus.NEEDS_SNAPSHOT  # nobody followed its rows
-        work.drop(old, "rename")
-        work.put(new, shape, "rename", status)
-
-    def _database(self, statement: DefineDatabase, work: Work, context: Context) -> None:
-        name = (statement.database, "")
-        if statement.create:
-            if statement.if_not_exists and work.lives(name):
-                return
-            last = self._last(("", ""))
-            base = (last.charset, last.collation) if last else server_default(context.server)
-        else:
-            base = self._defaults(statement.database, context.server)
-        if statement.or_replace:
-            for table in [table for table in self._versions if table[0] == statement.database and table[1]]:
-                work.drop(table, "drop")
-        shape = Shape((), (), *resolve_charset(statement.charset, base, context.server))
-        work.put(name, shape, DEFAULTS, VersionStatus.ACTIVE)
-
     def _record(self, work: Work, statement: DdlStatement, touched: Iterable[TableName]) -> list[TableVersion]:
         made: list[TableVersion] = []
         for name in touched:
             self.held.pop(name, None)
         for (database, table), after in work.changed():
-            last = self._last((database, table))
+            last = self.last((database, table))
             version = TableVersion(
                 source=self.source,
                 database=database,
@@ -394,6 +332,10 @@ class SchemaHistory:
                 indexes=after.shape.indexes,
                 partitioning=after.shape.partitioning,
                 moved=after.moved,
+                engine=after.shape.engine,
+                foreign_keys=after.shape.foreign_keys,
+                merged_by=after.shape.merged_by,
+                settings=last.settings if last else None,
             )
             made.append(version)
         self.add(made)

@@ -19,6 +19,7 @@ from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_statements import (
     AlterTable,
     CreateLike,
+    CreateSequence,
     CreateTable,
     DefineDatabase,
     DropDatabase,
@@ -229,5 +230,5 @@ def _kind(parsed: Statement, sql: str) -> str:
             return "table.truncate"
         case DefineDatabase() | DropDatabase():
             return "database"
-        case Ignored():
+        case Ignored() | CreateSequence():
             return "other"

@@ -12,7 +12,15 @@ from typing import TypeVar
 
 from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Generated, Index, IndexKind
-from tidegate.schema.ddl_statements import Action, AddColumn, DropIndex, IndexDefinition, RenameIndex
+from tidegate.schema.ddl_statements import (
+    Action,
+    AddColumn,
+    ChangeColumn,
+    DropIndex,
+    IndexDefinition,
+    RenameColumn,
+    RenameIndex,
+)
 from tidegate.schema.ddl_types import GEOMETRIES
 from tidegate.schema.types import parse_type
 
@@ -167,3 +175,10 @@ def members_became_text(old: Sequence[Column], columns: Sequence[Column]) -> set
     """Ids of columns that were ENUM or SET and are text now: in MySQL their key, a byte or two, becomes a prefix."""
     before = {column.id for column in old if column.type.startswith(("enum(", "set("))}
     return {c.id for c in columns if c.id in before and not c.type.startswith(("enum(", "set(")) and c.charset}
+
+
+def renamed_columns(actions: Iterable[Action]) -> frozenset[str]:
+    """Old and new names of columns that get another one, in lower case."""
+    pairs = [(action.old, action.new) for action in actions if isinstance(action, RenameColumn)]
+    pairs += [(action.old, action.definition.name) for action in actions if isinstance(action, ChangeColumn)]
+    return frozenset(name.lower() for old, new in pairs for name in (old, new) if old.lower() != new.lower())

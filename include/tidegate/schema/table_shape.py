@@ -12,12 +12,12 @@ column of the new table: one that is still to move, too, where it was. MariaDB a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from tidegate.errors import DDLError
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
+from tidegate.schema.context import Context
 from tidegate.schema.ddl_expressions import renamed
-from tidegate.schema.ddl_statement import SessionTold
 from tidegate.schema.ddl_statements import (
     Action,
     AddColumn,
@@ -36,10 +36,9 @@ from tidegate.schema.ddl_statements import (
     SetVisibility,
     SystemVersioning,
     TableDefaults,
-    renamed_columns,
 )
-from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.ddl_types import shown_type
+from tidegate.schema.implicit_timestamps import with_first_timestamp
 from tidegate.schema.partitions import Partitioning, altered
 from tidegate.schema.table_charsets import converted, default_text, resolve_charset
 from tidegate.schema.table_indexes import (
@@ -47,39 +46,33 @@ from tidegate.schema.table_indexes import (
     kept_indexes,
     key_of,
     members_became_text,
+    renamed_columns,
     with_indexes,
     with_row_end,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a statement's effect depends on besides its text. defaults: (charset, collation) of the database."""
-
-    server: Server
-    defaults: tuple[str, str]
-    new_id: Callable[[], int]
-    told: SessionTold
-
-    @property
-    def implicit_timestamps(self) -> bool:
-        """Whether a TIMESTAMP without NULL is NOT NULL: by default it was, in servers before these."""
-        return self.server.number < (101000 if self.server.mariadb else 80002)
+from tidegate.schema.table_storage import altered_storage, created_storage
+from tidegate.schema.unlogged import ForeignKey
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Columns in table order, indexes in the order in which they were made, defaults, partitions if it has any."""
+    """Columns in table order, indexes in the order in which they were made, defaults, partitions if it has any.
+
+    engine, foreign_keys, merged_by: as TableVersion has them.
+    """
 
     columns: tuple[Column, ...]
     indexes: tuple[Index, ...]
     charset: str
     collation: str
     partitioning: Partitioning | None = None
+    engine: str = ""
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    merged_by: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, version: TableVersion) -> Shape:
-        return cls(version.columns, version.indexes, version.charset, version.collation, version.partitioning)
+        return cls(**{item.name: getattr(version, item.name) for item in fields(cls)})
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -98,11 +91,14 @@ def create(statement: CreateTable, context: Context, taken: Sequence[Column] = (
         selected = {column.name.lower() for column in taken}
         own = [column for column in columns if column.name.lower() not in selected]
         columns = own + [_as_defined(find(columns, c.name), c, context) for c in taken]
-    columns = _with_own_names(columns)
+    columns = _with_own_names(with_first_timestamp(columns, (), context))
     inline = [index for definition in statement.columns for index in _inline_indexes(definition)]
-    indexes = with_indexes((), [*inline, *statement.indexes], columns, statement.period)
+    definitions = [*inline, *statement.indexes]
+    indexes = with_indexes((), definitions, columns, statement.period)
     indexes = with_row_end(indexes, columns, versioned=statement.versioned)
-    return replace(_settled(columns, indexes, defaults, statement.period), partitioning=statement.partitioning)
+    engine, keys = created_storage(statement.storage, definitions, context)
+    shape = _settled(columns, indexes, defaults, statement.period)
+    return replace(shape, partitioning=statement.partitioning, engine=engine, foreign_keys=keys)
 
 
 def _as_defined(defined: Column | None, taken: Column, context: Context) -> Column:
@@ -116,6 +112,7 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     columns = _kept_columns(shape, actions, defaults, convert, context)
     _place_columns(shape, columns, actions, (defaults, convert), context)
     columns = _with_own_names(_with_new_names(shape, columns, actions))
+    columns = with_first_timestamp(columns, shape.columns, context)
     became_text = set() if context.server.mariadb else members_became_text(shape.columns, columns)
     indexes = kept_indexes(shape.columns, shape.indexes, actions, columns, became_text)
     added: list[IndexDefinition] = []
@@ -130,11 +127,13 @@ def alter(shape: Shape, actions: Iterable[Action], context: Context) -> Shape:
     switch = next((action.on for action in actions if isinstance(action, SystemVersioning)), None)
     versioned = any(index.hidden_end for index in shape.indexes) if switch is None else switch
     after = _settled(columns, with_row_end(indexes, columns, versioned=versioned), defaults, not_null)
-    return replace(after, partitioning=altered(shape.partitioning, actions, renamed_columns(actions)))
+    engine, keys = altered_storage(shape.engine, shape.foreign_keys, actions, added, context)
+    partitioning = altered(shape.partitioning, actions, renamed_columns(actions))
+    return replace(after, partitioning=partitioning, engine=engine, foreign_keys=keys, merged_by=shape.merged_by)
 
 
 def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
-    """CREATE TABLE LIKE: the same columns with ids of their own."""
+    """CREATE TABLE LIKE: the same columns with ids of their own, and no foreign keys."""
     ids = {column.id: new_id() for column in shape.columns}
     return Shape(
         tuple(replace(column, id=ids[column.id]) for column in shape.columns),
@@ -142,6 +141,7 @@ def copy(shape: Shape, new_id: Callable[[], int]) -> Shape:
         shape.charset,
         shape.collation,
         shape.partitioning,
+        shape.engine,
     )
 
 
@@ -219,7 +219,7 @@ def _inline_indexes(definition: ColumnDefinition, there: Iterable[Index] = ()) -
     if kind is not None and not find(there, name or definition.name):
         found.append(IndexDefinition(kind, name, (definition.name,), (0,)))
     if definition.refers:
-        found.append(IndexDefinition(IndexKind.PLAIN, "", (definition.name,), (0,), made_for_key=True))
+        found.append(IndexDefinition(IndexKind.PLAIN, "", (definition.name,), (0,), refers=definition.refers))
     return found
 
 

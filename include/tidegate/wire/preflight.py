@@ -26,6 +26,9 @@ _SEMI_SYNC_TIMEOUT: Final = ("rpl_semi_sync_source_timeout", "rpl_semi_sync_mast
 _LOGS_REPLICATED: Final = ("log_replica_updates", "log_slave_updates")
 
 
+_ESCAPE: Final = re.compile(r"\\.")
+
+
 class Level(StrEnum):
     REFUSE = "refuse"
     CAUTION = "caution"
@@ -148,6 +151,23 @@ def _row_image(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
         )
 
 
+def _names(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+    """Where names are kept in lower case, TABLE_MAPs have them so, and patterns must match that."""
+    setting = facts.variables.get("lower_case_table_names", "0")
+    if setting == "2":
+        yield _refuse(
+            "lower_case_table_names is 2: names come in the log in lower case or as created, nobody can say which",
+            "use a server with 0 or 1, which is one with another data directory",
+        )
+    if setting == "1":
+        for pattern in wanted.tables.patterns:
+            if any(character.isupper() for character in _ESCAPE.sub("", pattern)):
+                yield _refuse(
+                    f"lower_case_table_names is 1 and pattern {pattern!r} has capitals: no name there has any",
+                    "write it in lower case in the pipeline file",
+                )
+
+
 def _semi_sync(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
     if not wanted.semi_sync:
         return
@@ -172,4 +192,4 @@ def _semi_sync(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
             )
 
 
-RULES: Final[tuple[Rule, ...]] = (_flavour, _binlog, _grants, _replicated, _filters, _row_image, _semi_sync)
+RULES: Final[tuple[Rule, ...]] = (_flavour, _binlog, _grants, _replicated, _filters, _names, _row_image, _semi_sync)

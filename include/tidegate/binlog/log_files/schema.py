@@ -74,6 +74,8 @@ class SchemaPlans(LogPlans):
         for event in statements:
             query = query_at(index, event)
             self._adopt(query.database)
+            if query.unfinished:
+                continue
             statement = DdlStatement(
                 sql=query.sql,
                 database=query.database,
@@ -84,6 +86,7 @@ class SchemaPlans(LogPlans):
                 timestamp_us=query.timestamp_us,
                 charset=query.charset,
                 server_version=index.format.server_version,
+                said=query.said,
             )
             try:
                 self._history.replay(statement)

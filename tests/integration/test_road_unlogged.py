@@ -1,0 +1,107 @@
+"""What the binlog doesn't show, or shows otherwise than it is, end to end: held by name, or followed as meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.road import Road
+from tests.support.servers import ROOT, FreshDatabase
+from tidegate.demo import mariadb as mariadb_package
+from tidegate.demo.server import Server
+from tidegate.errors import SourceRefused
+from tidegate.tables import UNLOGGED_CHANGES
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def _run(server: Server, database: str, *statements: str, fails: str = "") -> None:
+    with server.connect(database) as connection, connection.cursor() as cursor:
+        for sql in statements:
+            if sql == fails:
+                with pytest.raises(Exception, match="Duplicate"):
+                    cursor.execute(sql)
+            else:
+                cursor.execute(sql)
+
+
+_CHILD = "(id INT PRIMARY KEY, p INT, CONSTRAINT {0} FOREIGN KEY (p) REFERENCES {1} (id) ON DELETE CASCADE)"
+
+
+def test_mariadb_tables_that_change_unseen_wait_and_the_rest_is_followed(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    _run(mariadb, database, "CREATE TABLE p (id INT PRIMARY KEY)", f"CREATE TABLE old {_CHILD.format('fk_old', 'p')}")
+    _run(mariadb, database, "CREATE SEQUENCE s0")
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+    _run(
+        mariadb,
+        database,
+        f"CREATE TABLE c {_CHILD.format('fk_c', 'p')}",
+        f"CREATE TABLE g {_CHILD.format('fk_g', 'c')}",
+    )
+    _run(mariadb, database, "INSERT INTO p VALUES (1), (2)", "INSERT INTO c VALUES (1, 1), (2, 2)")
+    _run(mariadb, database, "INSERT INTO g VALUES (1, 1), (2, 2)", "INSERT INTO old VALUES (7, 1)")
+    _run(mariadb, database, "DELETE FROM p WHERE id = 1", "REPLACE INTO p VALUES (2)")
+    _run(mariadb, database, "CREATE SEQUENCE s", "DO NEXTVAL(s)", "RENAME TABLE s TO s2", "DO NEXTVAL(s2), NEXTVAL(s0)")
+    _run(
+        mariadb,
+        database,
+        "CREATE TABLE two (id INT, n INT)",
+        "INSERT INTO two VALUES (1, 1), (1, 2)",
+        "SET binlog_alter_two_phase = 1",
+        "ALTER TABLE two ADD PRIMARY KEY (id)",
+        "INSERT INTO two VALUES (1, 3)",
+        "ALTER TABLE two ADD k INT DEFAULT 5",
+        "INSERT INTO two VALUES (2, 4, 6)",
+        "SET explicit_defaults_for_timestamp = OFF",
+        "ALTER TABLE two ADD at TIMESTAMP",
+        "INSERT INTO two (id, n, at) VALUES (3, 3, '2020-01-02 03:04:05')",
+        fails="ALTER TABLE two ADD PRIMARY KEY (id)",
+    )
+    road.capture()
+    app = road.apply(spark)
+    held = {name.split(".")[1]: state for name, state in app.states.items() if state.state == "held"}
+    assert {name: state.error for name, state in held.items()} == dict.fromkeys(("old", "c", "g"), UNLOGGED_CHANGES)
+    for name, parent in (("old", "p"), ("c", "p"), ("g", "c")):
+        assert f"foreign key fk_{name} to {database}.{parent} (ON DELETE CASCADE)" in held[name].reason
+    assert road.assert_equal() == {"p": 1, "two": 5}
+
+    _run(mariadb, database, "ALTER TABLE g DROP FOREIGN KEY fk_g", "TRUNCATE TABLE g", "INSERT INTO g VALUES (9, 2)")
+    _run(mariadb, database, "TRUNCATE TABLE old", "DROP TABLE c", "CREATE TABLE c (id INT PRIMARY KEY)")
+    _run(mariadb, database, "INSERT INTO c VALUES (1)")
+    road.capture()
+    app = road.apply(spark)
+    assert [name for name, state in app.states.items() if state.state == "held"] == [f"{database}.old"]
+    assert road.assert_equal() == {"p": 1, "two": 5, "g": 1, "c": 1}
+
+
+def test_names_in_any_case_are_one_table_where_the_server_folds_them(tmp_path: Path, spark: SparkSession) -> None:
+    base = mariadb_package.install(ROOT)
+    option = "--lower-case-table-names=1"
+    with mariadb_package.MariaDB(tmp_path / "server", base, options=(option,)) as server:
+        server.query("CREATE DATABASE Shop")
+        road = Road(server, tmp_path, include="shop.*")
+        with pytest.raises(SourceRefused, match="has capitals"):
+            Road(server, tmp_path, include="shop.Ord[a-z]*").capture()
+        road = Road(server, tmp_path, include=r"shop.\D*")
+        road.capture()
+        _run(server, "shop", "CREATE TABLE Orders (id INT PRIMARY KEY)", "INSERT INTO ORDERS VALUES (1), (2)")
+        _run(server, "shop", "CREATE TABLE Items (id INT PRIMARY KEY)", "INSERT INTO items VALUES (1)")
+        _run(server, "shop", "CREATE TABLE Gone (id INT PRIMARY KEY)", "INSERT INTO gone VALUES (1)")
+        road.capture()
+        road.apply(spark)
+        _run(server, "shop", "TRUNCATE TABLE ORDERS", "ALTER TABLE ITEMS ADD n INT DEFAULT 3", "DROP TABLE gONE")
+        _run(server, "shop", "INSERT INTO oRDERS VALUES (3)", "RENAME TABLE iTEMS TO Things")
+        road.capture()
+        app = road.apply(spark)
+        assert not [name for name, state in app.states.items() if state.state == "held"]
+        assert road.assert_equal() == {"orders": 1, "things": 1}
+        server.options = ()
+        server.restart()
+        with pytest.raises(SourceRefused, match="lower_case_table_names was on"):
+            road.capture()
