@@ -122,6 +122,7 @@ class _Reading:
         self._ansi = bool(sql_mode & (ANSI_QUOTES | ORACLE))
         self._done: list[str] = []
         self._word = b""  # right before this piece, if that was one
+        self._string_is_plain: bool | None = None  # whether the piece before was one, and the same in any set
 
     def text_of(self, raw: bytes) -> str:
         """The whole statement."""
@@ -135,6 +136,7 @@ class _Reading:
                 continue
             self._done.append(self._text(kind, data))
             self._word = data if kind == "word" else b""
+            self._string_is_plain = self._joined(data) if kind == "string" else None
         return "".join(self._done)
 
     def _text(self, kind: str, data: bytes) -> str:
@@ -173,6 +175,14 @@ class _Reading:
             if self._connection not in ("", self._client):
                 text = "".join(c if holds(self._connection, c) else "?" for c in text)
         return _quoted(text, quote, plain=self._plain)
+
+    def _joined(self, data: bytes) -> bool:
+        """Strings side by side are one: text that was put together from several sets may be another than each alone."""
+        plain = data.isascii() and self._done[-1][:1] in ("'", '"')
+        if self._string_is_plain is not None and not (plain and self._string_is_plain):
+            apart = self._client == "binary" or self._connection not in ("", self._client)
+            self.legible = self.legible and not (apart or self._done[-1].startswith("0x"))
+        return plain
 
     def _introducer(self) -> str:
         """The character set that the word in front gives to a string; "" for none."""

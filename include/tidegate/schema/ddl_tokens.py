@@ -25,7 +25,7 @@ ORACLE: Final = 512
 MAXDB: Final = 4096
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
 
-# No length has more digits, no whole number that has a type either (decimals end at 65).
+# No length that means anything has more digits, no whole number that has a type either (decimals end at 65).
 LENGTH_DIGITS: Final = 65
 
 
@@ -285,10 +285,10 @@ class Cursor:
         """The number of a length. Digits before a point count, as in the server: `float(10.0)`."""
         token = self.tokens[self.at]
         digits = token.text.partition(".")[0]
-        if token.kind != Kind.NUMBER or not (digits.isascii() and digits.isdigit()) or len(digits) > LENGTH_DIGITS:
+        if token.kind != Kind.NUMBER or not (digits.isascii() and digits.isdigit()):
             raise self.lost(wanted)
         self.at += 1
-        return int(digits)
+        return int(digits[:LENGTH_DIGITS])  # MariaDB takes a YEAR of any
 
     def table(self, database: str) -> tuple[str, str]:
         """`table`, `database.table` or `.table` -> (database, table)."""

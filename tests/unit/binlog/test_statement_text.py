@@ -42,6 +42,8 @@ READINGS: list[tuple[bytes, str, str, int, str]] = [
     ("_latin1 'ö' N'ö' _binary 'ö'".encode(), "utf8mb4", "utf8mb4", 0, "_latin1 'Ã¶' N'ö' 0xC3B6"),
     (b"_ucs2'ab'", "utf8mb4", "utf8mb4", 0, "_ucs2'慢'"),
     (b'"\xf6""x" \'\xf6\'', "latin1", "latin1", ANSI_QUOTES, '"ö""x" \'ö\''),
+    (b"'a' 'b'", "binary", "binary", 0, "'a' 'b'"),
+    (b"'a' '\xf6'", "latin1", "latin1", 0, "'a' 'ö'"),
     (b"'\\\xf6'", "latin1", "latin1", NO_BACKSLASH_ESCAPES, "'\\ö'"),
     (b"t /* \xff */ COMMENT '\xff' -- \xff", "utf8mb4", "utf8mb4", 0, "t /* � */ COMMENT '�' -- �"),
     ("CREATE TABLE `é` (\n  `é` int\n) START TRANSACTION".encode(), "latin1", "latin1", 0,
@@ -59,6 +61,8 @@ def test_bytes_as_the_servers_read_them(raw: bytes, client: str, connection: str
     [
         (b"CREATE TABLE t (a ENUM('\xff'))", "utf8mb4"),
         (b"CREATE TABLE `\xc3\xb6` (a INT)", ""),
+        (b"CREATE TABLE t (a VARCHAR(9) DEFAULT 'a' '\xc3\xb6')", "binary"),
+        (b"CREATE TABLE t (a VARCHAR(9) DEFAULT '\xc3\xb6' 'a')", "binary"),
         # SHOW CREATE TABLE's form with bytes that are UTF-8 too: a dump in latin1, or the server's own statement.
         (b"CREATE TABLE `\xc3\xb6` (\n  `a` int\n) ENGINE=InnoDB DEFAULT CHARSET=latin1", "latin1"),
     ],
@@ -172,6 +176,8 @@ def test_literals_in_each_form_and_statements_that_the_server_writes(
     members = b"CHARACTER SET latin1 DEFAULT 0xE4"
     connection.query(b"ALTER TABLE t ADD e ENUM(0xE4, '1', 'a\\%') " + members + b", ADD s SET(0xE4, 'b') " + members)
     connection.query(b"ALTER TABLE t ADD n ENUM(0x6100, 0x6200) CHARACTER SET binary NOT NULL")
+    if any_server.flavour == "mariadb":
+        connection.query(b"ALTER TABLE t ADD y YEAR(" + b"9" * 300 + b"), ADD z YEAR")
     connection.query(b"SET NAMES latin1")
     connection.query(b"CREATE TABLE `caf\xe9` SELECT id AS `\xe9` FROM t")
     connection.query(b"CREATE TEMPORARY TABLE `x` (`\xe9` INT)")

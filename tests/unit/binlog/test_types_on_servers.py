@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
+import duckdb
 import pytest
 
 from tests.support.servers import FreshDatabase
@@ -209,6 +210,19 @@ def test_a_system_versioned_table_is_its_current_rows(
         tuple(v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in r) for r in netted(decoded, key)
     ]
     assert found == sorted(truth, key=repr)
+
+
+def test_a_year_of_two_digits_is_the_year_and_verify_knows_it(mariadb: Server, fresh_database: FreshDatabase) -> None:
+    database, years = fresh_database(mariadb), (0, 1, 69, 70, 99, 2000, 2012)
+    rows = [f"INSERT INTO t VALUES ({n}, {year})" for n, year in enumerate(years)]
+    found = netted(log_of(mariadb, database, ["CREATE TABLE t (id INT PRIMARY KEY, y YEAR(2))", *rows]), ("id",))
+    assert [year for _, year in found[1:]] == [2001, 2069, 1970, 1999, 2000, 2012]
+    compared = cell("y", "year", "year(2)")
+    shown = mariadb.query(f"SELECT id, {compared.source_sql} FROM t ORDER BY id", database=database)
+    ours = [
+        duckdb.sql(f"SELECT {row[0]}, {compared.silver_sql} FROM (SELECT {row[1]} AS y)").fetchone() for row in found
+    ]
+    assert ours == [(number, int(year)) for number, year in shown]
 
 
 def test_the_hash_of_a_long_unique_key_is_hidden(mariadb: Server, fresh_database: FreshDatabase) -> None:

@@ -87,6 +87,7 @@ class SchemaPlans(LogPlans):
                 charset=query.charset,
                 server_version=index.format.server_version,
                 said=query.said,
+                legible=query.legible,
             )
             try:
                 self._history.replay(statement)
