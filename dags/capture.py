@@ -25,6 +25,7 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from tidegate_airflow import pipelines
+from tidegate_airflow.assets import bronze_asset
 from tidegate_airflow.capture_sensor import CaptureSensor
 from tidegate_airflow.dag_arguments import dag_arguments
 from tidegate_airflow.params import params_of
@@ -44,5 +45,6 @@ for file in pipelines.good_files():
                 task_id=source,
                 pipeline_file=str(file.path),
                 source=source,
+                outlets=[bronze_asset(pipeline)],  # for the asset graph; its events come from its watcher
                 max_active_tis_per_dag=1,
             )

@@ -34,7 +34,9 @@ for file in pipelines.good_files():
     params = params_of(pipeline.maintain)
     del params["schedule"]  # a run that was started by hand has none
     params |= {
-        "table": Param("", title="Table", type="string", description="One silver table, database.table; empty: all"),
+        "table": Param(
+            None, title="Table", type=["null", "string"], description="One silver table, database.table; empty: all"
+        ),
         "dry_run": Param(False, title="Dry run", type="boolean", description="Only say what would be done"),
     }
     with DAG(

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from spark_jobs.application import RELEASED, Application, Window
+from spark_jobs.application import HELD, RELEASED, Application, Window
 from spark_jobs.failures import TableWriteError
 from spark_jobs.healing import WindowHealed, begin_again
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
@@ -35,7 +35,7 @@ from spark_jobs.steps.record_ledger import record_ledger
 from spark_jobs.steps.replay_schema_history import replay_schema_history
 from spark_jobs.tries import Tries, release_after_a_pause
 from tidegate import config, spark_settings
-from tidegate.commit_ts import physical_ms
+from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.merge.window import resolved_everywhere
@@ -112,6 +112,8 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
             if not look.quiet(window):
                 last_work = time.monotonic()
             report(_summary(window, time.monotonic() - now))
+            for name, state in sorted(window.held.items()):
+                report(f"tidegate: warning: {name} is held: {state.reason}")
             if window.tables:
                 app.lake.delete_folder("staging")
             app.control.tidy()
@@ -196,7 +198,12 @@ def main(argv: list[str]) -> int:
             spark = application_session(f"tidegate apply {pipeline.pipeline}", lake.spark_options)
             app = Application(spark, pipeline, lake, BronzeIndex(lake))
             windows = run(app, report=lambda line: print(line, flush=True))
-            print(f"applied {windows} windows; silver is complete up to {app.cut_ts}", flush=True)
+            held = sorted(name for name, state in app.states.items() if state.state == HELD)
+            aside = f", but for {len(held)} held tables: {', '.join(held)}" if held else ""
+            print(
+                f"applied {windows} windows; silver is complete up to {app.cut_ts} ({time_text(app.cut_ts)}){aside}",
+                flush=True,
+            )
             spark.stop()
     except (TidegateError, TableWriteError) as error:
         return failed(error)

@@ -34,18 +34,31 @@ def parser_of(job: str, description: str) -> argparse.ArgumentParser:
 def configured(file: Path, job: str, settings: list[str], given: Mapping[str, object] | None = None) -> config.Pipeline:
     """The pipeline file with KEY=VALUE settings, then `given`, on top of its part for the job.
 
+    A value is JSON, as Airflow's operator writes it, so that null is nothing; what isn't JSON is the text itself.
+
     Raises ConfigError for a setting that doesn't fit.
     """
     pipeline = config.load(file)
     part: BaseModel = getattr(pipeline, job)
     if odd := [item for item in settings if "=" not in item]:
         raise ConfigError(f"--set {odd[0]} has no value", where="command line", remedy="write KEY=VALUE")
-    chosen = dict(item.split("=", 1) for item in settings)
+    chosen = {name: _value(text) for name, text in (item.split("=", 1) for item in settings)}
     try:
         changed = type(part).model_validate(part.model_dump() | chosen | dict(given or {}))
     except ValidationError as error:
-        raise ConfigError(f"{job} settings: {error}", where="command line", remedy="mend the value") from error
+        first = error.errors()[0]
+        key = ".".join(str(step) for step in first["loc"])
+        raise ConfigError(
+            f"--set {key}: {first['msg']}", where="command line", remedy="give a value that fits"
+        ) from error
     return pipeline.model_copy(update={job: changed})
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def lake_of(pipeline: config.Pipeline, root: Path) -> LakeFiles:

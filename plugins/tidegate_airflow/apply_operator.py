@@ -1,20 +1,28 @@
 """Submit spark_jobs/apply.py with a run's params.
 
 In:  a pipeline file, the run's params.
-Out: silver, written by the job.
+Out: silver, written by the job; the silver asset's event with how far it is and which tables are held; a warning per
+     held table at the end of the log.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from tidegate import config
+from tidegate_airflow.assets import silver_asset
+from tidegate_airflow.connections import storage_options
 from tidegate_airflow.params import changed, with_params
+from tidegate_airflow.pipelines import lake_root
 from tidegate_airflow.spark_job_operator import SparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidegate.config import Pipeline
+    from tidegate.lake.files import LakeFiles
 
 # What is not passed as --set: an argument of its own, or a setting of spark-submit.
 _ELSEWHERE = ("mode", "run_for_seconds", "spark_conn_id", "spark_conf", "driver_memory")
@@ -25,11 +33,41 @@ class ApplyOperator(SparkJobOperator):
 
     job = "apply"
 
+    def execute(self, context: Context) -> None:
+        """Run the job; then say what is held, in the log and in the asset's event."""
+        super().execute(context)
+        from deltalake.exceptions import DeltaError
+
+        from tidegate.errors import LakeUnavailable
+        from tidegate.lake.files import LakeFiles
+
+        pipeline = config.load(Path(self.pipeline_file))
+        options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
+        try:
+            found = silver_event(LakeFiles(lake_root(pipeline), options))
+        except (LakeUnavailable, DeltaError, OSError) as error:  # the run has done its work
+            self.log.warning("held tables can't be looked at: %s", error)
+            return
+        for table, reason in found["held"].items():
+            self.log.warning("%s is held: %s", table, reason)
+        context["outlet_events"][silver_asset(pipeline)].extra.update(found)
+
     def configured(self, pipeline: Pipeline, context: Context) -> tuple[Pipeline, list[str]]:
         """The part `apply` with the run's params. Raises ConfigError for a param out of bounds."""
         part = with_params(pipeline.apply, context["params"], where=str(context["run_id"]))
         arguments = ["--mode", str(part.mode), "--run-for-seconds", str(part.run_for_seconds)]
         for name, value in changed(part, pipeline.apply).items():
             if name not in _ELSEWHERE:
-                arguments += ["--set", f"{name}={value}"]
+                arguments += ["--set", f"{name}={json.dumps(value)}"]
         return pipeline.model_copy(update={"apply": part}), arguments
+
+
+def silver_event(lake: LakeFiles) -> dict[str, Any]:
+    """What the silver asset's event says: {"cut_ts", "cut_at", "held": {table: reason}}."""
+    from tidegate.commit_ts import time_text
+    from tidegate.lake.held import held_events
+    from tidegate.lake.status import cut_ts
+
+    newest = cut_ts(lake)
+    held = {table: event["reason"] for table, event in sorted(held_events(lake).items())}
+    return {"cut_ts": newest, "cut_at": time_text(newest), "held": held}

@@ -6,6 +6,7 @@ Out: the silver and control tables in fewer files, by the job.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from tidegate_airflow.params import changed, with_params
@@ -27,7 +28,9 @@ class MaintainOperator(SparkJobOperator):
         params = context["params"]
         part = with_params(pipeline.maintain, params, where=str(context["run_id"]))
         arguments = [
-            item for name, value in changed(part, pipeline.maintain).items() for item in ("--set", f"{name}={value}")
+            item
+            for name, value in changed(part, pipeline.maintain).items()
+            for item in ("--set", f"{name}={json.dumps(value)}")
         ]
         if params.get("table"):
             arguments += ["--table", str(params["table"])]

@@ -24,6 +24,10 @@ _FAULT_TRIES_MAX = 3
 _PAUSE_SECONDS_MAX = 60
 
 
+class Ended(Transient):
+    """A process was ended from outside and said nothing: tried again like a fault, since it may be its own memory."""
+
+
 class TransientOnly(RetryPolicy):
     """Terminal fails at once, Transient is tried again, faults three times."""
 
@@ -35,7 +39,7 @@ class TransientOnly(RetryPolicy):
         pause = timedelta(seconds=min(2 ** min(try_number, 10), _PAUSE_SECONDS_MAX))
         if isinstance(exception, Terminal):
             return RetryDecision.fail(reason=str(exception))
-        if isinstance(exception, Transient):
+        if isinstance(exception, Transient) and not isinstance(exception, Ended):
             return RetryDecision.retry(delay=pause, reason=str(exception))
         if try_number < _FAULT_TRIES_MAX:
             return RetryDecision.retry(delay=pause, reason=f"{type(exception).__name__}, try {try_number}")

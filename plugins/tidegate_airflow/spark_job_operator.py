@@ -16,6 +16,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +27,7 @@ from airflow.sdk.exceptions import AirflowException
 from tidegate import config, spark_settings
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
 from tidegate_airflow.connections import storage_options
+from tidegate_airflow.retries import Ended
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
 
 # How the job prints the error it ends with.
-_ERROR_LINE = re.compile(r"^tidegate: \w+: (?P<line>.+)$")
+_ERROR_LINE = re.compile(r"^tidegate: (?!warning: )\w+: (?P<line>.+)$")
+# ... and what it warns of on its way.
+_WARNING_LINE = re.compile(r"^tidegate: warning: (?P<line>.+)$")
 
 
 class JobFailed(Terminal):
@@ -42,6 +46,10 @@ class JobFailed(Terminal):
 
 class JobInterrupted(LakeUnavailable):
     """The Spark job ended with an error that may be gone the next time."""
+
+
+class JobLost(Ended):
+    """The Spark job is gone, and left no line."""
 
 
 class SparkJobOperator(SparkSubmitOperator):
@@ -61,6 +69,7 @@ class SparkJobOperator(SparkSubmitOperator):
         """Submit the job and wait for it. Raises JobFailed, JobInterrupted, or ConfigError for params out of bounds."""
         pipeline, arguments = self.configured(config.load(Path(self.pipeline_file)), context)
         self._prepare(pipeline, arguments)
+        self._relay_warnings()
         try:
             super().execute(context)
         except AirflowException as error:
@@ -91,13 +100,43 @@ class SparkJobOperator(SparkSubmitOperator):
             self.env_vars[spark_settings.STORAGE_OPTIONS_ENV] = json.dumps(options)
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
+    def _relay_warnings(self) -> None:
+        """The job's warnings are warnings of the task: the provider logs all that a job prints as information."""
+        hook = self._hook
+        assert hook is not None, "made by _prepare"
+        relay = hook._process_spark_submit_log  # noqa: SLF001 - no other place sees the lines while they come
+
+        def sifted(lines: Iterator[Any]) -> Iterator[Any]:
+            for line in lines:
+                if found := _WARNING_LINE.match(line.strip()):
+                    self.log.warning("%s", found["line"])
+                else:
+                    yield line
+
+        def relayed(itr: Iterator[Any]) -> None:
+            relay(sifted(itr))
+
+        hook._process_spark_submit_log = relayed  # type: ignore[method-assign]  # noqa: SLF001
+
     def _named(self, error: AirflowException, pipeline: Pipeline) -> Exception:
-        """The job's exit code and error line as one of our exceptions; without a line it is a fault, as it stands."""
+        """The job's exit code and error line as one of our exceptions; without a line it was ended from outside."""
         process = self._hook._submit_sp if self._hook else None  # noqa: SLF001
         kind = _KINDS.get(process.returncode if process else None)
         lines = reversed(self._hook._last_submit_log_lines) if self._hook else ()  # noqa: SLF001
         line = next((match["line"] for text in lines if (match := _ERROR_LINE.match(text.strip()))), None)
-        return kind(line, where=f"{self.job} of {pipeline.pipeline}") if kind and line else error
+        where = f"{self.job} of {pipeline.pipeline}"
+        if kind and line:
+            return kind(line, where=where)
+        if process is None or process.returncode in (None, 0):
+            return error
+        code = process.returncode
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        return JobLost(
+            f"Spark ended {how}, without saying why",
+            where=where,
+            remedy="see the lines above; 137 and signal 9 mean that this machine ran out of memory, or a kill; nothing"
+            " is lost, the next try goes on",
+        )
 
 
 # What isn't here was ended from outside (out of memory, a lost machine).

@@ -6,6 +6,8 @@ Out: the settings of that run, or one line of refusal.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tidegate.config import Apply, ApplyMode, Capture
@@ -94,4 +96,23 @@ def test_a_maintain_runs_params_become_the_jobs_arguments() -> None:
     found, arguments = operator.configured(pipeline, {"params": params, "run_id": "manual__1"})
     assert arguments == ["--set", "keep_cuts_hours=24", "--table", "shop.orders", "--dry-run"]
     assert found.maintain.keep_cuts_hours == 24
-    assert operator.configured(pipeline, {"params": {"table": "", "dry_run": False}, "run_id": "m"})[1] == []
+    for nothing in (None, ""):
+        params = {"table": nothing, "dry_run": False}
+        assert operator.configured(pipeline, {"params": params, "run_id": "m"})[1] == []
+
+
+def test_a_field_that_was_cleared_reaches_the_job_as_nothing(tmp_path: Path) -> None:
+    from spark_jobs.job import configured
+    from tidegate import config
+    from tidegate_airflow.maintain_operator import MaintainOperator
+
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['*.*']}\n"
+        "maintain: {keep_bronze_days: 30}\n"
+    )
+    operator = MaintainOperator(task_id="maintain", pipeline_file=str(file))
+    run = {"params": {"keep_bronze_days": None}, "run_id": "manual__1"}
+    _, arguments = operator.configured(config.load(file), run)
+    assert configured(file, "maintain", arguments[1::2]).maintain.keep_bronze_days is None
+    assert configured(file, "apply", ["writer=merge"]).apply.writer == config.Writer.MERGE

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
 
 # How a job prints the error it ends with; the class is for Airflow's operator.
-_ERROR_LINE: Final = re.compile(r"^tidegate: \w+: (?P<line>.+)$")
+_ERROR_LINE: Final = re.compile(r"^tidegate: (?!warning: )\w+: (?P<line>.+)$")
 _KNOWN_CODES: Final = (
     spark_settings.EXIT_OK,
     spark_settings.EXIT_TERMINAL,

@@ -1,0 +1,206 @@
+"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; before or after the first capture.
+
+In:  a pipeline, its lake, how to connect to its sources.
+Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with one small file.
+
+It asks what capture asks (wire/preflight.py, capture/baseline.py), and beyond it what capture can't refuse: tables that
+will be held, and what the server does to rows without saying so in its binlog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from tidegate.capture.baseline import read_baseline
+from tidegate.capture.start import Began, recorded_start
+from tidegate.config import Flavour, Pipeline, Start
+from tidegate.errors import TidegateError, Transient
+from tidegate.lake.bronze import check_writable
+from tidegate.lake.files import LakeFiles
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.wire.connection import ConnectionInfo, connect, named
+from tidegate.wire.preflight import Level, Wanted, findings
+from tidegate.wire.source import SourceFacts, read_clock_ms, read_facts
+
+_PATIENCE_SECONDS: Final = 30
+_SKEW_SECONDS: Final = 1.0
+_NAMES_MAX: Final = 8
+# Their rows come and go without row events, or outside of transactions.
+_ODD_ENGINES: Final = ("MEMORY", "BLACKHOLE", "FEDERATED", "CONNECT", "SPIDER", "MRG_MyISAM", "CSV", "S3")
+# Child rows of a cascade are in the binlog from here on; before, and in MariaDB, the engine changes them in silence.
+_CASCADES_LOGGED: Final = (9, 6, 0)
+
+
+class Verdict(StrEnum):
+    REFUSED = "refused"  # capture or apply won't run
+    UNKNOWN = "unknown"  # it could not be found out now
+    HELD = "held"  # runs; these tables wait
+    CAUTION = "caution"  # runs; look at it
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """of: a source, or "lake"."""
+
+    of: str
+    verdict: Verdict
+    text: str
+    tables: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        more = len(self.tables) - _NAMES_MAX
+        names = ", ".join(self.tables[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+        return f"{self.text}: {names}" if names else self.text
+
+
+@dataclass(slots=True)
+class Examination:
+    """All that was found, in the order in which it was asked."""
+
+    pipeline: str
+    lines: list[Line] = field(default_factory=list)
+
+    def has(self, verdict: Verdict) -> bool:
+        return any(line.verdict is verdict for line in self.lines)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"pipeline": self.pipeline, "findings": [asdict(line) for line in self.lines]}
+
+
+def examine(pipeline: Pipeline, lake: LakeFiles, connection_of: Callable[[str], ConnectionInfo]) -> Examination:
+    """connection_of: conn_id -> ConnectionInfo. A source that fails is a line, and the others are asked."""
+    found = Examination(pipeline.pipeline)
+    try:
+        check_writable(lake)
+        found.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
+    except TidegateError as error:
+        found.lines.append(_failed("lake", error))
+    for name, source in pipeline.sources.items():
+        try:
+            info = connection_of(source.conn_id)
+            with connect(info, read_timeout=_PATIENCE_SECONDS) as connection:
+                try:
+                    found.lines += _Source(pipeline, name, lake, info, connection).lines()
+                except OSError as error:
+                    raise named(error, info) from error
+        except TidegateError as error:
+            found.lines.append(_failed(name, error))
+    return found
+
+
+def _failed(of: str, error: TidegateError) -> Line:
+    return Line(of, Verdict.UNKNOWN if isinstance(error, Transient) else Verdict.REFUSED, str(error))
+
+
+@dataclass(slots=True)
+class _Source:
+    """One source, over one connection."""
+
+    pipeline: Pipeline
+    name: str
+    lake: LakeFiles
+    info: ConnectionInfo
+    connection: Any
+
+    def lines(self) -> Iterator[Line]:
+        facts = read_facts(self.connection, self.info)
+        yield self._line(Verdict.NOTE, f"{facts.version} at {facts.where}")
+        refused = False
+        for finding in findings(facts, Wanted.of(self.pipeline, self.name)):
+            refused = refused or finding.level is Level.REFUSE
+            verdict = Verdict.REFUSED if finding.level is Level.REFUSE else Verdict.CAUTION
+            yield self._line(verdict, f"{finding.what}; {finding.remedy}")
+        yield from self._clock()
+        began = recorded_start(self.lake, self.name)
+        yield from self._start(facts, began)
+        if facts.position is not None and not refused:
+            yield from self._tables(facts, began)
+
+    def _line(self, verdict: Verdict, text: str, tables: tuple[str, ...] = ()) -> Line:
+        return Line(self.name, verdict, text, tables)
+
+    def _clock(self) -> Iterator[Line]:
+        with self.connection.cursor() as cursor:
+            ahead = read_clock_ms(cursor) / 1000 - time.time()
+        if abs(ahead) > _SKEW_SECONDS:
+            how = "ahead of" if ahead > 0 else "behind"
+            text = f"the server's clock is {abs(ahead):.1f} s {how} this machine's: lags are shown wrong by that; use NTP"
+            yield self._line(Verdict.CAUTION, text)
+
+    def _start(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
+        """`start` counts once. What it says now is tried, or said to have no effect."""
+        wanted = self.pipeline.sources[self.name].start
+        if began is not None:
+            text = f"capture began at {began.file}:{began.offset} with start: {began.start}"
+            if began.start != wanted:
+                text += f"; start: {wanted} has no effect any more: it needs a new lake (see docs/operate.md)"
+            yield self._line(Verdict.CAUTION if began.start != wanted else Verdict.NOTE, text)
+            return
+        try:
+            Began.of(facts, self.pipeline.sources[self.name])
+        except TidegateError as error:
+            yield _failed(self.name, error)
+        else:
+            yield self._line(Verdict.NOTE, f"nothing is captured yet; it would begin with start: {wanted}")
+
+    def _tables(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
+        keeps = self.pipeline.tables.keeps
+        assert facts.position is not None, "asked for before"
+        versions = read_baseline(self.connection, self.name, keeps, facts.position, facts.version)
+        versions = [version for version in versions if version.table]
+        if not versions:
+            text = "tables.include matches no table that the server shows this account"
+            yield self._line(Verdict.REFUSED if began is None else Verdict.CAUTION, text)
+            return
+        yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
+        if began is None and self.pipeline.sources[self.name].start is Start.NOW:
+            text = "hold rows already and will be held (there are no snapshots yet; see start: earliest)"
+            yield from self._about(Verdict.HELD, text, versions, lambda v: v.status is VersionStatus.NEEDS_SNAPSHOT)
+        text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
+        yield from self._about(Verdict.CAUTION, text, versions, lambda v: not v.key)
+        yield from self._odd(facts, {(version.database, version.table) for version in versions})
+
+    def _about(
+        self, verdict: Verdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]
+    ) -> Iterator[Line]:
+        if names := tuple(f"{version.database}.{version.table}" for version in versions if concerned(version)):
+            yield self._line(verdict, text, names)
+
+    def _odd(self, facts: SourceFacts, kept: set[tuple[str, str]]) -> Iterator[Line]:
+        """What the binlog doesn't show of kept tables."""
+        databases = sorted({database for database, _ in kept})
+        marks = ", ".join(["%s"] * len(databases))
+        engines = self._ask(
+            f"SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN ({marks})",  # noqa: S608 - marks
+            databases,
+        )
+        odd = {engine.lower() for engine in _ODD_ENGINES}
+        names = _named(kept, [(d, t, str(e)) for d, t, e in engines if str(e).lower() in odd])
+        if names:
+            text = "are of an engine whose rows come or go without row events in the binlog"
+            yield self._line(Verdict.CAUTION, text, names)
+        if facts.flavour is Flavour.MYSQL and facts.version_number >= _CASCADES_LOGGED:
+            return
+        cascades = self._ask(
+            "SELECT constraint_schema, table_name, CONCAT('ON DELETE ', delete_rule, ' ON UPDATE ', update_rule)"
+            f" FROM information_schema.referential_constraints WHERE constraint_schema IN ({marks})"  # noqa: S608
+            " AND (delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL'))",
+            databases,
+        )
+        if names := _named(kept, cascades):
+            text = "have a foreign key that changes their rows without row events in the binlog"
+            yield self._line(Verdict.CAUTION, text, names)
+
+    def _ask(self, statement: str, values: list[str]) -> list[tuple[str, str, str]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return [(str(a), str(b), str(c)) for a, b, c in cursor.fetchall()]
+
+
+def _named(kept: set[tuple[str, str]], rows: list[tuple[str, str, str]]) -> tuple[str, ...]:
+    return tuple(sorted({f"{d}.{t} ({what})" for d, t, what in rows if (d, t) in kept}))

@@ -1,0 +1,43 @@
+"""`tidegate check PIPELINE`: can it run, and which tables will wait; before the first capture, or any time after.
+
+In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise.
+Out: a line per finding on stdout, or JSON; exit code 1 when something is refused or a table will be held, 75 when a
+     source or the lake could not be asked. Nothing is changed at the sources.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tidegate.cli.lake import open_lake
+from tidegate.cli.main import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.text_layout import paragraph
+
+
+def check(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
+) -> None:
+    """Whether a pipeline can run: settings, grants, clock, tables, lake."""
+    from tidegate.capture.examination import Verdict, examine
+    from tidegate.wire.connection import ConnectionInfo
+
+    loaded, lake = open_lake(pipeline)
+    for source in loaded.sources.values():
+        ConnectionInfo.from_env(source.conn_id)  # a missing one is a mistake of the call, not a finding
+    found = examine(loaded, lake, ConnectionInfo.from_env)
+    if as_json:
+        print(json.dumps(found.to_json(), ensure_ascii=False))
+    else:
+        of = ""
+        for line in found.lines:
+            if line.of != of:
+                print("lake:" if line.of == "lake" else f"source {line.of}:")
+                of = line.of
+            head = "" if line.verdict is Verdict.NOTE else f"{str(line.verdict).upper()}: "
+            print("\n".join(paragraph("", head + str(line))[1:]))
+    bad = found.has(Verdict.REFUSED) or found.has(Verdict.HELD)
+    raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if found.has(Verdict.UNKNOWN) else 0)
