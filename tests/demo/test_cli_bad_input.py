@@ -27,7 +27,14 @@ tables: {{include: ["shop.*", "tidegate.latency_marker"]}}
 """
 # A pipeline is wanted in place of FILE.
 WITH_A_PIPELINE = [
-    *(["status", "FILE"], ["capture", "FILE"], ["apply", "FILE"], ["maintain", "FILE"], ["verify", "FILE"]),
+    *(
+        ["check", "FILE"],
+        ["status", "FILE"],
+        ["capture", "FILE"],
+        ["apply", "FILE"],
+        ["maintain", "FILE"],
+        ["verify", "FILE"],
+    ),
     *(["rebuild", "FILE", "shop.a"], ["latency", "FILE"], ["release", "FILE", "shop.a"], ["up", "FILE"]),
     *(["schema", "log", "FILE", "shop.a"], ["schema", "refresh", "FILE", "shop.a"], ["vlog", "check", "FILE"]),
 ]
@@ -117,7 +124,7 @@ def test_unknown_source(run: Run, words: list[str], file: Path) -> None:
     assert ended.line.endswith("there is no source 'nope'; sources: main")
 
 
-NEEDS_THE_SOURCE = [["capture", "FILE"], ["verify", "FILE"], ["latency", "FILE"], ["up", "FILE"]]
+NEEDS_THE_SOURCE = [["capture", "FILE"], ["verify", "FILE"], ["latency", "FILE"], ["up", "FILE"], ["check", "FILE"]]
 
 
 @pytest.mark.parametrize("words", NEEDS_THE_SOURCE, ids=" ".join)

@@ -1,4 +1,4 @@
-"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; before or after the first capture.
+"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; whether captured yet or not.
 
 In:  a pipeline, its lake, how to connect to its sources.
 Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with one small file.
@@ -9,6 +9,7 @@ will be held, and what the server does to rows without saying so in its binlog.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -25,6 +26,7 @@ from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.preflight import Level, Wanted, findings
 from tidegate.wire.source import SourceFacts, read_clock_ms, read_facts
+from tidegate.wire.sql import quote_name
 
 _PATIENCE_SECONDS: Final = 30
 _SKEW_SECONDS: Final = 1.0
@@ -33,6 +35,7 @@ _NAMES_MAX: Final = 8
 _ODD_ENGINES: Final = ("MEMORY", "BLACKHOLE", "FEDERATED", "CONNECT", "SPIDER", "MRG_MyISAM", "CSV", "S3")
 # Child rows of a cascade are in the binlog from here on; before, and in MariaDB, the engine changes them in silence.
 _CASCADES_LOGGED: Final = (9, 6, 0)
+_CASCADE: Final = re.compile(r"ON (DELETE|UPDATE) (CASCADE|SET NULL)")
 
 
 class Verdict(StrEnum):
@@ -129,7 +132,9 @@ class _Source:
             ahead = read_clock_ms(cursor) / 1000 - time.time()
         if abs(ahead) > _SKEW_SECONDS:
             how = "ahead of" if ahead > 0 else "behind"
-            text = f"the server's clock is {abs(ahead):.1f} s {how} this machine's: lags are shown wrong by that; use NTP"
+            text = (
+                f"the server's clock is {abs(ahead):.1f} s {how} this machine's: lags are shown wrong by that; use NTP"
+            )
             yield self._line(Verdict.CAUTION, text)
 
     def _start(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
@@ -176,7 +181,7 @@ class _Source:
         databases = sorted({database for database, _ in kept})
         marks = ", ".join(["%s"] * len(databases))
         engines = self._ask(
-            f"SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN ({marks})",  # noqa: S608 - marks
+            f"SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN ({marks})",
             databases,
         )
         odd = {engine.lower() for engine in _ODD_ENGINES}
@@ -186,15 +191,19 @@ class _Source:
             yield self._line(Verdict.CAUTION, text, names)
         if facts.flavour is Flavour.MYSQL and facts.version_number >= _CASCADES_LOGGED:
             return
-        cascades = self._ask(
-            "SELECT constraint_schema, table_name, CONCAT('ON DELETE ', delete_rule, ' ON UPDATE ', update_rule)"
-            f" FROM information_schema.referential_constraints WHERE constraint_schema IN ({marks})"  # noqa: S608
-            " AND (delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL'))",
-            databases,
-        )
+        cascades = [(*pair, rule) for pair in sorted(kept) for rule in self._cascades(*pair)]
         if names := _named(kept, cascades):
             text = "have a foreign key that changes their rows without row events in the binlog"
             yield self._line(Verdict.CAUTION, text, names)
+
+    def _cascades(self, database: str, table: str) -> Iterator[str]:
+        """By SHOW CREATE TABLE: information_schema names constraints only to accounts that may do more than SELECT."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SHOW CREATE TABLE {quote_name(database, table)}")
+            shown = str(cursor.fetchone()[1])
+        for line in shown.splitlines():
+            if " FOREIGN KEY " in line and (found := _CASCADE.search(line)):
+                yield line[found.start() :].rstrip(",")
 
     def _ask(self, statement: str, values: list[str]) -> list[tuple[str, str, str]]:
         with self.connection.cursor() as cursor:

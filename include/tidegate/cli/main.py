@@ -50,6 +50,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "Keep silver and bronze small and quick to read.",
     ),
     "rebuild": ("tidegate.cli.rebuild", "rebuild", "Rebuild a silver table from bronze alone, as a new table."),
+    "check": ("tidegate.cli.check", "check", "Whether a pipeline can run: settings, grants, clock, tables, lake."),
     "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
     "latency": ("tidegate.cli.latency", "latency", "How soon a commit at the source is visible in silver."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),

@@ -1,0 +1,146 @@
+"""tidegate check against real servers: what it refuses, which tables will be held, what it warns of; exit codes.
+
+In:  databases with tables of every kind that matters, before and after the first capture.
+Out: findings, as JSON and as lines.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.servers import FreshDatabase
+from tidegate.capture.baseline import read_baseline
+from tidegate.capture.start import Began, record_baseline
+from tidegate.cli import main
+from tidegate.config import load
+from tidegate.demo.server import Server
+from tidegate.lake.files import LakeFiles
+from tidegate.wire.connection import ConnectionInfo, connect
+from tidegate.wire.source import read_facts
+
+pytestmark = pytest.mark.server
+
+CONNECTION = "AIRFLOW_CONN_CHECKED"
+
+
+class Checked:
+    """A pipeline file for one database, and `tidegate check` of it in this process."""
+
+    def __init__(
+        self, tmp: Path, server: Server, database: str, patch: pytest.MonkeyPatch, caught: pytest.CaptureFixture[str]
+    ) -> None:
+        self.server, self.database, self.lake = server, database, LakeFiles(str(tmp / "lake"))
+        self.file = tmp / "p.yaml"
+        self.patch, self.caught = patch, caught
+        self.write()
+        self.log_in(server.password)
+
+    def write(self, start: str = "now", include: str = "") -> None:
+        include = include or f"{self.database}.*"
+        self.file.write_text(
+            f"pipeline: p\nlake: {{path: {self.lake.root}}}\n"
+            f"sources: {{main: {{conn_id: checked, flavour: {self.server.flavour}, start: {start}}}}}\n"
+            f"tables: {{include: ['{include}']}}\n"
+        )
+
+    def log_in(self, password: str) -> None:
+        where = f"{self.server.host}:{self.server.port}"
+        self.patch.setenv(CONNECTION, f"mysql://{quote(self.server.user)}:{quote(password)}@{where}/")
+
+    def run(self, *words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main.run(["check", str(self.file), *words])
+        told = self.caught.readouterr()
+        assert told.err == ""
+        return int(ended.value.code or 0), told.out
+
+    def findings(self) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+        """The exit code, and findings by verdict."""
+        code, out = self.run("--json")
+        found: dict[str, list[dict[str, Any]]] = {}
+        for line in json.loads(out)["findings"]:
+            found.setdefault(line["verdict"], []).append(line)
+        return code, found
+
+
+@pytest.fixture
+def checked(
+    any_server: Server,
+    fresh_database: FreshDatabase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Checked:
+    return Checked(tmp_path, any_server, fresh_database(any_server), monkeypatch, capsys)
+
+
+def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the_first_capture(
+    checked: Checked,
+) -> None:
+    for statement in (
+        "CREATE TABLE good (a INT PRIMARY KEY)",
+        "CREATE TABLE full (a INT PRIMARY KEY)",
+        "INSERT INTO full VALUES (1)",
+        "CREATE TABLE keyless (a INT)",
+        "CREATE TABLE volatile_one (a INT PRIMARY KEY) ENGINE=MEMORY",
+        "CREATE TABLE child (a INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES good (a) ON DELETE CASCADE)",
+    ):
+        checked.server.query(statement, database=checked.database)
+    code, found = checked.findings()
+    assert code == main.EXIT_ERROR, "a table will be held"
+    assert "refused" not in found
+    (held,) = found["held"]
+    assert held["tables"] == [f"{checked.database}.full"]
+    told = {line["text"].split(":")[0]: line["tables"] for line in found["caution"]}
+    assert told["have no key"] == [f"{checked.database}.keyless"]
+    odd = next(tables for text, tables in told.items() if "engine whose rows" in text)
+    assert odd == [f"{checked.database}.volatile_one (MEMORY)"]
+    cascades = [tables for text, tables in told.items() if "foreign key that changes" in text]
+    child = [f"{checked.database}.child (ON DELETE CASCADE)"]
+    assert cascades == ([child] if checked.server.flavour == "mariadb" else []), "MySQL 9.7 logs them"
+    _, shown = checked.run()
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "HELD: hold rows already" in shown
+
+    checked.write(start="earliest")
+    _, found = checked.findings()
+    assert "held" not in found, "all rows are in the binlog, or the start is refused"
+
+
+def test_a_start_that_was_changed_later_is_said_to_have_no_effect(checked: Checked) -> None:
+    checked.server.query("CREATE TABLE t (a INT PRIMARY KEY)", database=checked.database)
+    pipeline = load(checked.file)
+    info = ConnectionInfo.from_env("checked")
+    with connect(info) as connection:
+        facts = read_facts(connection, info)
+        began = Began.of(facts, pipeline.sources["main"])
+        versions = read_baseline(connection, "main", pipeline.tables.keeps, began.position, facts.version)
+        record_baseline(checked.lake, "main", versions, began)
+    assert checked.findings()[0] == 0
+    checked.write(start="earliest")
+    code, found = checked.findings()
+    assert code == 0
+    assert any("start: earliest has no effect any more" in line["text"] for line in found["caution"])
+
+
+def test_patterns_that_match_nothing_and_a_wrong_password_are_refused(checked: Checked) -> None:
+    checked.write(include="nosuch.*")
+    code, found = checked.findings()
+    assert code == main.EXIT_ERROR
+    assert "matches no table" in found["refused"][0]["text"]
+    checked.log_in("wrong")
+    code, found = checked.findings()
+    assert code == main.EXIT_ERROR
+    assert "access denied" in found["refused"][0]["text"]
+
+
+def test_a_server_that_is_down_is_unknown_not_refused(checked: Checked) -> None:
+    checked.patch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
+    code, found = checked.findings()
+    assert code == main.EXIT_TRANSIENT
+    assert "connection refused" in found["unknown"][0]["text"]
