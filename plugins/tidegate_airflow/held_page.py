@@ -79,17 +79,18 @@ def _shown(pipeline: Pipeline) -> str:
 
 
 def _summary(found: Standing) -> str:
-    count = len(found.tables)
+    from tidegate.commit_ts import time_text
+
+    count, held = len(found.tables), len(found.held)
     if not found.cut_ts:
-        state = "<span class='held'>nothing is applied yet</span>"
+        state = "<span class='held'>Nothing is applied yet</span>"
     elif found.nothing_missing:
-        state = "<span class='good'>nothing is missing</span>"
+        state = "<span class='good'>Nothing is missing</span>"
     else:
         state = f"{found.lag_seconds or 0:.0f} s behind"
-    held = len(found.held)
-    tables = f"<span class='held'>{held} of {count} tables held</span>" if held else f"{count} tables, none held"
-    at = f", cut of {escape(found.to_json()['cut_at'])}" if found.cut_ts else ""
-    return f"<p>{state}; {tables}{at}.</p>" + "".join(_source(source) for source in found.sources)
+    tables = f", but for <span class='held'>{held} of {count} tables, held</span>" if held else f" in {count} tables"
+    at = f", at the cut of {escape(time_text(found.cut_ts))}" if found.cut_ts else ""
+    return f"<p>{state}{tables if count else ''}{at}.</p>" + "".join(_source(source) for source in found.sources)
 
 
 def _source(source: SourceStanding) -> str:

@@ -17,7 +17,10 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import element_to_be_clickable
+from selenium.webdriver.support.expected_conditions import (
+    element_to_be_clickable,
+    frame_to_be_available_and_switch_to_it,
+)
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tidegate.demo.airflow import Airflow
@@ -78,3 +81,24 @@ def see(driver: Chrome, url: str | None, texts: Sequence[str]) -> None:
 def click(driver: Chrome, selector: str) -> None:
     """Click what a CSS selector finds, once it can be clicked."""
     WebDriverWait(driver, PAGE_SECONDS_MAX).until(element_to_be_clickable((By.CSS_SELECTOR, selector))).click()
+
+
+def see_in_frame(driver: Chrome, texts: Sequence[str]) -> None:
+    """As see, inside the one frame of the page, which a plugin's page is shown in."""
+    WebDriverWait(driver, PAGE_SECONDS_MAX).until(frame_to_be_available_and_switch_to_it((By.TAG_NAME, "iframe")))
+    see(driver, None, texts)
+    driver.switch_to.default_content()
+
+
+def can_be_clicked(driver: Chrome, text: str) -> bool:
+    """Whether the page's last button of this text, that of the form in front, is enabled within a few seconds."""
+
+    def enabled(page: Chrome) -> bool:
+        found = page.find_elements(By.XPATH, f"//button[normalize-space()='{text}']")
+        return bool(found) and found[-1].is_enabled()
+
+    try:
+        WebDriverWait(driver, PAGE_SECONDS_MAX, ignored_exceptions=[StaleElementReferenceException]).until(enabled)
+    except TimeoutException:
+        return False
+    return True

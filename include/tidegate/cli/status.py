@@ -88,7 +88,7 @@ def _headline(found: Standing) -> str:
     if not found.cut_ts:
         return f"{found.pipeline}: nothing is applied yet"
     behind = "nothing is missing" if found.nothing_missing else f"{_behind(found.lag_seconds)} behind"
-    held = f", {len(found.held)} of {len(found.tables)} tables held" if found.held else ""
+    held = f", but for {len(found.held)} of {len(found.tables)} tables, held" if found.held else ""
     return f"{found.pipeline}: {behind}{held}; cut {found.cut_ts} ({_time(found.cut_ts)})"
 
 
