@@ -189,14 +189,14 @@ def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: 
     assert (told["file"], told["pos"], told["since"]) == ("binlog.000007", 150, "1970-01-01T00:00:00+00:00")
     assert told["ddl"].startswith("ALTER TABLE b [odd] x")
     assert told["ddl"].endswith(" ...")
-    assert told["way_out"] == "tidegate schema refresh shop shop.b"
+    assert told["way_out"].startswith("tidegate schema refresh shop shop.b; or tidegate schema judge shop main binlog")
     shown = tidegate("status", str(pipeline)).stdout
     assert all(len(line) <= 80 for line in shown.splitlines()), "as wide as a pipe's default"
     words = " ".join(shown.split())
     assert "binlog.000007:200" in words
     assert "shop.b is held since 1970-01-01T00:00:00+00:00: binlog.000007:150: shop.b: why; do that; at:" in words
     assert "-> tidegate schema refresh shop shop.b" in words
-    for once in ("binlog.000007:150", "ALTER TABLE b [odd]", "shop.b: why"):
+    for once in ("ALTER TABLE b [odd]", "shop.b: why"):
         assert words.count(once) == 1, f"{once} is said once"
     assert compose(1) > 20  # the lags shown are large, not negative
 

@@ -56,7 +56,7 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     assert (quiet.lag_seconds, quiet.nothing_missing, quiet.sources[0].nothing_missing) == (0, True, True)
     assert f"{database}.t" in quiet.unseen
     text = " ".join(" ".join(status_lines(quiet)).split())
-    assert text.startswith("test: nothing is missing; cut ")
+    assert text.startswith("test: nothing is missing; cut of ")
     assert "source one: nothing is missing; its last change was at 20" in text
 
     any_server.query("INSERT INTO t VALUES (2)", database=database)

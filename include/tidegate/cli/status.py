@@ -70,7 +70,7 @@ def status(
 
 def status_lines(found: Standing) -> list[str]:
     """All but this machine's capture."""
-    lines = [_headline(found)]
+    lines = paragraph("", _headline(found), indent="")[1:]
     for source in found.sources:
         lines += _source_lines(source)
     shown = [("table", "state", "behind")]
@@ -89,7 +89,7 @@ def _headline(found: Standing) -> str:
         return f"{found.pipeline}: nothing is applied yet"
     behind = "nothing is missing" if found.nothing_missing else f"{_behind(found.lag_seconds)} behind"
     held = f", but for {len(found.held)} of {len(found.tables)} tables, held" if found.held else ""
-    return f"{found.pipeline}: {behind}{held}; cut {found.cut_ts} ({_time(found.cut_ts)})"
+    return f"{found.pipeline}: {behind}{held}; cut of {_time(found.cut_ts)} ({found.cut_ts})"
 
 
 def _source_lines(source: SourceStanding) -> list[str]:
