@@ -19,8 +19,6 @@ import itertools
 import json
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,8 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from tests.dags.airflow_instance import AirflowInstance
-from tests.dags.browser import browser, can_be_clicked, click, log_in, see, see_in_frame
+from tests.dags.browser import browser, click, log_in, see
+from tests.dags.pages import look_at_maintain_form, look_for_held_table
 from tidegate import config, tables
 from tidegate.binlog.warm import warm
 from tidegate.config import Apply
@@ -354,25 +353,10 @@ def test_the_question_stands_under_required_actions(world: World, tmp_path_facto
 def test_a_held_table_is_seen_by_whom_only_looks_at_airflow(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """On the page of all pipelines, in the DAG's tab, in the asset's event and as a warning; not without a login."""
     airflow, shops = world
     shop = shops["mariadb"]
-    table = f"{DATABASE}.customers"
     _question(airflow, shop)
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{airflow.url}/tidegate/")
-    with browser() as chromium:
-        log_in(chromium, airflow)
-        see(chromium, f"{airflow.url}/tidegate/", [shop.name, table, "DROP COLUMN", "Required Actions", "but for 1 of"])
-        chromium.save_screenshot(str(tmp_path_factory.mktemp("screenshots") / "held.png"))
-        chromium.get(f"{airflow.url}/dags/{shop.name}__apply/plugin/tidegate_pipeline")
-        see_in_frame(chromium, [table, "Required Actions"])
-    events = f"/assets/events?source_dag_id={shop.name}__apply&order_by=-timestamp&limit=1"
-    airflow.wait_for(
-        lambda: table in airflow.get(events)["asset_events"][0]["extra"]["held"], PATIENCE_SECONDS, "the event says it"
-    )
-    lines = [json.loads(line) for line in airflow.task_log(f"{shop.name}__apply").splitlines()]
-    assert any(line["level"] == "warning" and f"{table} is held: " in line["event"] for line in lines)
+    look_for_held_table(airflow, shop.name, f"{DATABASE}.customers", tmp_path_factory.mktemp("screenshots"))
 
 
 def test_an_approved_ddl_is_followed_and_its_table_catches_up(world: World) -> None:
@@ -416,8 +400,4 @@ def test_the_ui_shows_the_dags_their_manual_and_every_param_in_the_trigger_form(
         described = [field.description for field in Apply.model_fields.values()]
         see(chromium, None, ["Run Parameters", "Run for seconds", *(text for text in described if text)])
         chromium.save_screenshot(str(pages / "trigger.png"))
-        see(chromium, f"{airflow.url}/dags/{name}__maintain", ["Owner"])
-        click(chromium, "[data-testid='trigger-dag-button']")
-        see(chromium, None, ["Run Parameters", "One silver table, database.table; empty: all"])
-        chromium.save_screenshot(str(pages / "maintain.png"))
-        assert can_be_clicked(chromium, "Trigger"), "a run for all tables is a form as it opens"
+        look_at_maintain_form(airflow, chromium, name, pages)
