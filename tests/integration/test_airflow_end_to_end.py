@@ -350,13 +350,10 @@ def test_the_question_stands_under_required_actions(world: World, tmp_path_facto
         chromium.save_screenshot(str(tmp_path_factory.mktemp("screenshots") / "approve.png"))
 
 
-def test_a_held_table_is_seen_by_whom_only_looks_at_airflow(
-    world: World, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    airflow, shops = world
-    shop = shops["mariadb"]
-    _question(airflow, shop)
-    look_for_held_table(airflow, shop.name, f"{DATABASE}.customers", tmp_path_factory.mktemp("screenshots"))
+def test_a_held_table_is_seen_in_airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
+    _question(world[0], world[1]["mariadb"])
+    pages = tmp_path_factory.mktemp("screenshots")
+    look_for_held_table(world[0], world[1]["mariadb"].name, f"{DATABASE}.customers", pages)
 
 
 def test_an_approved_ddl_is_followed_and_its_table_catches_up(world: World) -> None:
