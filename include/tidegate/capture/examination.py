@@ -9,7 +9,6 @@ will be held, and what the server does to rows without saying so in its binlog.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -18,24 +17,20 @@ from typing import Any, Final
 
 from tidegate.capture.baseline import read_baseline
 from tidegate.capture.start import Began, recorded_start
-from tidegate.config import Flavour, Pipeline, Start
+from tidegate.config import Pipeline, Start
+from tidegate.config_ddl import Cascades
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze import check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.preflight import Level, Wanted, findings
 from tidegate.wire.source import SourceFacts, read_clock_ms, read_facts
-from tidegate.wire.sql import quote_name
 
 _PATIENCE_SECONDS: Final = 30
 _SKEW_SECONDS: Final = 1.0
 _NAMES_MAX: Final = 8
-# Their rows come and go without row events, or outside of transactions.
-_ODD_ENGINES: Final = ("MEMORY", "BLACKHOLE", "FEDERATED", "CONNECT", "SPIDER", "MRG_MyISAM", "CSV", "S3")
-# Child rows of a cascade are in the binlog from here on; before, and in MariaDB, the engine changes them in silence.
-_CASCADES_LOGGED: Final = (9, 6, 0)
-_CASCADE: Final = re.compile(r"ON (DELETE|UPDATE) (CASCADE|SET NULL)")
 
 
 class Verdict(StrEnum):
@@ -168,7 +163,9 @@ class _Source:
             yield from self._about(Verdict.HELD, text, versions, lambda v: v.status is VersionStatus.NEEDS_SNAPSHOT)
         text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
         yield from self._about(Verdict.CAUTION, text, versions, lambda v: not v.key)
-        yield from self._odd(facts, {(version.database, version.table) for version in versions})
+        yield from self._unlogged(versions)
+        text = "are of the engine MEMORY: a restart of the server empties them by a statement, which holds them"
+        yield from self._about(Verdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
 
     def _about(
         self, verdict: Verdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]
@@ -176,40 +173,17 @@ class _Source:
         if names := tuple(f"{version.database}.{version.table}" for version in versions if concerned(version)):
             yield self._line(verdict, text, names)
 
-    def _odd(self, facts: SourceFacts, kept: set[tuple[str, str]]) -> Iterator[Line]:
-        """What the binlog doesn't show of kept tables."""
-        databases = sorted({database for database, _ in kept})
-        marks = ", ".join(["%s"] * len(databases))
-        engines = self._ask(
-            f"SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN ({marks})",
-            databases,
-        )
-        odd = {engine.lower() for engine in _ODD_ENGINES}
-        names = _named(kept, [(d, t, str(e)) for d, t, e in engines if str(e).lower() in odd])
-        if names:
-            text = "are of an engine whose rows come or go without row events in the binlog"
-            yield self._line(Verdict.CAUTION, text, names)
-        if facts.flavour is Flavour.MYSQL and facts.version_number >= _CASCADES_LOGGED:
-            return
-        cascades = [(*pair, rule) for pair in sorted(kept) for rule in self._cascades(*pair)]
-        if names := _named(kept, cascades):
-            text = "have a foreign key that changes their rows without row events in the binlog"
-            yield self._line(Verdict.CAUTION, text, names)
-
-    def _cascades(self, database: str, table: str) -> Iterator[str]:
-        """By SHOW CREATE TABLE: information_schema names constraints only to accounts that may do more than SELECT."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"SHOW CREATE TABLE {quote_name(database, table)}")
-            shown = str(cursor.fetchone()[1])
-        for line in shown.splitlines():
-            if " FOREIGN KEY " in line and (found := _CASCADE.search(line)):
-                yield line[found.start() :].rstrip(",")
-
-    def _ask(self, statement: str, values: list[str]) -> list[tuple[str, str, str]]:
-        with self.connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            return [(str(a), str(b), str(c)) for a, b, c in cursor.fetchall()]
-
-
-def _named(kept: set[tuple[str, str]], rows: list[tuple[str, str, str]]) -> tuple[str, ...]:
-    return tuple(sorted({f"{d}.{t} ({what})" for d, t, what in rows if (d, t) in kept}))
+    def _unlogged(self, versions: list[TableVersion]) -> Iterator[Line]:
+        """Tables whose rows change without row events."""
+        holds = self.pipeline.ddl.unlogged_cascades is Cascades.HOLD
+        for text, verdict, why_of in (
+            ("lie where the binlog doesn't reach, and will be held", Verdict.HELD, kept_elsewhere),
+            (
+                "change by foreign keys in ways that the binlog doesn't show (ddl.unlogged_cascades)",
+                Verdict.HELD if holds else Verdict.CAUTION,
+                unlogged_cascade,
+            ),
+        ):
+            told = {f"{version.database}.{version.table}": why_of(version) for version in versions}
+            if names := tuple(f"{name} ({why})" for name, why in told.items() if why):
+                yield self._line(verdict, text, names)
