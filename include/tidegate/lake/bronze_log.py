@@ -3,15 +3,11 @@
 In:  a lake.
 Out: BronzeFiles in order of seq; commits by delta-rs beside a capture that appends.
 
-delta-rs doesn't notice when two writers remove the same file. So a commit of ours is tried once, at the version after
-the one that was read; when another commit has that version, its lines are read: behind appends we try again, behind
-anything else we give way. So it is known at the commit that every file it removes is still there.
+Commits that take files out are those of replace_files: every file that one removes is still there when it is made.
 """
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,13 +15,14 @@ from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction
 
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.replace_files import removed, replace_files
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, BRONZE_REMOVED_SECONDS_MIN
 from tidegate.tables import SEGMENTS
 
@@ -85,47 +82,9 @@ class BronzeLog:
 
     def commit(self, removes: Sequence[BronzeFile], adds: Sequence[AddAction], *, data_change: bool) -> int:
         """Replace files in one commit; the new version. Raises CommitConflict, LakeUnavailable."""
-        now = int(time.time() * 1000)
-        gone = [RemoveAction(file.path, data_change, now, file.bytes, file.partition) for file in removes]
-        for _ in range(BRONZE_COMMIT_ATTEMPTS_MAX):
-            read = self.version
-            try:
-                self._table.create_write_transaction(
-                    [*adds, *gone],
-                    mode="append",
-                    schema=Schema.from_arrow(SEGMENTS.schema),
-                    partition_by=list(SEGMENTS.partition_by),
-                    commit_properties=CommitProperties(max_commit_retries=0),
-                )
-                self._table.update_incremental()
-            except (CommitFailedError, DeltaError, OSError) as error:
-                if self._is_there(read, [file.path for file in removes], error):
-                    break
-            else:
-                break
-        else:
-            raise CommitConflict("other commits came first every time", where=_where(self.lake))
+        gone = [removed(file.path, file.bytes, file.partition, data_change=data_change) for file in removes]
+        replace_files(self._table, self._log, gone, adds, list(SEGMENTS.partition_by))
         return self.version
-
-    def _is_there(self, read: int, removes: Sequence[str], error: Exception) -> bool:
-        """After a failure: whether the commit was made all the same; False when it may be tried again."""
-        try:
-            self._table.update_incremental()
-        except (DeltaError, OSError) as unknown:
-            raise LakeUnavailable(f"the commit failed: {error}", where=_where(self.lake)) from unknown
-        if self.version == read:
-            raise LakeUnavailable(f"the commit failed: {error}", where=_where(self.lake)) from error
-        for version in range(read + 1, self.version + 1):
-            text = self._log.commit(version)
-            if text is None:
-                raise CommitConflict(f"version {version} is no longer in the log", where=_where(self.lake)) from error
-            lines = [json.loads(line) for line in text.splitlines() if '"remove"' in line or '"metaData"' in line]
-            taken = {line["remove"]["path"] for line in lines if "remove" in line}
-            if taken and taken == set(removes):
-                return True  # nobody else chooses exactly these
-            if taken or any("metaData" in line for line in lines):
-                raise CommitConflict("another commit changed the table", where=_where(self.lake)) from error
-        return False
 
     def properties(self) -> dict[str, str]:
         found: dict[str, str] = self._table.metadata().configuration

@@ -9,20 +9,26 @@ same protocol as for bronze holds: load, skip when the version is there, commit 
 
 from __future__ import annotations
 
+import json
 import logging
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
 
-from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
+from tidegate.lake.bronze_file import created
 from tidegate.lake.delta_log import DeltaLog, delta_log
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.replace_files import removed, replace_files
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
 
@@ -78,15 +84,22 @@ def read(
 
 
 def rows_of(
-    lake: LakeFiles, table: Table, found: DeltaTable, schema: pa.Schema | None = None, filters: Filters = ()
+    lake: LakeFiles,
+    table: Table,
+    found: DeltaTable,
+    schema: pa.Schema | None = None,
+    filters: Filters = (),
+    paths: Sequence[str] | None = None,
 ) -> pa.Table:
-    """The rows of one snapshot. schema: the columns wanted, all when left out; filters as read's."""
+    """The rows of one snapshot. schema: the columns wanted, all when left out; filters as read's; paths: of these files
+    alone.
+    """
     schema = _nullable(schema or table.schema)
     needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))
     # File by file through Arrow's own file system: delta-rs's dataset calls back into Python from Arrow's threads,
     # which now and then aborts a process that ends.
     parts = []
-    for path in _files(found, filters):
+    for path in _files(found, filters) if paths is None else paths:
         with lake.open(f"{table.path}/{unquote(path)}") as file:
             there = pq.ParquetFile(file)
             named = [name for name in needed if name in there.schema_arrow.names]
@@ -113,6 +126,40 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
     return ControlTables(lake).append(table, rows, app_transaction)
 
 
+def pack(lake: LakeFiles, table: Table, found: DeltaTable, *, smaller_bytes: int) -> None:
+    """One file of those that are smaller. Raises CommitConflict when another commit rewrote the table first.
+
+    Not by delta-rs's own optimize: of two that run side by side it makes both, and the rows are there twice.
+    """
+    actions = pa.table(found.get_add_actions(flatten=True))
+    sizes = dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
+    small = {path: size for path, size in sorted(sizes.items()) if size < smaller_bytes}
+    if len(small) > 1:
+        exchange(lake, table, found, small, rows_of(lake, table, found, paths=list(small)), data_change=False)
+
+
+def exchange(
+    lake: LakeFiles, table: Table, found: DeltaTable, sizes: Mapping[str, int], rows: pa.Table, *, data_change: bool
+) -> None:
+    """One file with these rows in the place of files (path -> size) of a loaded snapshot. Raises CommitConflict."""
+    rows = rows.select([name for name in table.schema.names if name in {one.name for one in found.schema().fields}])
+    path = f"part-{uuid.uuid4().hex}.parquet"
+    with created(lake, f"{table.path}/{path}") as file:
+        pq.write_table(rows, file, compression="zstd")
+        size = file.tell()
+    bounds = {name: pc.min_max(rows[name]).as_py() for name in rows.column_names if rows[name].type == pa.int64()}
+    told = {name: found for name, found in bounds.items() if found["min"] is not None}
+    stats = {
+        "numRecords": rows.num_rows,
+        "minValues": {name: found["min"] for name, found in told.items()},
+        "maxValues": {name: found["max"] for name, found in told.items()},
+        "nullCount": {name: rows[name].null_count for name in told},
+    }
+    add = AddAction(path, size, {}, int(time.time() * 1000), data_change, json.dumps(stats))
+    gone = [removed(path, size, {}, data_change=data_change) for path, size in sizes.items()]
+    replace_files(found, delta_log(lake.uri(table.path), lake.storage_options), gone, [add], [])
+
+
 def _files(found: DeltaTable, filters: Filters) -> list[str]:
     """Paths of the files whose statistics don't rule them out: of a long table the last minutes are a few files."""
     actions = pa.table(found.get_add_actions(flatten=True))
@@ -135,6 +182,7 @@ class ControlTables:
         self._open: dict[str, DeltaTable] = {}
         self._logs: dict[str, DeltaLog] = {}
         self._appends: dict[str, int] = {}
+        self._tables: dict[str, Table] = {}
 
     def version(self, table: Table) -> int:
         """The newest Delta version, whoever wrote it; -1 before the table exists. One look at its log."""
@@ -165,7 +213,7 @@ class ControlTables:
                     raise _failed(self._lake, table, attempt, error) from error
                 time.sleep(_BACKOFF_SECONDS * 2**attempt)
             else:
-                self._open[table.path] = found
+                self._open[table.path], self._tables[table.path] = found, table
                 self._appends[table.path] = self._appends.get(table.path, 0) + 1
                 return int(found.version())
         raise AssertionError("unreachable")
@@ -179,8 +227,8 @@ class ControlTables:
                 continue
             try:
                 found.update_incremental()
-                found.optimize.compact(target_size=_TIDY_BYTES)
-            except (CommitFailedError, DeltaError, OSError) as error:
+                pack(self._lake, self._tables[path], found, smaller_bytes=_TIDY_BYTES)
+            except (CommitConflict, LakeUnavailable, CommitFailedError, DeltaError, OSError) as error:
                 # Somebody else rewrote it, or the store had enough: there is a next time, and nothing depends on it.
                 log.warning("%s was not compacted: %s", path, error)
 

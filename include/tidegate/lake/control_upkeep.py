@@ -4,7 +4,7 @@ In:  a control table of tables.py, and which of its rows stay.
 Out: commits by delta-rs, as every commit of a control table. Appends that run beside it keep their rows.
 
 Only what the loaded snapshot holds is replaced. An append that commits meanwhile adds a file of its own, which no
-remove of ours names; a rewrite that loses a race is tried again on the new snapshot.
+remove of ours names; behind another rewrite all is looked at again on the new snapshot (replace_files).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from tidegate.errors import LakeUnavailable
-from tidegate.lake.control import load, rows_of
+from tidegate.errors import CommitConflict, LakeUnavailable
+from tidegate.lake.control import exchange, load, pack, rows_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
@@ -29,6 +29,8 @@ _PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
+# A larger file stays as it is.
+_PACKED_BYTES: Final = 64 << 20
 _BACKOFF_SECONDS: Final = 0.1
 
 
@@ -41,8 +43,13 @@ class Size:
 
 
 def size_of(found: DeltaTable) -> Size:
-    sizes = pa.table(found.get_add_actions(flatten=True)).column("size_bytes").to_pylist()
-    return Size(len(sizes), sum(sizes))
+    sizes = _sizes(found)
+    return Size(len(sizes), sum(sizes.values()))
+
+
+def _sizes(found: DeltaTable) -> dict[str, int]:
+    actions = pa.table(found.get_add_actions(flatten=True))
+    return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
@@ -56,8 +63,8 @@ def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]
         if kept.num_rows == rows.num_rows:
             return None
         try:
-            write_deltalake(found, kept.cast(table.schema), mode="overwrite", schema_mode="merge")
-        except (CommitFailedError, DeltaError, OSError) as error:
+            exchange(lake, table, found, _sizes(found), kept, data_change=True)
+        except (CommitConflict, CommitFailedError, DeltaError, OSError) as error:
             _again(lake, table, attempt, error)
         else:
             return rows.num_rows, kept.num_rows
@@ -78,11 +85,11 @@ def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Siz
             if missing := _missing_properties(found):
                 found.alter.set_table_properties(missing)
             if before.files >= files_min:
-                found.optimize.compact()
+                pack(lake, table, found, smaller_bytes=_PACKED_BYTES)
             found.vacuum(dry_run=False)
             found.create_checkpoint()
             found.cleanup_metadata()
-        except (CommitFailedError, DeltaError, OSError) as error:
+        except (CommitConflict, CommitFailedError, DeltaError, OSError) as error:
             _again(lake, table, attempt, error)
         else:
             return before, size_of(found)

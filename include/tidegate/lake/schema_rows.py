@@ -142,6 +142,9 @@ def _needed(light: pa.Table, sources: Collection[str], floor_of: FloorOf) -> Num
     table, until = table[order], np.full(len(order), _FOREVER, np.int64)
     follows = table[1:] == table[:-1]
     until[:-1][follows] = commit_ts[order][1:][follows]
+    version = light["version"].to_numpy()[order]
+    # A row that is there twice, which two rewrites by delta-rs alone could make, counts once.
+    until[:-1][follows & (version[1:] == version[:-1])] = 0
     ours = np.isin(table, [n for n, row in enumerate(first.tolist()) if texts[0][1][texts[0][0][row]] in sources])
     return np.asarray(order[ours & (until > floors[table])], np.int64)
 

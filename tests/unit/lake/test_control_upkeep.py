@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from tidegate import tables
+from tidegate.errors import CommitConflict
 from tidegate.lake import control
 from tidegate.lake.control_upkeep import commit_times, compact, rewrite
 from tidegate.lake.files import LakeFiles
@@ -45,6 +49,54 @@ def test_an_append_between_a_rewrites_read_and_its_commit_is_kept(tmp_path: Path
 
     assert rewrite(lake, tables.CUTS, stays) is not None
     assert sorted(control.read(lake, tables.CUTS)["cut_ts"].to_pylist()) == [3, 4, 99]
+
+
+COMPACTS = """
+import sys
+from datetime import UTC, datetime
+from tidegate import tables
+from tidegate.lake.control import ControlTables
+from tidegate.lake.control_upkeep import compact, rewrite
+from tidegate.lake.files import LakeFiles
+lake, mine = LakeFiles(sys.argv[1]), ControlTables(LakeFiles(sys.argv[1]))
+row = {"cut_ts": int(sys.argv[2]), "table": "", "delta_version": -1, "applied_ts": 0, "state": "active"}
+for number in range(12):
+    row |= {"cut_ts": row["cut_ts"] + 1, "published_at": datetime.now(UTC)}
+    mine.append(tables.CUTS, [row])
+    mine._appends[tables.CUTS.path] = 1 << 10
+    mine.tidy()
+    if number % 3 == 0:
+        compact(lake, tables.CUTS, files_min=2)
+        rewrite(lake, tables.CUTS, lambda rows: rows.filter([cut % 100 != 5 for cut in rows["cut_ts"].to_pylist()]))
+"""
+
+
+def test_two_processes_that_append_compact_and_rewrite_double_no_row_and_bring_none_back(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    control.append(lake, tables.CUTS, [row(0)])
+    commands = [[sys.executable, "-c", COMPACTS, str(tmp_path), str(start)] for start in (100, 200, 300)]
+    running = [subprocess.Popen(command) for command in commands]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    rewrite(lake, tables.CUTS, lambda rows: rows.filter([cut % 100 != 5 for cut in rows["cut_ts"].to_pylist()]))
+    wanted = [0, *(start + number for start in (100, 200, 300) for number in range(1, 13) if number != 5)]
+    assert sorted(control.read(lake, tables.CUTS)["cut_ts"].to_pylist()) == wanted
+
+
+def test_of_two_that_hold_one_snapshot_only_one_compacts_it(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    for number in range(5):
+        control.append(lake, tables.CUTS, [row(number)])
+    one, two = (control.load(lake, tables.CUTS) for _ in range(2))
+    assert one is not None
+    assert two is not None
+    control.append(lake, tables.CUTS, [row(5)])
+    control.pack(lake, tables.CUTS, one, smaller_bytes=1 << 20)  # behind an append it goes on
+    with pytest.raises(CommitConflict):
+        control.pack(lake, tables.CUTS, two, smaller_bytes=1 << 20)
+    assert sorted(control.read(lake, tables.CUTS)["cut_ts"].to_pylist()) == list(range(6))
+    found = control.load(lake, tables.CUTS)
+    assert found is not None
+    assert len(found.file_uris()) == 2
 
 
 def test_a_writer_that_holds_an_older_snapshot_appends_all_the_same(tmp_path: Path) -> None:

@@ -103,6 +103,16 @@ def test_an_older_baselines_position_counts_though_its_row_is_not_needed(tmp_pat
     assert ([row["version"] for row in found.rows], found.next_id, found.floor) == ([2], 6, 7)
 
 
+def test_a_row_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    base = TableVersion("s", "d", "t", 1, 7, "f", 4, "baseline", "", (Column(5, "a", "int"),), (), "ascii")
+    later = replace(base, version=2, commit_ts=9, kind="rename")
+    for _ in range(2):
+        control.append(lake, SCHEMA_HISTORY, [later.to_row(), base.to_row()])
+    found = needed_rows(lake, ["s"], lambda *_: 0)["s"]
+    assert sorted(row["version"] for row in found.rows) == [1, 2]
+
+
 def test_a_history_that_forgets_answers_for_what_is_still_asked() -> None:
     rows: list[dict[str, Any]] = [version.to_row() for version in _versions(4)]
     whole, history = SchemaHistory("one", rows), SchemaHistory("one", rows[:60])
