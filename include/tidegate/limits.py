@@ -45,6 +45,9 @@ LOG_EVENT_BYTES_MAX: Final = 1024 * MIB + 16 * MIB
 LAND_SECONDS_DEFAULT: Final = 1.0
 # What micro-batches wait for on average is half of this; each landing costs some 20 ms of CPU, and a file.
 MICRO_BATCH_LAND_SECONDS: Final = 0.25
+# Between two landings this much per live file of bronze: ten times what delta-rs takes over it at each. Where nobody
+# packs them, landings come less often instead of taking a core.
+BRONZE_FILE_LAND_SECONDS: Final = 200e-6
 # What comes together after a pause lands together: a transaction's events arrive within this.
 LAND_SECONDS_MIN: Final = 0.02
 LAND_BYTES_DEFAULT: Final = 64 * MIB

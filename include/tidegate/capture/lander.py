@@ -1,7 +1,7 @@
 """The lander: a thread that appends segments to bronze while the reader reads on.
 
 In:  segments that the value log holds already, in order of seq, and where they lie in it.
-Out: commits of bronze, by size or when the reader says that it is time; `committed_seq`, `committed_ts`.
+Out: commits of bronze, by size or when the reader says that it is time; `committed_seq`.
 
 The queue is bounded by bytes. A lake that makes the reader wait for room in it longer than slow_seconds, or that can't
 be reached, turns the slow chaser on: the queue is dropped, and the thread follows from the value log at the lake's own
@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -26,11 +26,11 @@ from tidegate.capture.chaser import ChaserStatus, SlowChaser
 from tidegate.capture.checkpoint import check_belongs
 from tidegate.capture.value_log import ValueLog
 from tidegate.capture.value_log_file import Pointer
-from tidegate.capture.value_log_record import commit_ts_of
 from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze
 from tidegate.limits import LAKE_AGAIN_SECONDS_MAX
+from tidegate.tables import SegmentFlag
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Lander:
 
     def __init__(self, bronze: Bronze, value_log: ValueLog, settings: LanderSettings) -> None:
         self.committed_seq = 0
-        self.committed_ts = 0
+        self.whole_seq = 0  # the newest of these that ends between transactions
         self.lake_error = ""
         self._bronze = bronze
         self._value_log = value_log
@@ -101,6 +101,12 @@ class Lander:
                 self._closing = True
                 self._changed.notify_all()
             self._thread.join()
+
+    def committed(self, segments: Sequence[Segment]) -> None:
+        """What bronze has now, its newest last."""
+        self.committed_seq = segments[-1].seq
+        whole = (segment.seq for segment in reversed(segments) if not segment.flags & SegmentFlag.OPEN_AT_END)
+        self.whole_seq = next(whole, self.whole_seq)
 
     # --- for the reader -----------------------------------------------------------------------------------
 
@@ -292,10 +298,9 @@ class Lander:
         return min(2 * wait, LAKE_AGAIN_SECONDS_MAX)
 
     def _landed(self, batch: list[Placed]) -> None:
-        newest = batch[-1].segment
         with self._changed:
             self._landing_since = None
-            self.committed_seq, self.committed_ts = newest.seq, commit_ts_of(newest)
+            self.committed([one.segment for one in batch])
             self._bytes -= sum(len(one.segment.payload) for one in batch)
             self._changed.notify_all()
 

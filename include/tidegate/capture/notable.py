@@ -50,6 +50,12 @@ def described_format(event: bytes, where: str) -> tuple[bytes, int]:
     return bytes(closed), 4 if checked else 0
 
 
+def restarted(format_description: bytes) -> bool:
+    """Whether a file's FORMAT_DESCRIPTION says that its server was started with it, and not just a new file begun."""
+    created = _HEADER + 2 + 50  # behind two versions
+    return format_description[created : created + 4] != bytes(4)
+
+
 def rotate_target(event: bytes) -> tuple[str, int]:
     """(file, offset) of a ROTATE: u64 offset, then the name up to the end.
 

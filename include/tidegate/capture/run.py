@@ -34,14 +34,13 @@ from tidegate.capture.segment import Cutter, CutterSettings
 from tidegate.capture.side import Side
 from tidegate.capture.source_clock import SourceClock
 from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
-from tidegate.capture.value_log_record import commit_ts_of
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
-from tidegate.limits import LAND_SECONDS_MIN
+from tidegate.limits import BRONZE_FILE_LAND_SECONDS, LAND_SECONDS_MIN
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
 from tidegate.schema.server_settings import ServerSettings
@@ -204,7 +203,7 @@ class _Loop:
             ),
         )
         if newest is not None:
-            self.lander.committed_seq, self.lander.committed_ts = newest.seq, commit_ts_of(newest)
+            self.lander.committed([newest])
         if self.recovered.backlog is not None:
             self.lander.begin(self.recovered.backlog)
         try:
@@ -214,7 +213,7 @@ class _Loop:
                     log.warning("bronze lacks %d bytes that the value log has", self.lander.behind_bytes)
         finally:
             self.logbook.write(self.lander, self.checkpoint.seq, self.bytes)
-        self.value_log.gc(self.lander.committed_ts)
+        self.value_log.gc(self.lander.whole_seq)
         point = self.checkpoint
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.position)
 
@@ -278,7 +277,9 @@ class _Loop:
                 last = cutter.cut_soon()
                 self._keep([last] if last else [], cutter)
                 return reason
-            wait = _POLL_SECONDS if self.land_at is None else min(max(self.land_at - now, 0.0), _POLL_SECONDS)
+            # Inside a transaction nothing is due before more of it comes.
+            due = None if cutter.open else self.land_at
+            wait = _POLL_SECONDS if due is None else min(max(due - now, 0.0), _POLL_SECONDS)
             quiet = not stream.receive(cutter.state, max(wait, 0.001)) and not cutter.waiting_bytes
             if quiet:  # the later it is read, the more it proves
                 clock_ms = side.clock_ms()
@@ -333,7 +334,7 @@ class _Loop:
             if cutter.waiting_bytes or segments[-1].kind is not SegmentKind.HEARTBEAT:
                 self.news_at = now
             if self.land_at is None:  # what comes after a pause needn't wait, what comes all the time lands together
-                self.land_at = max(now + LAND_SECONDS_MIN, self.landed_at + self.run.pipeline.land_seconds)
+                self.land_at = max(now + LAND_SECONDS_MIN, self.landed_at + self._land_seconds)
         if not segments:
             return
         self._wait_for_room(sum(len(segment.payload) for segment in segments))
@@ -348,7 +349,11 @@ class _Loop:
         self.segments += len(segments)
         self.bytes += sum(len(segment.payload) for segment in segments)
         self.lander.put(placed)
-        self.value_log.gc(self.lander.committed_ts)
+        self.value_log.gc(self.lander.whole_seq)
+
+    @property
+    def _land_seconds(self) -> float:
+        return max(self.run.pipeline.land_seconds, self.bronze.live_files * BRONZE_FILE_LAND_SECONDS)
 
     def _wait_for_room(self, size: int) -> None:
         """A lake that is slower than the source, but takes what it is given, slows the reader down at the budget's end.
@@ -357,7 +362,7 @@ class _Loop:
         """
         took_at, seq = time.monotonic(), self.lander.committed_seq
         while self.lander.chasing and self.value_log.room_bytes() < 2 * size + _ROOM_BYTES:
-            self.value_log.gc(self.lander.committed_ts)
+            self.value_log.gc(self.lander.whole_seq)
             if self.lander.committed_seq != seq:
                 took_at, seq = time.monotonic(), self.lander.committed_seq
             if time.monotonic() - took_at > _ROOM_SECONDS or self.stop.wait(_POLL_SECONDS):

@@ -11,6 +11,7 @@ carries what decoding needs. Artificial events and heartbeats enter no payload a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ from tidegate.capture.notable import (
     name_at,
     payload_names,
     query_names,
+    restarted,
     rotate_target,
     tagged_gtid,
 )
@@ -45,6 +47,8 @@ from tidegate.position import Position
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 from tidegate.wire.dump_stream import DumpStream
 from tidegate.wire.packet_walk import LEAD, PAYLOAD_SLACK_BYTES, Stop, Workspace, take_event, walk
+
+log = logging.getLogger(__name__)
 
 # Events that stand between transactions and say nothing of rows.
 _FRAME: Final = {
@@ -217,6 +221,8 @@ class Cutter:
             raise StreamCorrupt("the source lost events (INCIDENT)", where=self.where, remedy="take a new snapshot")
         if kind == EventType.FORMAT_DESCRIPTION:
             self._format_description, self._space.transaction[scan.CHECKSUM] = described_format(event, self.where)
+            if self.open and not is_made_up(header) and restarted(event) and not self._state["stop_at"]:
+                self._give_up()
         if is_made_up(header) or (header.next_pos == 0 and not self.open):
             if kind == EventType.ROTATE:
                 return True, self._to_file(*rotate_target(event))
@@ -293,6 +299,15 @@ class Cutter:
         self._state["position"] = offset
         return segments
 
+    def _give_up(self) -> None:
+        """The server died while it wrote the open transaction, and began a file: it never ends, and changed nothing."""
+        log.warning("%s: the server died inside the transaction before it, which is given up", self.where)
+        transaction = self._space.transaction
+        transaction[[scan.PREVIOUS, scan.CURRENT]] = transaction[scan.BEFORE]
+        transaction[scan.PHASE] = scan.IDLE
+        self.checkpoint, self._carried = self.checkpoint.without_open(), Carried()
+        self._begin()
+
     # --- cutting ------------------------------------------------------------------------------------
 
     def _begin(self, hard: int = SEGMENT_BYTES_MAX) -> None:
@@ -301,10 +316,8 @@ class Cutter:
         soft = 0 if self.ceiling.row_ms else self.settings.segment_bytes
         self._state["soft"] = _NEVER_CUT if self._state["stop_at"] else soft
         self._ddl_tables, self._flags = set(), SegmentFlag(0)
-        transaction = self._space.transaction
-        self._begun_open = self.open
-        self._prev_commit_ts = self.resolved_ts
-        self._open_commit_ts = int(transaction[scan.CURRENT]) if self.open else 0
+        self._begun_open, self._prev_commit_ts = self.open, self.resolved_ts
+        self._open_commit_ts = int(self._space.transaction[scan.CURRENT]) if self.open else 0
 
     def _cut_all(self) -> list[Segment]:
         if not self._state["length"]:

@@ -182,16 +182,18 @@ class ValueLog:
                     yield record.pointer, file.segment(record.pointer)
             offset = 0
 
-    def gc(self, commit_ts: int) -> int:
-        """Delete full files whose largest commit_ts is below what bronze has committed; bytes freed.
+    def gc(self, whole_seq: int) -> int:
+        """Delete full files that lie before the newest segment which bronze has and that ends between transactions;
+        bytes freed. A start without the lake goes on from that one. Not by commit_ts: a transaction that is given up
+        has a larger one than what follows it.
 
         A file of some size that bronze has whole is completed, so that the next call can delete it.
         """
         last = self._files[-1]
-        if last.max_commit_ts <= commit_ts and last.bytes >= max(self._file_bytes // 8, 1):
+        if last.last_seq <= whole_seq and last.bytes >= max(self._file_bytes // 8, 1):
             self._rotate()
         freed = 0
-        while len(self._files) > 1 and self._files[0].max_commit_ts < commit_ts:
+        while len(self._files) > 1 and self._files[0].last_seq < whole_seq:
             file = self._files.pop(0)
             file.path.unlink()
             freed += file.bytes

@@ -40,6 +40,7 @@ from tidegate.position import Position
 from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
 
 _BACKOFF_SECONDS: Final = 0.05
+_COUNT_SEQS: Final = 256  # the files are counted anew so often: others pack and remove them
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
 
 
@@ -74,6 +75,7 @@ class Bronze:
         self._table: DeltaTable | None = None
         self._last: Segment | None = None
         self._unsure = False  # a commit was reported as failed, and may have been made
+        self._live_files = self._count_at_seq = 0
 
     @property
     def last_seq(self) -> int:
@@ -83,6 +85,11 @@ class Bronze:
         assert self._table is not None
         with self._reached():  # delta-rs reads the log for it only now
             return int(self._table.transaction_version(self._app_id) or 0)
+
+    @property
+    def live_files(self) -> int:
+        """Of all sources, in the table as it was seen last: each costs every commit some microseconds."""
+        return self._live_files
 
     def last_segments(self) -> list[Segment]:
         """The newest segment, preceded by all that its open transaction began in; payload and context left empty.
@@ -180,6 +187,9 @@ class Bronze:
             commit_properties=CommitProperties(app_transactions=[Transaction(self._app_id, segments[-1].seq)]),
         )
         self._table.update_incremental()
+        self._live_files += len(actions)
+        if segments[-1].seq >= self._count_at_seq:
+            self._live_files, self._count_at_seq = len(self._table.file_uris()), segments[-1].seq + _COUNT_SEQS
 
     def _write(self, day: date, segments: Sequence[Segment]) -> AddAction:
         folder = f"source={self.source}/day={day.isoformat()}"

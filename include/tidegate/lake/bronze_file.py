@@ -31,6 +31,7 @@ from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.tables import SEGMENTS
 
 _BULKY: Final = ("context", "payload")
+_PACKED: Final = (*_BULKY, "gtid_executed")  # a set of a topology that has seen much is kilobytes, in each row
 FILE_SCHEMA: Final = pa.schema([field for field in SEGMENTS.schema if field.name not in SEGMENTS.partition_by])
 # What Arrow says of a file, and not of the store that it lies in.
 _DAMAGE: Final = re.compile(
@@ -53,9 +54,9 @@ def opened(sink: Any, compression: str) -> pq.ParquetWriter:
         sink,
         FILE_SCHEMA,
         use_dictionary=False,
-        compression={name: compression if name in _BULKY else "none" for name in FILE_SCHEMA.names},
-        compression_level=dict.fromkeys(_BULKY, 1) if compression == "zstd" else None,
-        write_statistics=[name for name in FILE_SCHEMA.names if name not in (*_BULKY, "tables")],
+        compression={name: compression if name in _PACKED else "none" for name in FILE_SCHEMA.names},
+        compression_level=dict.fromkeys(_PACKED, 1) if compression == "zstd" else None,
+        write_statistics=[name for name in FILE_SCHEMA.names if name not in (*_PACKED, "tables")],
         data_page_size=ROW_GROUP_BYTES,
         write_batch_size=1,
         write_page_checksum=True,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.capture import beginning
 from tidegate.capture.beginning import first_checkpoint
 from tidegate.capture.continuity import Captured
 from tidegate.capture.start import Began, earlier_versions, record_baseline, recorded_start
@@ -84,6 +85,12 @@ class Begun:
         columns = (Column(self.read, "a", "int", nullable=False),) if table else ()
         place = (position.file, position.offset)
         return TableVersion("one", database, table, 1, 0, *place, kind, "", columns, (), "utf8mb4", status=status)
+
+
+@pytest.fixture(autouse=True)
+def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These facts are of no server that could be asked again."""
+    monkeypatch.setattr(beginning, "settled", lambda _info, facts: facts)
 
 
 def begun(tmp_path: Path) -> Begun:
