@@ -42,7 +42,7 @@ from tidegate.lake.rebuild import (
     physical_tables,
     silver_version,
 )
-from tidegate.lake.silver import delta_version
+from tidegate.lake.silver import REBUILT, delta_version
 from tidegate.merge.window import in_window
 
 EXIT_DIFFERENT = 1
@@ -82,7 +82,7 @@ class Rebuild:
                 f"{table} wasn't there yet at {found.at_ts}", where=pipeline.pipeline, remedy="give a later --at"
             )
         found.begin_ts = begin
-        found.to = tables.silver_path(found.database, to or f"{found.name}__rebuilt_{found.at_ts}")
+        found.to = tables.silver_path(found.database, to or f"{found.name}{REBUILT}{found.at_ts}")
         return found
 
     @property

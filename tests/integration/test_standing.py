@@ -51,10 +51,12 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     assert (look().lag_seconds or 0) > 0, "captured, but not applied"
     _publish(lake, applied.resolved_ts)
 
+    (path / "silver" / "x" / "t__rebuilt_5").mkdir(parents=True)
     monkeypatch.setattr("time.time", lambda: dt.datetime(2099, 1, 1, tzinfo=dt.UTC).timestamp())
     quiet = look()
     assert (quiet.lag_seconds, quiet.nothing_missing, quiet.sources[0].nothing_missing) == (0, True, True)
     assert f"{database}.t" in quiet.unseen
+    assert quiet.rebuilt == ("silver/x/t__rebuilt_5",)
     text = " ".join(" ".join(status_lines(quiet)).split())
     assert text.startswith("test: nothing is missing; cut of ")
     assert "source one: nothing is missing; its last change was at 20" in text

@@ -20,6 +20,7 @@ from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
 
 _PATIENCE_SECONDS: Final = 3
@@ -61,7 +62,8 @@ class SourceStanding:
 class Standing:
     """lag_seconds: of silver, the tables that are held aside; None before the first cut.
 
-    unseen: logical tables that a source has and no cut names, since they had no change yet.
+    unseen: logical tables that a source has and no cut names, since they had no change yet. rebuilt: paths in the lake
+    of what `tidegate rebuild` left beside silver.
     """
 
     pipeline: str
@@ -70,6 +72,7 @@ class Standing:
     sources: tuple[SourceStanding, ...]
     tables: tuple[TableStatus, ...]
     unseen: tuple[str, ...]
+    rebuilt: tuple[str, ...]
 
     @property
     def held(self) -> list[TableStatus]:
@@ -102,6 +105,7 @@ class Standing:
             "sources": sources,
             "tables": tables,
             "unseen": list(self.unseen),
+            "rebuilt": list(self.rebuilt),
         }
 
 
@@ -114,7 +118,8 @@ def standing(pipeline: Pipeline, lake: LakeFiles, connect: Connect) -> Standing:
     tables = tuple(lake_status.table_statuses(lake))
     there = {".".join(pipeline.tables.logical(*pair)[:2]) for server in servers.values() for pair in server.tables}
     unseen = tuple(sorted(there - {table.table for table in tables}))
-    return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen)
+    rebuilt = tuple(rebuilt_tables(lake, sorted({table.table.partition(".")[0] for table in tables})))
+    return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt)
 
 
 def ask(pipeline: Pipeline, name: str, connect: Connect) -> Server:

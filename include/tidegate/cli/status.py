@@ -81,6 +81,8 @@ def status_lines(found: Standing) -> list[str]:
         lines.append(f"and {len(found.unseen)} more that had no change yet")
     for table in found.held:
         lines += ["", *held_lines(table)]
+    if found.rebuilt:
+        lines += ["", *paragraph("made by rebuild, and yours to remove:", ", ".join(found.rebuilt))]
     return lines
 
 

@@ -6,11 +6,21 @@ Out: its Delta version, applied_ts, size and columns. No rows are read here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+
+from tidegate import tables
+
+if TYPE_CHECKING:
+    from tidegate.lake.files import LakeFiles
+
+# What `tidegate rebuild` puts between a table's name and the cut, unless --to names the new table.
+REBUILT: Final = "__rebuilt_"
 
 
 def applied_ts(uri: str, storage_options: Mapping[str, str], app_id: str) -> int:
@@ -46,3 +56,14 @@ def column_names(uri: str, storage_options: Mapping[str, str]) -> list[str] | No
     except TableNotFoundError:
         return None
     return [field.name for field in table.schema().fields]
+
+
+def rebuilt_tables(lake: LakeFiles, databases: Iterable[str]) -> list[str]:
+    """Paths of tables that `tidegate rebuild` made beside the live ones under its own names; nothing removes them."""
+    found = []
+    for database in databases:
+        folder = tables.silver_path(database, "")
+        selector = pafs.FileSelector(lake.local(folder.rstrip("/")), allow_not_found=True)
+        names = (info.base_name for info in lake.filesystem.get_file_info(selector))
+        found += [f"{folder}{name}" for name in names if REBUILT in name]
+    return sorted(found)
