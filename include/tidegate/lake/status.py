@@ -139,6 +139,8 @@ def way_out(state: Mapping[str, Any]) -> str:
         return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
     if state["error"] == tables.DDL_STOPS:
         return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
+    if "snapshot" in state["reason"]:  # released it would be held again at the same place
+        return NEEDS_ROWS
     return f"mend the cause, then: tidegate release {pipeline} {table}"
 
 
