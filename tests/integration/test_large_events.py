@@ -29,7 +29,7 @@ from tidegate.tables import SegmentFlag
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
-TRANSACTION_MIB = int(os.environ.get("TIDEGATE_TEST_TRANSACTION_MIB") or many(160, 1024))
+TRANSACTION_MIB = int(os.environ.get("TIDEGATE_TEST_TRANSACTION_MIB") or many(200, 1024))
 ROW_BYTES = 1 << 20
 # A packet is a status byte and an event. One of exactly PACKET_BYTES_MAX is followed by an empty one.
 EVENT_BYTES = [

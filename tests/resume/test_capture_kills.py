@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments, pipeline_text
+from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 from tidegate.tables import SegmentFlag
 
 pytestmark = pytest.mark.server
 
-COMMAND = "import typer; from tidegate.cli.capture import capture; typer.run(capture)"
-SETTINGS = {"segment_bytes": 4096, "land_seconds": 0.1, "heartbeat_seconds": 0.5}
+SETTINGS: dict[str, Any] = {"segment_bytes": 4096, "land_seconds": 0.1, "heartbeat_seconds": 0.5}
 
 
 @contextmanager
@@ -62,18 +61,31 @@ def busy(server: Server, database: str) -> Iterator[None]:
             thread.join()
 
 
-def capture_process(server: Server, folder: Path, *, dump: str, failpoint: str | None) -> int:
-    """Run capture in a process of its own until it is quiet or killed; its return code."""
-    file = folder / "pipeline.yaml"
-    file.write_text(pipeline_text(server, folder / "lake", dump=dump, **SETTINGS))
-    environment = {key: value for key, value in os.environ.items() if key != "TIDEGATE_FAILPOINT"}
-    environment["AIRFLOW_CONN_ONE"] = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
-    if failpoint:
-        environment["TIDEGATE_FAILPOINT"] = failpoint
-    arguments = [sys.executable, "-c", COMMAND, str(file), "--run-for", "300", "--state-dir", str(folder / "state")]
-    if not failpoint:
-        arguments += ["--idle", "2"]
-    return subprocess.run(arguments, env=environment, check=False, timeout=600).returncode
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as found:
+        yield found
+
+
+class Capture:
+    """Capture of one pipeline, in processes of its own."""
+
+    def __init__(self, nursery: Nursery, server: Server, folder: Path, dump: str) -> None:
+        self._nursery, self._folder = nursery, folder
+        self._file = folder / "pipeline.yaml"
+        self._file.write_text(pipeline_text(server, folder / "lake", dump=dump, **SETTINGS))
+        self._login = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
+
+    def run(self, failpoint: str | None = None) -> int | None:
+        """Until it is killed at the point, or, without one, quiet; its return code."""
+        folder = self._folder
+        arguments = ["capture", str(self._file), "--run-for", "300", "--state-dir", str(folder / "state")]
+        arguments += [] if failpoint else ["--idle", "1"]
+        environment = {"AIRFLOW_CONN_ONE": self._login} | ({"TIDEGATE_FAILPOINT": failpoint} if failpoint else {})
+        return self._nursery.start(arguments, environment, folder / "capture.log").wait(600)
+
+    def runs_until_quiet(self) -> None:
+        assert self.run() == 0, (self._folder / "capture.log").read_text()[-2000:]
 
 
 KILLS = [
@@ -86,29 +98,37 @@ KILLS = [
 ]
 
 
-@pytest.mark.parametrize(("server", "dump", "point"), KILLS)
+@pytest.mark.parametrize("kill", KILLS, ids="-".join)
 def test_killed_at_a_point_and_started_again_bronze_is_the_binlog(
-    request: pytest.FixtureRequest, fresh_database: FreshDatabase, tmp_path: Path, server: str, dump: str, point: str
+    request: pytest.FixtureRequest,
+    fresh_database: FreshDatabase,
+    nursery: Nursery,
+    tmp_path: Path,
+    kill: tuple[str, str, str],
 ) -> None:
+    server, dump, point = kill
     any_server: Server = request.getfixturevalue(server)
     database = fresh_database(any_server)
     any_server.query("SET GLOBAL max_allowed_packet = 67108864")
     any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b VARCHAR(200))")
     any_server.query(f"CREATE TABLE `{database}`.big (a INT PRIMARY KEY, b LONGBLOB)")
+    capture = Capture(nursery, any_server, tmp_path, dump)
     with busy(any_server, database):
-        assert capture_process(any_server, tmp_path, dump=dump, failpoint=point) == -signal.SIGKILL
-    assert capture_process(any_server, tmp_path, dump=dump, failpoint=None) == 0
+        assert capture.run(point) == -signal.SIGKILL
+    capture.runs_until_quiet()
     segments = bronze_segments(tmp_path / "lake")
     assert_equals_binlog(segments, any_server)
     assert (segments[-1].file, segments[-1].end_pos) == binlog_end(any_server)
     assert not segments[-1].flags & SegmentFlag.OPEN_AT_END
 
 
-def test_killed_after_a_heartbeat_resolved_ts_never_goes_back(mariadb: Server, tmp_path: Path) -> None:
-    killed = capture_process(mariadb, tmp_path, dump="gtid", failpoint="capture_after_heartbeat:2")
-    assert killed == -signal.SIGKILL
+def test_killed_after_a_heartbeat_resolved_ts_never_goes_back(
+    mariadb: Server, nursery: Nursery, tmp_path: Path
+) -> None:
+    capture = Capture(nursery, mariadb, tmp_path, "gtid")
+    assert capture.run("capture_after_heartbeat:2") == -signal.SIGKILL
     before = bronze_segments(tmp_path / "lake") if (tmp_path / "lake").exists() else []
-    assert capture_process(mariadb, tmp_path, dump="gtid", failpoint=None) == 0
+    capture.runs_until_quiet()
     after = bronze_segments(tmp_path / "lake")
     assert [s.seq for s in after] == list(range(1, len(after) + 1))
     assert [s.resolved_ts for s in after] == sorted({s.resolved_ts for s in after})

@@ -24,3 +24,10 @@ def test_minus_is_what_sets_of_numbers_say(one: dict[str, set[int]], other: dict
     wanted = {sid: members - other.get(sid, set()) for sid, members in one.items()}
     assert str(_set(one).minus(_set(other))) == str(_set({sid: left for sid, left in wanted.items() if left}))
     assert _set(one).minus(_set(one)).intervals == {}
+
+
+@given(NUMBERS, NUMBERS)
+def test_one_covers_another_when_it_has_all_its_numbers(one: dict[str, set[int]], other: dict[str, set[int]]) -> None:
+    wanted = all(members <= one.get(sid, set()) for sid, members in other.items())
+    assert _set(one).covers(_set(other)) == wanted
+    assert _set({**one, A: one.get(A, set()) | other.get(A, set())}).covers(_set({A: other.get(A, set())}))

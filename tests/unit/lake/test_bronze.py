@@ -125,6 +125,13 @@ def test_a_commit_of_unknown_outcome_that_another_writer_overtook_is_fenced(
     assert seqs(tmp_path) == [1, 2, 3, 4]
 
 
+def test_segments_that_bronze_has_already_are_left_out_after_a_restart(tmp_path: Path) -> None:
+    opened(tmp_path).append(chain(range(1, 4)))
+    opened(tmp_path).append(chain(range(1, 4)))
+    opened(tmp_path).append(chain(range(1, 6)))
+    assert seqs(tmp_path) == [1, 2, 3, 4, 5]
+
+
 def test_two_writers_that_hold_the_same_version_commit_once(tmp_path: Path) -> None:
     first, second = opened(tmp_path), opened(tmp_path)
     first.append(chain(range(1, 3)))

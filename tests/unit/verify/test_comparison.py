@@ -27,8 +27,9 @@ def test_values_that_print_alike_are_not_alike() -> None:
 
 
 def test_two_equal_rows_are_not_none_and_not_one() -> None:
-    """An exclusive or of hashes would miss both."""
-    row = ("a",)
+    """An exclusive or of hashes would miss them, but for the number of rows."""
+    row, other = ("a",), ("b",)
+    assert not compare(lambda: iter([row, row]), lambda: iter([other, other]), (), 1).equal
     assert not compare(lambda: iter([row, row]), lambda: iter([]), (), 1).equal
     assert not compare(lambda: iter([row, row]), lambda: iter([row]), (), 1).equal
 
