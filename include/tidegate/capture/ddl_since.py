@@ -17,6 +17,7 @@ from tidegate.capture.shown_tables import server_settings
 from tidegate.errors import DDLError
 from tidegate.position import Position
 from tidegate.schema.ddl_reader import tables_named
+from tidegate.schema.types import UNKNOWN
 from tidegate.tables import splits
 from tidegate.wire.source import current_position
 
@@ -35,14 +36,27 @@ def ddl_since(connection: Connection, position: Position, keeps: Keeps, server_v
         folds_names = server_settings(cursor).folds_names
         cursor.execute("SHOW BINARY LOGS")
         files = [Position.of(str(row[0]), 4) for row in cursor.fetchall()]
-    for file in sorted(f for f in files if end is not None and position.number <= f.number <= end.number):
-        start = position.offset if file.number == position.number else 4
-        with connection.cursor(SSCursor) as cursor:  # a file's events may be gigabytes
-            cursor.execute(f"SHOW BINLOG EVENTS IN %s FROM {start:d}", (file.file,))
-            for row in cursor:
-                if row[2] in _STATEMENTS and _touches(str(row[5]), keeps, server_version, folds_names=folds_names):
-                    return str(row[5])
-    return ""
+        cursor.execute("SELECT @@SESSION.character_set_results")
+        charset = cursor.fetchone()[0]
+        # A statement's bytes as they are: else MariaDB shows '?' for what isn't UTF-8, and MySQL bytes of no one set.
+        cursor.execute("SET SESSION character_set_results = binary")
+    try:
+        for file in sorted(f for f in files if end is not None and position.number <= f.number <= end.number):
+            start = position.offset if file.number == position.number else 4
+            with connection.cursor(SSCursor) as cursor:  # a file's events may be gigabytes
+                cursor.execute(f"SHOW BINLOG EVENTS IN %s FROM {start:d}", (file.file,))
+                for row in cursor:
+                    info = _text(row[5])
+                    if _text(row[2]) in _STATEMENTS and _touches(info, keeps, server_version, folds_names=folds_names):
+                        return info
+        return ""
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION character_set_results = %s", (charset,))
+
+
+def _text(cell: Any) -> str:
+    return cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
 
 
 def _touches(info: str, keeps: Keeps, server_version: str, *, folds_names: bool) -> bool:
@@ -54,4 +68,5 @@ def _touches(info: str, keeps: Keeps, server_version: str, *, folds_names: bool)
         names = tables_named(sql, database, server_version=server_version, folds_names=folds_names)
     except DDLError:
         return True
-    return any(keeps(*pair) for name in names for pair in splits(name))
+    # which character set bytes that aren't UTF-8 are in isn't shown
+    return any(UNKNOWN in name or keeps(*pair) for name in names for pair in splits(name))

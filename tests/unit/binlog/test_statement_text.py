@@ -16,8 +16,10 @@ from tests.support.servers import FreshDatabase
 from tests.unit.binlog.support import current_binlog, segment_of_file
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.statement_text import statement_text
+from tidegate.capture.ddl_since import ddl_since
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.position import Position
 from tidegate.schema.added_columns import existing_row_value
 from tidegate.schema.charset_text import SINGLE_BYTE, WIDEST, decode_text
 from tidegate.schema.columns import VersionStatus
@@ -212,6 +214,12 @@ def test_illegible_statements_hold_what_they_name_and_nothing_else(
         b"CREATE TABLE c (id INT) COMMENT 'x'", b"ALTER TABLE c ADD d INT -- caf\xe9",
     ):  # fmt: skip
         connection.query(sql)
+    version = str(any_server.query("SELECT VERSION()")[0][0])
+    shown = {
+        table: ddl_since(connection, Position.of(log.name, 4), lambda *name: name == (database, table), version)  # noqa: B023 - called at once
+        for table in ("a", "c", "nothing")
+    }
+    assert [sql.partition("; ")[2][:14] for sql in shown.values()] == ["CREATE TABLE a", "CREATE TABLE c", ""]
     history, held = SchemaHistory("one"), []
     for statement in ddl_statements(segment_of_file(log.read_bytes())):
         try:
