@@ -11,12 +11,13 @@ from spark_jobs.application import HELD, Application, TableState, Window
 from spark_jobs.steps.decode_changes import _plan
 from spark_jobs.steps.plan_window import plan_window
 from tidegate import config
+from tidegate.config_ddl import Cascades
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.history import SchemaHistory
-from tidegate.tables import SegmentFlag
+from tidegate.tables import UNLOGGED_CHANGES, SegmentFlag
 
 
 def create(app: Application, commit_ts: int, table: str) -> None:
@@ -73,3 +74,22 @@ def test_a_name_that_holds_a_dot_is_read_in_every_way(app: Application) -> None:
     assert planned(app, "a.b.c").tables["a.b.c"].physical == {("s", "a", "b.c"), ("s", "a.b", "c")}
     create(app, 9, "`x.y`.z")
     assert app.pair("x.y.z") == ("x.y", "z")
+
+
+def test_a_child_of_an_unlogged_cascade_is_held_or_goes_on_with_one_warning(
+    app: Application, caplog: pytest.LogCaptureFixture
+) -> None:
+    sql = "CREATE TABLE child (p INT, CONSTRAINT fk FOREIGN KEY (p) REFERENCES orders (id) ON DELETE SET NULL)"
+    app.histories["s"].replay(
+        DdlStatement(sql, "d", 0, 4, "b.000001", 4, 0, "utf8mb4", server_version="11.4.5-MariaDB")
+    )
+    held = planned(app, "d.orders", "d.child").held["d.child"]
+    assert held.error == UNLOGGED_CHANGES
+    for words in ("d.child at b.000001:4 of s", "fk to d.orders (ON DELETE SET NULL)", "ddl.unlogged_cascades: warn"):
+        assert words in held.reason
+    ddl = app.pipeline.ddl.model_copy(update={"unlogged_cascades": Cascades.WARN})
+    app.pipeline = app.pipeline.model_copy(update={"ddl": ddl})
+    for _ in range(2):
+        window = planned(app, "d.orders", "d.child")
+        assert (set(window.tables), window.held) == ({"d.orders", "d.child"}, {})
+    assert [record.getMessage().count("fk to d.orders") for record in caplog.records] == [1]

@@ -67,6 +67,19 @@ def test_an_unknown_variable_ends_the_reading_without_harm() -> None:
     assert (found.sql, found.charset) == ("CREATE TABLE é (a INT)", "latin1")
 
 
+def test_the_event_says_what_the_statement_alone_does_not() -> None:
+    unfinished = {name: parsed(CHARSET + BEHIND[name]).unfinished for name in BEHIND if "ALTER" in name}
+    assert unfinished == {"start of an ALTER": True, "end of an ALTER": False, "ALTER rolled back": True}
+    plain = parsed(CHARSET).said
+    assert (plain.explicit_timestamps, plain.mariadb_explicit, plain.atomic) == (None, None, False)
+    assert plain.database_charset == "latin1"
+    assert [parsed(CHARSET + b"\x10" + flag).said.explicit_timestamps for flag in (b"\0", b"\1")] == [False, True]
+    flags = (b"\0\0\0\x04" + CHARSET, b"\0\0\0\x05" + CHARSET)
+    assert [parsed(b"\x00" + text).said.mariadb_explicit for text in flags] == [False, True]
+    assert parsed(CHARSET + BEHIND["xid of a DDL"]).said.atomic
+    assert parsed(CHARSET + BEHIND["xid of MariaDB"]).said.atomic
+
+
 @pytest.mark.server
 def test_mariadb_writes_its_collations_before_the_character_set(mariadb: Server, fresh_database: FreshDatabase) -> None:
     database = fresh_database(mariadb)

@@ -96,3 +96,12 @@ def test_a_kept_database_that_is_left_out_of_the_binlog_is_refused(
     else:
         (caution,) = preflight(found, WANTED)
         assert "DDL of kept tables" in caution
+
+
+def test_names_in_capitals_are_refused_where_the_server_has_none() -> None:
+    folding = facts(also={"lower_case_table_names": "1"})
+    assert preflight(folding, replace(WANTED, tables=Tables(include=(r"shop.\D+",)))) == [], r"\D is no capital"
+    with pytest.raises(SourceRefused, match=r"'shop\.Orders' has capitals"):
+        preflight(folding, replace(WANTED, tables=Tables(include=("*.*",), exclude=("shop.Orders",))))
+    with pytest.raises(SourceRefused, match="lower_case_table_names is 2"):
+        preflight(facts(also={"lower_case_table_names": "2"}), WANTED)
