@@ -189,7 +189,9 @@ def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
         )
     if isinstance(error, pymysql.err.InterfaceError):  # PyMySQL's word for using a connection that has ended
         text = "the connection to the server has ended"
-    return SourceUnavailable(text or type(error).__name__, where=info.where, remedy="check the server and the network")
+    return SourceUnavailable(
+        text or "the connection is lost", where=info.where, remedy="check the server and the network"
+    )
 
 
 def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None:
