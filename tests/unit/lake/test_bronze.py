@@ -15,10 +15,13 @@ from deltalake.exceptions import CommitFailedError
 
 from tests.integration.capture_support import bronze_segments
 from tests.unit.capture.test_lander import chain
+from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
 from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.lake import bronze as bronze_module
 from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze_log import BronzeLog
+from tidegate.lake.bronze_upkeep import compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SEGMENTS
 
@@ -156,3 +159,28 @@ def test_a_lake_that_goes_between_two_reads_of_its_log_is_away_not_broken(tmp_pa
     lake.unlink()
     aside.rename(lake)
     assert bronze.last_segments()[-1].seq == 2
+
+
+def test_what_others_pack_is_seen_by_the_count_that_makes_landings_rarer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bronze_module, "_COUNT_SEQS", 4)
+    lake = opened(tmp_path)
+    segments = [replace(one, payload_crc32c=crc32c(one.payload)) for one in chain(range(1, 10))]
+    for one in segments[:7]:
+        lake.append([one])
+    assert lake.live_files == 7
+    log = BronzeLog.load(LakeFiles(str(tmp_path)))
+    assert log is not None
+    compact_run(log, log.files()["one"])
+    for one in segments[7:]:
+        lake.append([one])
+    assert lake.live_files == 3
+
+
+def test_a_long_gtid_set_is_packed(tmp_path: Path) -> None:
+    gtids = ",".join(f"{number:08x}-0000-0000-0000-000000000001:1-{number * 7919}" for number in range(300))
+    opened(tmp_path).append([replace(one, gtid_executed=gtids) for one in chain(range(1, 9))])
+    (file,) = tmp_path.rglob("*.parquet")
+    assert file.stat().st_size < len(gtids)
+    assert {one.gtid_executed for one in bronze_segments(tmp_path)} == {gtids}
