@@ -161,6 +161,8 @@ class Window:
     mismatches: dict[tuple[str, str, str], Mismatch] = field(default_factory=dict)  # physical table -> the first one
     moves: list[Move] = field(default_factory=list)  # renames that its tables have to follow
     latency: Percentiles | None = None  # of its markers
+    gaps: list[SegmentRef] = field(default_factory=list)  # what persons accepted as lost
+    gap_ts: dict[str, int] = field(default_factory=dict)  # logical table -> commit_ts of the last such
 
     def writers(self) -> str:
         """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""

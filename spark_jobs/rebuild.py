@@ -24,7 +24,7 @@ from spark_jobs.apply import apply_window
 from spark_jobs.failures import TableWriteError
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
-from spark_jobs.steps.plan_window import next_window
+from spark_jobs.steps.plan_window import next_window, window_between
 from tidegate import spark_settings, tables
 from tidegate.config import Pipeline
 from tidegate.config_ddl import Ddl, Policy
@@ -43,7 +43,6 @@ from tidegate.lake.rebuild import (
     silver_version,
 )
 from tidegate.lake.silver import REBUILT, delta_version
-from tidegate.merge.window import in_window
 
 EXIT_DIFFERENT = 1
 # Which of equal rows is which is nobody's business, and so is when each came.
@@ -150,8 +149,7 @@ class Rebuild:
             return None
         if window is not None and window.cut_ts <= self.at_ts:
             return window
-        refs = [ref for mine in app.index.refs.values() for ref in mine]
-        return Window(low_ts, self.at_ts, in_window(refs, low_ts, self.at_ts))
+        return window_between(app, low_ts, self.at_ts)
 
     def _check(self, app: Application) -> None:
         state = app.states.get(self.table)

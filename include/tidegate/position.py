@@ -33,6 +33,11 @@ class Position:
         found = _FILE.match(file)
         return cls(number=int(found["number"]) if found else 0, offset=offset, file=file)
 
+    @property
+    def base(self) -> str:
+        """The file's name without its number: another one has numbers of its own (log_bin was renamed)."""
+        return self.file.rpartition(".")[0]
+
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
 

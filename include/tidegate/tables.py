@@ -25,6 +25,7 @@ class SegmentKind(StrEnum):
     BINLOG = "binlog"
     TIDB = "tidb"
     HEARTBEAT = "heartbeat"  # no payload: moves resolved_ts only
+    GAP = "gap"  # no payload: a person accepted that what stands before it at the source is lost
 
 
 class SegmentFlag(IntFlag):
@@ -35,6 +36,7 @@ class SegmentFlag(IntFlag):
     HAS_WATERMARK = 4
     OPEN_AT_END = 8  # the last transaction isn't finished in this segment
     OPEN_AT_START = 16  # starts in mid-transaction: `context` carries its GTID and TABLE_MAP events
+    GAP = 32  # of SegmentKind.GAP: its tables may lack changes from here on
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from spark_jobs.table_moves import release_with_partners
 from spark_jobs.unlogged_tables import unlogged_reason
 from tidegate.merge.window import choose_cut, in_window
 from tidegate.schema.columns import VersionStatus
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag
 
 
 def next_window(app: Application) -> Window | None:
@@ -32,8 +32,16 @@ def next_window(app: Application) -> Window | None:
     cut_ts = choose_cut(app.index.refs, app.pipeline.sources, low_ts, app.pipeline.apply.window_bytes)
     if cut_ts is None:
         return None
+    return window_between(app, low_ts, cut_ts)
+
+
+def window_between(app: Application, low_ts: int, cut_ts: int) -> Window:
+    """The window of (low_ts, cut_ts] with what bronze has of it."""
     refs = [ref for by_source in app.index.refs.values() for ref in by_source]
-    return Window(low_ts=low_ts, cut_ts=cut_ts, refs=in_window(refs, low_ts, cut_ts))
+    found = in_window(refs, low_ts, cut_ts)
+    gaps = [ref for ref in found if ref.flags & SegmentFlag.GAP]
+    whole = [ref for ref in found if not ref.flags & SegmentFlag.GAP]
+    return Window(low_ts=low_ts, cut_ts=cut_ts, refs=whole, gaps=gaps)
 
 
 def plan_window(app: Application, window: Window) -> None:
@@ -42,6 +50,24 @@ def plan_window(app: Application, window: Window) -> None:
         for database, table in app.names_in(ref):
             _add(app, window, (ref.source, database, table))
     _hold_tables_that_need_a_snapshot(app, window)
+    _hold_behind_gaps(app, window)
+
+
+def _hold_behind_gaps(app: Application, window: Window) -> None:
+    """A person let capture go on where the source lost changes: the tables that they may have touched wait."""
+    for ref in window.gaps:
+        for database, table in app.names_in(ref):
+            name = app.logical_name(database, table)
+            window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
+            state = app.states.get(name)
+            if (state is not None and state.state == HELD) or app.applied(name) >= ref.max_commit_ts:
+                continue
+            place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
+            reason = (
+                f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}: the source lost transactions that may"
+                " have changed it, which was accepted; truncate it, or drop and create it, at the source"
+            )
+            window.hold(name, NEEDS_SNAPSHOT, reason, app.applied(name), place)
 
 
 def _add(app: Application, window: Window, physical: tuple[str, str, str]) -> None:

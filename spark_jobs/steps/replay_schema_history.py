@@ -156,6 +156,7 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
             window.hold(name, UNLOGGED_CHANGES, reason, app.applied(name), Place.of(version))
         return
     whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
+    whole = whole and version.commit_ts > window.gap_ts.get(name, 0)
     if whole and (name in window.held or held) and _waits_for_a_snapshot(app, window, name):
         window.held.pop(name, None)
         app.record_states({name: TableState(RELEASED, applied_ts=version.commit_ts - 1)})

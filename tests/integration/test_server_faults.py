@@ -232,3 +232,34 @@ def test_the_file_that_a_restarted_server_began_is_known_again(own_server: Serve
     capture_until_quiet(own_server, lake, dump=dump)
     last = [segment for segment in bronze_segments(lake) if segment.has_bytes][-1]
     assert (last.file, last.end_pos) == binlog_end(own_server)
+
+
+def test_the_same_server_under_another_name_of_its_log_goes_on_by_gtid_where_these_go_on(
+    own_server: Server, tmp_path: Path
+) -> None:
+    """Numbers of files begin anew then. MariaDB's GTIDs do as well: that is a server that lost its log."""
+    server = own_server
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+    server.query("INSERT INTO shop.orders (name) VALUES ('before')")
+    for dump in DUMPS:
+        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+    options = server.options
+    try:
+        server.options = (*options, "--log-bin=renamed")
+        server.restart()
+        server.query("INSERT INTO shop.orders (name) VALUES ('behind')")
+        with pytest.raises(PositionLost, match=r"renamed\.000001.*positions of one mean nothing on another.*accept"):
+            capture_run(server, tmp_path / "position" / "lake", dump="position").run(5)
+        if server.flavour == "mariadb":
+            with pytest.raises(PositionLost, match="doesn't have transactions that were captured"):
+                capture_run(server, tmp_path / "gtid" / "lake").run(5)
+        else:
+            capture_until_quiet(server, tmp_path / "gtid" / "lake")
+            last = [segment for segment in bronze_segments(tmp_path / "gtid" / "lake") if segment.has_bytes][-1]
+            assert (last.file, last.end_pos) == binlog_end(server)
+            assert last.file == "renamed.000001"
+            assert b"behind" in bytes(last.payload)
+    finally:
+        server.options = options
+        server.restart()

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.checkpoint import Checkpoint
-from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids
+from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids, is_same_server
 from tidegate.capture.start import Began, check_settings, recorded_start
 from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
 from tidegate.errors import PositionLost
@@ -84,23 +84,31 @@ def going_on(
         return checkpoint
     check_settings(run.lake, run.source_name, facts)
     source = run.pipeline.sources[run.source_name]
-    check_continuity(run.connection, facts, captured, _reading_again(run.pipeline, run.source_name, facts))
+    check_continuity(run.connection, facts, captured, reading_again(run.pipeline, run.source_name, facts))
     if source.dump is DumpMode.GTID:
         check_gtids(facts, checkpoint.gtid_executed, captured, patient=patient)
-    return _continued(facts, source, checkpoint)
+    return continued(facts, source, checkpoint)
 
 
-def _continued(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> Checkpoint:
+def continued(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> Checkpoint:
     """The checkpoint on this server. Raises PositionLost for one that isn't, or no longer has, what it continues.
 
     By GTID another server may take over, in mid-transaction too: what of it is captured is given up, since the new
     server writes it in other events at other positions, and sends it from its beginning, if it has it at all.
     """
-    same = (facts.server_id, facts.server_uuid) == (checkpoint.server_id, checkpoint.server_uuid)
+    same = is_same_server(facts, checkpoint)
+    if not same and source.dump is DumpMode.GTID and facts.galera and not facts.on("wsrep_gtid_mode"):
+        raise PositionLost(
+            "this is another node than the captured one, and each numbers transactions in its own way"
+            " (wsrep_gtid_mode is OFF)",
+            where=facts.where,
+            remedy="connect to that node again, or " + NEW_LAKE,
+        )
     if not same and source.dump is DumpMode.POSITION:
         raise PositionLost(
-            f"this is server {facts.server_id} {facts.server_uuid}, captured was {checkpoint.server_id} "
-            f"{checkpoint.server_uuid}: positions of one server mean nothing on another",
+            f"this is server {facts.server_id} {facts.server_uuid} ({_newest(facts)}), captured was"
+            f" {checkpoint.server_id} {checkpoint.server_uuid} ({checkpoint.position}): positions of one mean nothing"
+            " on another",
             where=facts.where,
             remedy="connect to that server again, or " + NEW_LAKE,
         )
@@ -116,6 +124,10 @@ def _continued(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> Ch
         )
         return checkpoint.without_open()
     return checkpoint
+
+
+def _newest(facts: SourceFacts) -> str:
+    return facts.binary_logs[-1][0] if facts.binary_logs else "no binlog file"
 
 
 def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, checkpoint: Checkpoint) -> DumpRequest:
@@ -153,7 +165,7 @@ def _first_asked_for(facts: SourceFacts, checkpoint: Checkpoint) -> Position:
     return position
 
 
-def _reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:
+def reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:
     """How to ask for what is captured already, from a position on; nobody's commit waits for it."""
     plain = replace(dump_request(pipeline, source_name, facts, Checkpoint.start()), mode=DumpMode.POSITION)
     return lambda position: replace(plain, gtid="", position=position, semi_sync=False)

@@ -21,17 +21,19 @@ from typing import Any, Final
 from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.events import HEARTBEATS, EventType, is_made_up, read_header
 from tidegate.binlog.segment import Segment
+from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.value_log import ValueLog
 from tidegate.config import Flavour
 from tidegate.errors import LakeUnavailable, PositionLost, SourceBehind, SourceRefused, StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.limits import PACKET_BYTES_MAX
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
+from tidegate.tables import SegmentKind
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
 from tidegate.wire.source import SourceFacts
 
-NEW_LAKE: Final = "take a new snapshot: capture into a new lake path"
+NEW_LAKE: Final = "`tidegate accept` shows which tables would wait if capture went on; or capture into a new lake path"
 _HEADER_BYTES: Final = 19
 _STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
 _PACKET_HEADER_BYTES: Final = 4
@@ -56,10 +58,15 @@ class Captured:
             self.tail = replace(found[-1], payload=b"", context=b"")
 
     def newest_first(self) -> Iterator[Segment]:
-        """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload."""
+        """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload.
+
+        Back to what a person accepted as lost: nothing before that is to be found at the server.
+        """
         logged = [record.segment for record in self.value_log.heads()][::-1]
         seen = self.tail.seq + 1 if self.tail else None
         for segment in chain([self.tail] if self.tail else [], logged, self._of_bronze()):
+            if segment.kind is SegmentKind.GAP:
+                return
             if segment.has_bytes and (seen is None or segment.seq < seen):
                 seen = segment.seq
                 yield segment
@@ -80,14 +87,14 @@ def check_continuity(
     Raises PositionLost, SourceUnavailable.
     """
     tail = captured.tail
-    if tail is None or not _same_server(facts, tail):
+    if tail is None or tail.kind is SegmentKind.GAP or not is_same_server(facts, tail):
         return
-    reader = _Reader(info, dict(facts.binary_logs), request)
+    reader = Reader(info, dict(facts.binary_logs), request)
     if reader.purged(tail) or reader.has(tail):
         return
     lost, before = [tail], None
     for segment in islice(captured.newest_first(), 1, _SEGMENTS_LOOKED_AT_MAX):
-        if not _same_server(facts, segment) or reader.purged(segment) or reader.has(segment):
+        if not is_same_server(facts, segment) or reader.purged(segment) or reader.has(segment):
             before = segment
             break
         lost.append(segment)
@@ -129,7 +136,7 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
     if facts.flavour is Flavour.MYSQL:
         return str(MysqlGtidSet.parse(ours).minus(MysqlGtidSet.parse(facts.gtid_executed)))
     there, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
-    known = tail is not None and _same_server(facts, tail)
+    known = tail is not None and is_same_server(facts, tail)
     found = []
     for domain, (server, sequence) in sorted(here.domains.items()):
         if known and domain not in there.domains:
@@ -141,8 +148,15 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
     return ", ".join(found)
 
 
-def _same_server(facts: SourceFacts, segment: Segment) -> bool:
-    return (facts.server_id, facts.server_uuid) == (segment.server_id, segment.server_uuid)
+def is_same_server(facts: SourceFacts, captured: Segment | Checkpoint) -> bool:
+    """Whether what was captured is this server's, by its ids and the name of its files.
+
+    Under another name (log_bin was changed) their numbers say nothing, and only GTIDs do.
+    """
+    if (facts.server_id, facts.server_uuid) != (captured.server_id, captured.server_uuid):
+        return False
+    bases = {Position.of(name, 0).base for name, _ in facts.binary_logs}
+    return not bases or not captured.file or Position.of(captured.file, 0).base in bases
 
 
 def _lost(facts: SourceFacts, lost: list[Segment], before: Segment | None) -> PositionLost:
@@ -176,7 +190,7 @@ def _touched(lost: list[Segment], *, whole: bool) -> str:
     return f"; they touched {'' if whole else 'at least '}{', '.join(names[:_NAMES_MAX])}{more}"
 
 
-class _Reader:
+class Reader:
     """Reads captured slices of the server's files again."""
 
     def __init__(self, info: ConnectionInfo, sizes: dict[str, int], request: Callable[[Position], DumpRequest]) -> None:
@@ -203,6 +217,11 @@ class _Reader:
             return False
         finally:
             stream.close()
+
+
+def probe(stream: DumpStream) -> None:
+    """Wait for what the server sends first. Raises its refusal, SourceUnavailable."""
+    _Packets(stream).begin()
 
 
 def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:

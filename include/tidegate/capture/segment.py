@@ -294,7 +294,7 @@ class Cutter:
         self._file = file
         if self._seeks():
             there, ours = Position.of(file, offset), self.checkpoint.position
-            known = self._same_server and there.number >= ours.number
+            known = self._same_server and there.base == ours.base and there.number >= ours.number
             offset = max(there, ours).offset if known else _UNKNOWN
         self._state["position"] = offset
         return segments

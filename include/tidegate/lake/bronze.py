@@ -37,7 +37,7 @@ from tidegate.lake.bronze_log import properties
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.position import Position
-from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
+from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind, capture_app_id
 
 _BACKOFF_SECONDS: Final = 0.05
 _COUNT_SEQS: Final = 256  # the files are counted anew so often: others pack and remove them
@@ -252,7 +252,8 @@ def check_continues(before: Segment, after: Segment) -> None:
 
     In one file of one server the bytes touch, or (only between transactions, where GTIDs prove that nothing is
     missing) leap forward. The next file begins at its beginning, or by GTID. Another server: only by GTID. Always
-    commit_ts goes on where it stood: what another capture cut may leap as well, and then over transactions.
+    commit_ts goes on where it stood: what another capture cut may leap as well, and then over transactions. Around
+    what a person accepted as lost there is no order of positions.
     """
     if after.seq != before.seq + 1:
         raise StreamCorrupt(f"segment {after.seq} after {before.seq}", where=after.where, remedy="restart capture")
@@ -262,8 +263,10 @@ def check_continues(before: Segment, after: Segment) -> None:
             where=after.where,
             remedy="another capture went on in bronze: move this one's value log away and restart it",
         )
+    if SegmentKind.GAP in (before.kind, after.kind):
+        return
     end, start = Position.of(before.file, before.end_pos), Position.of(after.file, after.start_pos)
-    same = (before.server_id, before.server_uuid) == (after.server_id, after.server_uuid)
+    same = (before.server_id, before.server_uuid, end.base) == (after.server_id, after.server_uuid, start.base)
     open_there = bool(before.flags & SegmentFlag.OPEN_AT_END)
     if same and start == end:
         return

@@ -47,7 +47,10 @@ OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
 _OWN_NUMBER: Final = "stop it, or give this source a server_id of its own in the pipeline file"
-LOST_REMEDY: Final = "the binlog is purged or not this server's: capture into a new lake path"
+LOST_REMEDY: Final = (
+    "the binlog is purged or not this server's: `tidegate accept` shows which tables would wait if capture went on; or"
+    " capture into a new lake path"
+)
 _TLS_BYTES: Final = 1 << 20
 # A server that sends as it commits wakes us for each packet. After a receive that brought little, this pause lets more
 # come together: a quarter less CPU for transactions of one row, and latency doesn't notice.

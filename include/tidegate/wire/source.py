@@ -122,6 +122,9 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     cursor.execute("SHOW GRANTS")
     grants = tuple(str(row[0]) for row in cursor.fetchall())
     mariadb = flavour is Flavour.MARIADB
+    uuid = variables.get("server_uuid") or variables.get("server_uid") or ""
+    if not uuid and variables.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
+        uuid = variables.get("wsrep_node_name", "")
     position: Position | None = None
     executed = variables.get("gtid_binlog_pos" if mariadb else "gtid_executed", "")
     logs: tuple[tuple[str, int], ...] = ()
@@ -145,7 +148,7 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         flavour=flavour,
         version=version,
         server_id=int(variables.get("server_id", "0")),
-        server_uuid=variables.get("server_uuid") or variables.get("server_uid", ""),
+        server_uuid=uuid,
         variables=variables,
         grants=grants,
         position=position,

@@ -1,0 +1,146 @@
+"""A person accepts that a source lost what was captured, or purged what wasn't; capture goes on behind the gap.
+
+In:  a source that capture stopped at (PositionLost), its bronze and value log.
+Out: a Gap: what is lost and where capture can go on; recorded, it is a segment of bronze without bytes, at which apply
+     holds the tables that it names, until a TRUNCATE or CREATE TABLE at the source makes them whole again.
+
+Where it goes on: behind the newest captured segment that the server still has and can continue; then the gap names the
+tables of the segments after it. When there is none, at the beginning of the server's binlog; then nobody can say what
+changed in between, and the gap names every table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+import pymysql
+
+from tidegate.binlog.crc32c import crc32c
+from tidegate.binlog.segment import Segment
+from tidegate.capture.beginning import Run, continued, dump_request, going_on, reading_again
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.continuity import Captured, Reader, check_gtids, is_same_server, probe
+from tidegate.capture.recovery import Recovered
+from tidegate.capture.value_log import ValueLog
+from tidegate.config import DumpMode, Flavour
+from tidegate.errors import LakeUnavailable, PositionLost
+from tidegate.lake.bronze import Bronze
+from tidegate.position import Position
+from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+from tidegate.wire.connection import connect, named
+from tidegate.wire.dump_stream import DumpStream
+from tidegate.wire.source import SourceFacts
+
+_SEGMENTS_LOOKED_AT_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """why: what stopped capture. segment: what records it, and names the tables that wait."""
+
+    why: str
+    segment: Segment
+
+
+def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint) -> Gap | None:
+    """None when capture can go on as it is. Raises SourceUnavailable, SourceRefused."""
+    try:
+        point = going_on(run, facts, captured, checkpoint)
+        _asked(run, facts, point)
+    except PositionLost as error:
+        why = error.what
+    else:
+        return None
+    reader = Reader(run.connection, dict(facts.binary_logs), reading_again(run.pipeline, run.source_name, facts))
+    lost: list[Segment] = []
+    for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
+        same = is_same_server(facts, segment)
+        if same and reader.purged(segment):
+            break  # as all before it are
+        if not segment.flags & SegmentFlag.OPEN_AT_END and (not same or reader.has(segment)):
+            point = _end_of(segment)
+            if _goes_on(run, facts, captured, point):
+                names = {name for one in lost for name in one.tables}
+                return Gap(why, _segment(run, facts, checkpoint, point.position, point.gtid_executed, names))
+        lost.append(segment)
+    first, executed = _earliest(run, facts)
+    return Gap(why, _segment(run, facts, checkpoint, first, executed, {EVERY_TABLE}))
+
+
+def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: Gap) -> None:
+    """Land what the value log has, then the gap. Raises LakeUnavailable, Fenced."""
+    if recovered.newest is None:
+        raise LakeUnavailable("can't be asked where capture is", where=bronze.url, remedy="try again when it can")
+    for segment in value_log.read(recovered.newest.seq):
+        bronze.append([segment])
+    bronze.append([gap.segment])
+
+
+def _asked(run: Run, facts: SourceFacts, point: Checkpoint) -> None:
+    """Whether the server begins to send from there: what is purged MariaDB says only then. Raises its refusal."""
+    stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, point))
+    try:
+        probe(stream)
+    finally:
+        stream.close()
+
+
+def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: Checkpoint) -> bool:
+    source = run.pipeline.sources[run.source_name]
+    try:
+        if source.dump is DumpMode.GTID:
+            check_gtids(facts, point.gtid_executed, captured)
+        _asked(run, facts, continued(facts, source, point))
+    except PositionLost:
+        return False
+    return True
+
+
+def _end_of(segment: Segment) -> Checkpoint:
+    return Checkpoint.start().after(segment)
+
+
+def _earliest(run: Run, facts: SourceFacts) -> tuple[Position, str]:
+    """The beginning of the server's binlog, and the GTIDs before it."""
+    first = Position.of(facts.binary_logs[0][0], 4)
+    if facts.flavour is Flavour.MYSQL:
+        return first, facts.gtid_purged
+    with connect(run.connection) as connection, connection.cursor() as cursor:
+        try:
+            cursor.execute("SELECT BINLOG_GTID_POS(%s, 4)", (first.file,))
+            return first, str(cursor.fetchone()[0] or "")
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, run.connection) from error
+
+
+def _segment(
+    run: Run, facts: SourceFacts, checkpoint: Checkpoint, position: Position, executed: str, names: set[str]
+) -> Segment:
+    """One byte long in the file, so that it counts as a place; with no bytes of it."""
+    commit_ts = checkpoint.resolved_ts + 1
+    return Segment(
+        source=run.source_name,
+        seq=checkpoint.seq + 1,
+        kind=SegmentKind.GAP,
+        server_id=facts.server_id,
+        server_uuid=facts.server_uuid,
+        file=position.file,
+        start_pos=position.offset - 1,
+        end_pos=position.offset,
+        gtid_executed=executed,
+        prev_commit_ts=checkpoint.resolved_ts,
+        min_commit_ts=commit_ts,
+        max_commit_ts=commit_ts,
+        resolved_ts=commit_ts,
+        tables=tuple(sorted(names)),
+        flags=SegmentFlag.GAP,
+        event_count=0,
+        txn_count=0,
+        context=b"",
+        payload=b"",
+        payload_crc32c=crc32c(b""),
+        captured_at=datetime.now(UTC),
+    )

@@ -1,0 +1,70 @@
+"""`tidegate accept PIPELINE SOURCE [--lost]`: a way on for a source that lost, or purged, what capture continues.
+
+In:  a pipeline file, the source's connection in AIRFLOW_CONN_<ID>; capture of the source isn't running.
+Out: what is lost, and which tables would wait; with --lost it is recorded in bronze, and capture can be started again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate import spark_settings
+from tidegate.cli.lake import open_lake, source_named
+from tidegate.errors import UsageError
+
+
+def accept(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    source: Annotated[str, typer.Argument(help="Source, as in the pipeline file")],
+    lost: Annotated[bool, typer.Option("--lost", help="Accept what is lost: its tables wait, capture goes on")] = False,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+) -> None:
+    """Go on with a source that no longer has what capture continues."""
+    from tidegate.capture.acceptance import find_gap, record_gap
+    from tidegate.capture.continuity import Captured
+    from tidegate.capture.recovery import recover
+    from tidegate.capture.run import CaptureRun
+    from tidegate.capture.value_log import ValueLog, value_log_folder
+    from tidegate.lake.bronze import Bronze
+    from tidegate.tables import EVERY_TABLE
+    from tidegate.wire.connection import ConnectionInfo, connect
+    from tidegate.wire.preflight import Wanted, preflight
+    from tidegate.wire.source import read_facts
+
+    loaded, lake = open_lake(pipeline)
+    name = source_named(loaded, source)
+    info = ConnectionInfo.from_env(loaded.sources[name].conn_id)
+    folder = state_dir or spark_settings.home() / ".tidegate"
+    run = CaptureRun(
+        loaded.model_copy(update={"lake": loaded.lake.model_copy(update={"path": lake.root})}), name, info, folder
+    )
+    bronze, value_log = Bronze(lake, name), ValueLog(value_log_folder(loaded, name, folder))
+    try:
+        with connect(info) as connection:
+            facts = read_facts(connection, info)
+        preflight(facts, Wanted.of(loaded, name))
+        recovered = recover(bronze, value_log)
+        captured = Captured(bronze, value_log, recovered.tail)
+        gap = find_gap(run, facts, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
+        if gap is None:
+            raise UsageError(
+                f"source {name} lost nothing that capture continues", where=loaded.pipeline, remedy="start capture"
+            )
+        segment = gap.segment
+        tables = (
+            "every table of the source" if EVERY_TABLE in segment.tables else ", ".join(segment.tables) or "no table"
+        )
+        typer.echo(f"{name}: {gap.why}")
+        typer.echo(f"capture would go on at {segment.file}:{segment.end_pos}; {tables} would wait")
+        if not lost:
+            typer.echo(
+                "--lost accepts that: each table waits until it is truncated, or dropped and created, at the source"
+            )
+            return
+        record_gap(bronze, value_log, recovered, gap)
+        typer.echo(f"accepted; start capture again: it goes on at {segment.file}:{segment.end_pos}")
+    finally:
+        value_log.close()
