@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments, capture_run
-from tests.resume.test_capture_kills import capture_process
+from tests.support.capture_process import CaptureProcess
+from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 from tidegate.lake import control
@@ -33,17 +34,22 @@ def assert_begins_at(server: Server, lake: Path, place: tuple[str, int], table: 
     assert (found["file"], found["pos"], found["status"]) == (*place, "active")
 
 
-@pytest.mark.parametrize(("server", "dump"), [("mariadb", "gtid"), ("mysql9", "position")])
+@pytest.mark.parametrize("how", [("mariadb", "gtid"), ("mysql9", "position")], ids="-".join)
 def test_killed_behind_the_baseline(
-    request: pytest.FixtureRequest, fresh_database: FreshDatabase, tmp_path: Path, server: str, dump: str
+    request: pytest.FixtureRequest,
+    fresh_database: FreshDatabase,
+    nursery: Nursery,
+    tmp_path: Path,
+    how: tuple[str, str],
 ) -> None:
-    source: Server = request.getfixturevalue(server)
+    source: Server = request.getfixturevalue(how[0])
+    capture = CaptureProcess(nursery, source, tmp_path, how[1])
     database = fresh_database(source)
     source.query("CREATE TABLE t (a INT PRIMARY KEY)", database=database)
     place = binlog_end(source)
-    assert capture_process(source, tmp_path, dump=dump, failpoint="capture_after_first_start") == -signal.SIGKILL
+    assert capture.run("capture_after_first_start") == -signal.SIGKILL
     source.query("INSERT INTO t VALUES (1), (2)", database=database)
-    assert capture_process(source, tmp_path, dump=dump, failpoint=None) == 0
+    capture.runs_until_quiet()
     assert_begins_at(source, tmp_path / "lake", place, f"{database}.t")
 
 

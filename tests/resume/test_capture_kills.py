@@ -12,19 +12,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments, pipeline_text
+from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments
+from tests.support.capture_process import CaptureProcess
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 from tidegate.tables import SegmentFlag
 
 pytestmark = pytest.mark.server
-
-SETTINGS: dict[str, Any] = {"segment_bytes": 4096, "land_seconds": 0.1, "heartbeat_seconds": 0.5}
 
 
 @contextmanager
@@ -61,33 +59,6 @@ def busy(server: Server, database: str) -> Iterator[None]:
             thread.join()
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as found:
-        yield found
-
-
-class Capture:
-    """Capture of one pipeline, in processes of its own."""
-
-    def __init__(self, nursery: Nursery, server: Server, folder: Path, dump: str) -> None:
-        self._nursery, self._folder = nursery, folder
-        self._file = folder / "pipeline.yaml"
-        self._file.write_text(pipeline_text(server, folder / "lake", dump=dump, **SETTINGS))
-        self._login = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
-
-    def run(self, failpoint: str | None = None) -> int | None:
-        """Until it is killed at the point, or, without one, quiet; its return code."""
-        folder = self._folder
-        arguments = ["capture", str(self._file), "--run-for", "300", "--state-dir", str(folder / "state")]
-        arguments += [] if failpoint else ["--idle", "1"]
-        environment = {"AIRFLOW_CONN_ONE": self._login} | ({"TIDEGATE_FAILPOINT": failpoint} if failpoint else {})
-        return self._nursery.start(arguments, environment, folder / "capture.log").wait(600)
-
-    def runs_until_quiet(self) -> None:
-        assert self.run() == 0, (self._folder / "capture.log").read_text()[-2000:]
-
-
 KILLS = [
     ("mariadb", "gtid", "capture_before_value_log"),
     ("mysql9", "gtid", "capture_after_value_log_sync:7"),
@@ -112,7 +83,7 @@ def test_killed_at_a_point_and_started_again_bronze_is_the_binlog(
     any_server.query("SET GLOBAL max_allowed_packet = 67108864")
     any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b VARCHAR(200))")
     any_server.query(f"CREATE TABLE `{database}`.big (a INT PRIMARY KEY, b LONGBLOB)")
-    capture = Capture(nursery, any_server, tmp_path, dump)
+    capture = CaptureProcess(nursery, any_server, tmp_path, dump)
     with busy(any_server, database):
         assert capture.run(point) == -signal.SIGKILL
     capture.runs_until_quiet()
@@ -125,7 +96,7 @@ def test_killed_at_a_point_and_started_again_bronze_is_the_binlog(
 def test_killed_after_a_heartbeat_resolved_ts_never_goes_back(
     mariadb: Server, nursery: Nursery, tmp_path: Path
 ) -> None:
-    capture = Capture(nursery, mariadb, tmp_path, "gtid")
+    capture = CaptureProcess(nursery, mariadb, tmp_path, "gtid")
     assert capture.run("capture_after_heartbeat:2") == -signal.SIGKILL
     before = bronze_segments(tmp_path / "lake") if (tmp_path / "lake").exists() else []
     capture.runs_until_quiet()
