@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from tidegate import tables
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.config import DumpMode, Source, Start
-from tidegate.errors import PositionLost, SourceRefused
+from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.position import Position
@@ -86,10 +86,14 @@ def recorded_start(lake: LakeFiles, source: str) -> Began | None:
 def check_settings(lake: LakeFiles, source: str, facts: SourceFacts) -> None:
     """Raises SourceRefused when the server takes names, or carries out foreign keys, otherwise than at the baseline.
 
-    What schema_history says of tables follows from these settings; LakeUnavailable.
+    What schema_history says of tables follows from these settings. A lake that is away is asked on the next connection:
+    capture goes on without it.
     """
     filters = [("source", "==", source), ("database", "==", ""), ("table", "==", "")]
-    rows = control.read(lake, tables.SCHEMA_HISTORY, columns=["version", "settings"], filters=filters).to_pylist()
+    try:
+        rows = control.read(lake, tables.SCHEMA_HISTORY, columns=["version", "settings"], filters=filters).to_pylist()
+    except LakeUnavailable:
+        return
     told = ServerSettings.from_text(max(rows, key=lambda row: row["version"])["settings"]) if rows else None
     now = ServerSettings.of(facts.variables)
     if told is None:
