@@ -9,111 +9,61 @@ table_states and silver's own transaction versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_jobs.checkpoints import Checkpoints
 from spark_jobs.delta_commit import DeltaCommitter
-from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
+from spark_jobs.window import (
+    ACTIVE,
+    DDL_NOT_READ,
+    DROPPED,
+    HELD,
+    LEFT,
+    RELEASED,
+    Place,
+    StagedFile,
+    TableState,
+    TableWindow,
+    Window,
+    needs_snapshot_reason,
+)
 from tidegate import tables
-from tidegate.binlog.heal import Mismatch
-from tidegate.config import Pipeline, Writer
+from tidegate.config import Pipeline
 from tidegate.lake import control, judgements
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Followed, Physical
+from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_events
-from tidegate.lake.latency import Percentiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.lake.silver import applied_ts
 from tidegate.merge.window import SegmentRef
-from tidegate.schema.columns import TableVersion
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
 from tidegate.tables import splits
-from tidegate.upsert.key_file import KeyFile
 
-if TYPE_CHECKING:
-    from spark_jobs.table_moves import Move
-
-ACTIVE, HELD, RELEASED, DROPPED = "active", "held", "released", "dropped"
-_NAMED_MAX = 5  # tables named in a window's line of the log
-# table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
-DDL_NOT_READ = DdlNotRead.__name__
-
-
-def needs_snapshot_reason(version: TableVersion) -> str:
-    """One line for table_states: what, where, what to do."""
-    place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
-    if version.kind == "rename":
-        return f"{place}: renamed from another table ({version.ddl[:120]}); its rows need a snapshot"
-    if version.kind == "create":
-        made = f"{version.ddl[:120]} may have found it there, with rows that the binlog does not show"
-        return f"{place}: {made}; truncate it at the source, or drop and create it"
-    if version.kind == "baseline":
-        return f"{place}: held rows before capture started; take a snapshot of it, or truncate it at the source"
-    if version.moved is not None and version.moved.why:
-        changed = f"{version.ddl[:120]} changed rows that the binlog does not show: {version.moved.why}"
-        return f"{place}: {changed}; take a snapshot of it"
-    changed = f"{version.kind} changed rows that the binlog does not show ({version.ddl[:120]})"
-    return f"{place}: {changed}; take a snapshot of it"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a source's log a table's trouble is.
-
-    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
-    """
-
-    source: str
-    database: str
-    table: str
-    file: str
-    pos: int
-    at_ts: int
-    ddl: str = ""
-
-    @classmethod
-    def of(cls, version: TableVersion) -> Place:
-        """Where a version begins."""
-        name = (version.source, version.database, version.table)
-        return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """Why a logical table waits. applied_ts: all changes up to it are in silver (held and released tables).
-
-    since: when this was recorded.
-    """
-
-    state: str
-    reason: str = ""
-    error: str = ""
-    applied_ts: int = 0
-    place: Place | None = None
-    since: datetime | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class StagedFile:
-    """A Parquet file of decoded changes of one version of one physical table; path is relative to the lake."""
-
-    source: str
-    database: str
-    table: str
-    version: int
-    path: str
-    rows: int
-    bytes: int
-    min_commit_ts: int
-    max_commit_ts: int
+__all__ = [
+    "ACTIVE",
+    "DDL_NOT_READ",
+    "DROPPED",
+    "HELD",
+    "LEFT",
+    "RELEASED",
+    "Application",
+    "Place",
+    "StagedFile",
+    "TableState",
+    "TableWindow",
+    "Window",
+    "needs_snapshot_reason",
+]
 
 
 def _state_of(row: Mapping[str, Any]) -> TableState:
@@ -121,64 +71,6 @@ def _state_of(row: Mapping[str, Any]) -> TableState:
     cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
     place = None if cells["source"] is None else Place(**cells)
     return TableState(row["state"], row["reason"], row["error"], row["commit_ts"], place, row["recorded_at"])
-
-
-@dataclass(slots=True)
-class TableWindow:
-    """One logical table's share of a window: (after_ts, the window's cut_ts].
-
-    writer, why: chosen by choose_writers, with the reason in one phrase. MERGE takes `staged`, the positional writer
-    `upserts`.
-    """
-
-    name: str
-    database: str
-    table: str
-    routed: bool
-    after_ts: int
-    physical: set[tuple[str, str, str]] = field(default_factory=set)  # (source, database, table)
-    staged: list[StagedFile] = field(default_factory=list)
-    writer: Writer = Writer.MERGE
-    why: str = ""
-    target: UpsertTarget | None = None  # of a table that the positional writer takes
-    upserts: list[StagedUpsert] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Window:
-    """(low_ts, cut_ts]: what is to be applied, and what the steps found out."""
-
-    low_ts: int
-    cut_ts: int
-    refs: list[SegmentRef]
-    tables: dict[str, TableWindow] = field(default_factory=dict)
-    held: dict[str, TableState] = field(default_factory=dict)
-    ddl_times: dict[tuple[str, int], int] = field(default_factory=dict)  # (source, commit_ts) -> Unix microseconds
-    ledger: list[dict[str, Any]] = field(default_factory=list)
-    delta_versions: dict[str, int] = field(default_factory=dict)
-    key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
-    abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
-    mismatches: dict[tuple[str, str, str], Mismatch] = field(default_factory=dict)  # physical table -> the first one
-    moves: list[Move] = field(default_factory=list)  # renames that its tables have to follow
-    latency: Percentiles | None = None  # of its markers
-    gaps: list[SegmentRef] = field(default_factory=list)  # what persons accepted as lost
-    gap_ts: dict[str, int] = field(default_factory=dict)  # logical table -> commit_ts of the last such
-
-    def writers(self) -> str:
-        """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
-        wrote = [entry for name, entry in self.tables.items() if name in self.delta_versions]
-        merged = [f"{e.name} ({e.why or 'by the pipeline file'})" for e in wrote if e.target is None]
-        parts = [f"{len(wrote) - len(merged)} by position"] if len(merged) < len(wrote) else []
-        more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
-        return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
-
-    def hold(self, name: str, error: str, reason: str, applied: int | None = None, place: Place | None = None) -> None:
-        """Take a table out of this window; the first reason counts."""
-        entry = self.tables.pop(name, None)
-        self.abandoned += entry.upserts if entry else []
-        if name not in self.held:
-            at = applied if applied is not None else (entry.after_ts if entry else self.low_ts)
-            self.held[name] = TableState(HELD, reason, error, at, place)
 
 
 @dataclass(slots=True)
@@ -193,6 +85,7 @@ class Application:
     states: dict[str, TableState] = field(default_factory=dict)
     judged: dict[str, judgements.Judged] = field(default_factory=dict)  # per source: what persons said of its log
     cut_ts: int = 0
+    followed: Followed = field(default_factory=Followed)
     large_tables: set[str] = field(default_factory=set)  # once large, not measured again
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
     upkeep_windows: dict[str, int] = field(default_factory=dict)  # that wrote a table since its files were looked at
@@ -203,6 +96,7 @@ class Application:
     checkpoints: Checkpoints = field(init=False)
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
+    _flows: tuple[list[int], dict[str, set[Physical]]] = field(default_factory=lambda: ([], {}))
     _states_version: int = -1
     _history_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
@@ -221,6 +115,7 @@ class Application:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""
         self.control = ControlTables(self.lake)
         self.cut_ts = control.application_version(self.lake, tables.CUTS, self.cuts_app_id) or 0
+        self.followed = load_followed(self.lake)
         self.refresh()
 
     @property
@@ -246,6 +141,7 @@ class Application:
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version
+            self._flows = ([], {})
             needed = needed_rows(self.lake, self.pipeline.sources, self._floor)
             self.histories = {
                 source: SchemaHistory(
@@ -261,11 +157,12 @@ class Application:
         for source, history in self.histories.items():
             history.forget(partial(self._floor, source))
 
-    def _floor(self, _source: str, database: str, table: str) -> int:
+    def _floor(self, source: str, database: str, table: str) -> int:
         """The commit_ts from which on a table's versions are needed: it is applied up to there."""
+        position = self.followed.position(source, self.cut_ts)
         state = self.states.get(self.logical_name(database, table)) if table else None
         waits = state is not None and state.state in (HELD, RELEASED)
-        return min(self.low_ts, state.applied_ts) if waits and state else self.low_ts
+        return min(position, state.applied_ts) if waits and state else position
 
     def _hold_in(self, history: SchemaHistory) -> None:
         """Tell a fresh history which tables wait because a statement could not be followed."""
@@ -285,25 +182,50 @@ class Application:
         if version == self._history_version + 1:
             self._history_version = version
 
-    @property
-    def low_ts(self) -> int:
-        """All tables that are not held have everything up to here; a released one may be behind the published cut."""
-        return min([self.cut_ts, *(s.applied_ts for s in self.states.values() if s.state == RELEASED)])
-
     def applied(self, name: str) -> int:
         """applied_ts of a logical table: everything at or below it is in silver.
 
         Silver's transaction version, or the last published cut when that is larger: a table that had no
-        changes is not touched, and the cut says that it is complete all the same. A held table's own mark counts.
+        changes is not touched, and the cut says that it is complete all the same.
         """
-        state = self.states.get(name)
         if name not in self._applied:
             database, table = self.pair(name)
             uri = self.lake.uri(tables.silver_path(database, table))
             app_id = tables.app_id(self.pipeline.pipeline, name)
             self._applied[name] = applied_ts(uri, self.lake.storage_options, app_id)
-        floor = state.applied_ts if state and state.state in (HELD, RELEASED) else self.cut_ts
-        return max(self._applied[name], floor)
+        return max(self._applied[name], self.mark(name))
+
+    def mark(self, name: str) -> int:
+        """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,
+        or its source's position when it goes on with that one.
+        """
+        state = self.states.get(name)
+        if state is None or state.state not in (HELD, RELEASED, LEFT):
+            return self.cut_ts
+        if state.behind_source:
+            return max(state.applied_ts, self.followed.position(state.behind_source, self.cut_ts))
+        return state.applied_ts
+
+    def publications(self, window: Window) -> int:
+        """A number that each published window below the cut makes larger, and trying one again doesn't."""
+        return self.followed.number + 1 if window.behind else self._states_version + 1
+
+    def waits_below(self, name: str, low_ts: int) -> bool:
+        """Whether a table is released, and to catch up with low_ts first."""
+        state = self.states.get(name)
+        return state is not None and state.state == RELEASED and self.mark(name) < low_ts
+
+    def flows(self) -> Mapping[str, Collection[Physical]]:
+        """Every kept logical table that histories know, and the physical ones that flow into it."""
+        sizes = [len(history.tables()) for history in self.histories.values()]
+        if self._flows[0] != sizes:
+            found: dict[str, set[Physical]] = {}
+            for source, history in self.histories.items():
+                for database, table in history.tables():
+                    if self.keeps(source, database, table):
+                        found.setdefault(self.logical_name(database, table), set()).add((source, database, table))
+            self._flows = (sizes, found)
+        return self._flows[1]
 
     def note_applied(self, name: str, upto_ts: int) -> None:
         self._applied[name] = upto_ts
@@ -312,8 +234,8 @@ class Application:
         """After an error: ask silver again what was committed."""
         self._applied.pop(name, None)
 
-    def record_states(self, found: dict[str, TableState]) -> None:
-        """Append table_states events and take them into memory."""
+    def record_states(self, found: dict[str, TableState], app_transaction: tuple[str, int] | None = None) -> None:
+        """Append table_states events and take them into memory. app_transaction: as control.append has it."""
         if not found:
             return
         now = datetime.now(UTC)
@@ -330,7 +252,7 @@ class Application:
             }
             for name, state in found.items()
         ]
-        version = self.control.append(tables.TABLE_STATES, rows)
+        version = self.control.append(tables.TABLE_STATES, rows, app_transaction)
         self.states |= {name: replace(state, since=now) for name, state in found.items()}
         if version == self._states_version + 1:  # else somebody wrote too: the next refresh reads it
             self._states_version = version

@@ -19,6 +19,7 @@ from typing import Final
 
 from spark_jobs.application import HELD, RELEASED, Application, Window
 from spark_jobs.failures import TableWriteError
+from spark_jobs.following import stalled, take_up_selection
 from spark_jobs.healing import WindowHealed, begin_again
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
@@ -29,7 +30,7 @@ from spark_jobs.steps.decode_changes import decode_changes
 from spark_jobs.steps.judge_ddl import judge_ddl
 from spark_jobs.steps.measure_latency import measure_latency
 from spark_jobs.steps.merge_into_silver import merge_into_silver
-from spark_jobs.steps.plan_window import next_window, plan_window
+from spark_jobs.steps.plan_window import catches_up, next_catch_up, next_window, plan_window
 from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.record_ledger import record_ledger
 from spark_jobs.steps.replay_schema_history import replay_schema_history
@@ -60,10 +61,10 @@ _REFRESH_SECONDS: Final = 1.0
 _QUIET_CUT_SECONDS: Final = 10.0
 
 
-def apply_window(app: Application, window: Window) -> Window | None:
+def apply_window(app: Application, window: Window) -> Window:
     """Run the steps; after a failure again on the same (low_ts, cut_ts], as long as it may pass.
 
-    None: a table was released meanwhile, whose changes begin below the window: it has to be planned anew.
+    A table that was released meanwhile, with changes below the window, takes no part in it (plan_window).
     """
     tries = Tries(app, window.cut_ts)
     while True:
@@ -74,9 +75,7 @@ def apply_window(app: Application, window: Window) -> Window | None:
             window = begin_again(app, window)
         except Exception as error:  # noqa: BLE001 - raised again in the end, as what it is or as Unexpected
             tries.note(error)
-            if app.low_ts < window.low_ts:
-                return None
-            window = Window(window.low_ts, window.cut_ts, window.refs)
+            window = window.again()
         else:
             return window
 
@@ -96,6 +95,7 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
     windows = 0
     goal = 0
     app.load()
+    take_up_selection(app)
     app.lake.delete_folder("staging")
     look = Look(app)
     while True:
@@ -103,11 +103,9 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
         window = look.next_window(now)
         if windows == 0:
             # A batch ends where bronze ended when it began: a source that never pauses must not keep it for ever.
-            goal = resolved_everywhere(app.index.refs, app.pipeline.sources)
+            goal = resolved_everywhere(app.index.refs, app.pipeline.sources.keys() - app.followed.behind.keys())
         if window is not None:
             window = apply_window(app, window)
-            if window is None:
-                continue
             windows += 1
             if not look.quiet(window):
                 last_work = time.monotonic()
@@ -117,7 +115,7 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
             if window.tables:
                 app.lake.delete_folder("staging")
             app.control.tidy()
-            if batch and app.cut_ts >= goal and app.low_ts == app.cut_ts:
+            if batch and app.cut_ts >= goal and not catches_up(app):
                 return windows
         elif batch:
             return windows
@@ -129,41 +127,54 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
 
 
 class Look:
-    """How the loop looks at bronze and at the control tables that others write: cheaply, because it looks often."""
+    """How the loop looks at bronze and at the control tables that others write: cheaply, because it looks often.
+
+    A main window and one below the cut take turns, so that neither waits for more than one of the other.
+    """
 
     def __init__(self, app: Application) -> None:
         self._app = app
         self._refresh_at = self._quiet_at = 0.0
+        self._turn = 0
+        self._main_is_next = True
 
     def next_window(self, now: float) -> Window | None:
         """What to apply now; None when nothing is, or nothing but a quiet source's proof that its cut may move."""
-        self._take_in(now)
-        window = next_window(self._app)
-        if window is None or not self.quiet(window):
+        self._take_in()
+        stalled(self._app)
+        main_is_next, self._main_is_next = self._main_is_next, True
+        if not main_is_next and (window := self._below()) is not None:
             return window
-        if self._app.pipeline.apply.mode == config.ApplyMode.MICRO_BATCH and now < self._quiet_at:
-            return None
-        self._quiet_at = now + _QUIET_CUT_SECONDS
+        window = next_window(self._app)
+        if window is None or (self.quiet(window) and self._too_early(now)):
+            return self._below() if main_is_next else None
+        self._main_is_next = False
         return window
+
+    def _below(self) -> Window | None:
+        self._turn += 1
+        return next_catch_up(self._app, self._turn)
+
+    def _too_early(self, now: float) -> bool:
+        if self._app.pipeline.apply.mode == config.ApplyMode.MICRO_BATCH and now < self._quiet_at:
+            return True
+        self._quiet_at = now + _QUIET_CUT_SECONDS
+        return False
 
     def quiet(self, window: Window) -> bool:
         """Whether no kept table can have changed in it."""
         app = self._app
-        if app.low_ts < app.cut_ts or any(state.state == RELEASED for state in app.states.values()):
+        if not window.main or any(state.state == RELEASED for state in app.states.values()):
             return False
         return not any(ref.flags & SegmentFlag.HAS_DDL or next(app.names_in(ref), None) for ref in window.refs)
 
-    def _take_in(self, now: float) -> None:
+    def _take_in(self) -> None:
         """What capture or a person wrote to a control table before a segment came must be known with that segment."""
         app = self._app
-        while True:
-            low_ts = app.low_ts
-            if app.index.refresh(low_ts) or now >= self._refresh_at:
-                app.refresh()
-                release_after_a_pause(app)
-                self._refresh_at = now + _REFRESH_SECONDS
-            if app.low_ts >= low_ts:  # else a table was released, and segments that were forgotten count again
-                return
+        if app.index.refresh(app.cut_ts) or time.monotonic() >= self._refresh_at:
+            app.refresh()
+            release_after_a_pause(app)
+            self._refresh_at = time.monotonic() + _REFRESH_SECONDS
 
 
 def _summary(window: Window, seconds: float) -> str:

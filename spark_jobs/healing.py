@@ -73,4 +73,6 @@ def begin_again(app: Application, window: Window) -> Window:
     remove_abandoned(app, window)
     kept = {name: state for name, state in window.held.items() if state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)}
     app.record_states(kept)
-    return Window(window.low_ts, window.cut_ts, window.refs, held=kept)
+    fresh = window.again()
+    fresh.held = kept
+    return fresh

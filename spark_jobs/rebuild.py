@@ -24,7 +24,7 @@ from spark_jobs.apply import apply_window
 from spark_jobs.failures import TableWriteError
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
-from spark_jobs.steps.plan_window import next_window, window_between
+from spark_jobs.steps.plan_window import next_catch_up, next_window, window_between
 from tidegate import spark_settings, tables
 from tidegate.config import Pipeline
 from tidegate.config_ddl import Ddl, Policy
@@ -124,8 +124,6 @@ class Rebuild:
             app.load()
             while (window := self._next(app)) is not None:
                 window = apply_window(app, window)
-                if window is None:
-                    continue
                 windows += 1
                 rows = sum(entry["rows"] for entry in window.ledger)
                 report(f"cut {window.cut_ts} of {self.at_ts}: {len(window.refs)} segments, {rows} changes")
@@ -142,14 +140,11 @@ class Rebuild:
 
     def _next(self, app: Application) -> Window | None:
         """Apply's next window, which ends at at_ts at the latest; None when all is applied up to there."""
-        app.index.refresh(app.low_ts)
-        window = next_window(app)  # lets tables go on that waited for another one: low_ts may be less now
-        low_ts = window.low_ts if window else app.low_ts
-        if low_ts >= self.at_ts:
-            return None
+        app.index.refresh(app.cut_ts)
+        window = next_catch_up(app, 0) or next_window(app)
         if window is not None and window.cut_ts <= self.at_ts:
             return window
-        return window_between(app, low_ts, self.at_ts)
+        return window_between(app, app.cut_ts, self.at_ts) if app.cut_ts < self.at_ts else None
 
     def _check(self, app: Application) -> None:
         state = app.states.get(self.table)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from spark_jobs.application import HELD, RELEASED, Application, TableState, Window
+from spark_jobs.application import DDL_NOT_READ, HELD, RELEASED, Application, TableState, Window
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.history import SchemaHistory
 from tidegate.schema.partitions import RowsMoved
@@ -86,16 +86,26 @@ def partners(moves: Iterable[Move], name: str) -> set[str]:
 
 
 def hold_partners(app: Application, window: Window, moves: Sequence[Move]) -> None:
-    """Whoever gives rows to a held table, or takes rows from one, waits with it."""
+    """Whoever gives rows to a held table, or takes rows from one, waits with it.
+
+    With one that catches up below this window it waits too, but to catch up together with it.
+    """
     names = {name for move in moves for name in (move.giver, move.taker)}
     for name in sorted(names):
         state = window.held.get(name) or app.states.get(name)
-        if state is None or state.state != HELD:
+        behind = name not in window.tables and app.waits_below(name, window.low_ts)
+        if state is None or not (state.state == HELD or behind or (name in window.held and state.state == RELEASED)):
             continue
         for partner in sorted(partners(moves, name)):
             known = app.states.get(partner)
-            if partner not in window.held and (known is None or known.state != HELD):
+            if partner in window.held or (known is not None and known.state == HELD):
+                continue
+            if state.state == HELD:
                 hold_with(app, window, partner, name, state.reason)
+            elif not app.waits_below(partner, window.low_ts):
+                reason = f"{partner}: a rename or a partition moves rows between it and {name}, which catches up first"
+                error = state.error if state.error == DDL_NOT_READ else ""
+                window.wait(partner, TableState(RELEASED, reason, error, app.applied(partner)))
 
 
 def hold_with(app: Application, window: Window, name: str, partner: str, why: str) -> None:

@@ -175,6 +175,13 @@ class Apply(Section):
         ge=5,
         description="While a source only proves that it is quiet, apply is started this seldom, to move the cut",
     )
+    stalled_seconds: int | None = Field(
+        900,
+        ge=60,
+        description="Of several sources: one that is captured so much less far than another is left behind. The cut goes"
+        " on without it, its tables are named as released in control/table_states, and catch up once it goes on; null: the"
+        " cut waits for the slowest source",
+    )
     parallel_tables: int = Field(2, ge=1, le=256, description="Silver tables written at the same time")
     window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes that one window takes")
     driver_decode_bytes: int | None = Field(

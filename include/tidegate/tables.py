@@ -187,14 +187,19 @@ TABLE_STATES: Final = Table(
         [
             _field("pipeline", pa.string(), "pipeline"),
             _field("table", pa.string(), "logical table, database.table"),
-            _field("state", pa.string(), "active | held | released (catching up from bronze) | dropped"),
+            _field(
+                "state",
+                pa.string(),
+                "active | held | released (catching up from bronze) | dropped | left (the pipeline file no longer keeps it)",
+            ),
             _field("reason", pa.string(), "one line: what, where, what to do; '' when active"),
             _field(
                 "error",
                 pa.string(),
-                "held: exception class, or NeedsSnapshot, DdlStops, DdlAsks; released: DdlApproved or ''",
+                "held: exception class, or NeedsSnapshot, DdlStops, DdlAsks; released: DdlApproved, DdlNotRead,"
+                " `BehindSource NAME` (goes on with its source) or ''",
             ),
-            _field("commit_ts", pa.int64(), "all changes up to here are in silver"),
+            _field("commit_ts", pa.int64(), "all changes up to here are in silver; left: and none after"),
             _field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded"),
             _field("place_source", pa.string(), "held: where in which source's log the trouble is", nullable=True),
             _field("place_database", pa.string(), "... of which physical table", nullable=True),
@@ -217,6 +222,30 @@ DDL_ASKS: Final = "DdlAsks"
 DDL_APPROVED: Final = "DdlApproved"
 # ... of one that waits for the table that a rename links it with: this word, a space, that table's name.
 RENAMED_WITH_HELD: Final = "RenamedWithHeld"
+# ... of a released one that is as far as its source, which is behind the cut: this word, a space, the source.
+BEHIND_SOURCE: Final = "BehindSource"
+
+FOLLOWED: Final = Table(
+    path="control/followed",
+    doc="Which sources and tables the pipeline file kept, as events: what joined or left, and from which commit_ts on.",
+    key=("number", "kind", "source", "database", "table"),
+    schema=pa.schema(
+        [
+            _field("number", pa.int64(), "1, 2, ...: all rows of one commit have the same"),
+            _field("pipeline", pa.string(), "pipeline"),
+            _field("kind", pa.string(), "selection (what the pipeline file says) | source | table"),
+            _field("selection", pa.string(), "JSON of sources, include, exclude and routes; '' but for selection"),
+            _field("source", pa.string(), "name of the source"),
+            _field("database", pa.string(), "physical table's; '' of a source"),
+            _field("table", pa.string(), "physical table's; '' of a source"),
+            _field("logical", pa.string(), "silver table that it flows, or flowed, into; '' of a source"),
+            _field("state", pa.string(), "followed | catching_up (behind the cut) | left | released | held"),
+            _field("commit_ts", pa.int64(), "its changes up to here are in silver; of a selection the cut then"),
+            _field("reason", pa.string(), "one line"),
+            _field("recorded_at", pa.timestamp("us", tz="UTC"), "when"),
+        ]
+    ),
+)
 
 JUDGEMENTS: Final = Table(
     path="control/judgements",
@@ -266,7 +295,9 @@ CUTS: Final = Table(
             _field("table", pa.string(), "logical table; '' is the row of the cut itself"),
             _field("delta_version", pa.int64(), "silver version to read; -1 when the table has no silver yet"),
             _field("applied_ts", pa.int64(), "applied_ts of that version"),
-            _field("state", pa.string(), "active | held | dropped: a held table is behind the cut"),
+            _field(
+                "state", pa.string(), "active | held | released | dropped: held and released ones are behind the cut"
+            ),
             _field("published_at", pa.timestamp("us", tz="UTC"), "when"),
         ]
     ),
@@ -306,7 +337,7 @@ LATENCY: Final = Table(
     ),
 )
 
-ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, JUDGEMENTS, LEDGER, CUTS, MAINTENANCE, LATENCY)
+ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, JUDGEMENTS, LEDGER, CUTS, MAINTENANCE, LATENCY)
 
 # --- the marker, a table at the source ------------------------------------------------------------
 # A row of it says when it was written, so that apply can say how long it took. It is captured like any other table.

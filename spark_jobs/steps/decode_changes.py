@@ -283,7 +283,8 @@ def _known(app: Application, window: Window, source: str) -> decode.Known:
     for name in {name for ref in refs for name in app.names_in(ref)}:
         logical = app.logical_name(*name)
         state = app.states.get(logical)
-        if logical in window.held or (state is not None and state.state == HELD):
+        waits = state is not None and (state.state == HELD or app.waits_below(logical, window.low_ts))
+        if logical in window.held or waits:
             held.add(name)
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)

@@ -4,51 +4,150 @@ In:  BronzeIndex, the pipeline's table patterns and routes, applied_ts of each t
 Out: window.tables: for each logical table that a segment of the window names, (applied_ts, cut_ts].
 
 A table that no segment of the window names is not in it: bronze's `tables` column proves that it has no
-changes. A table that is held stays out; its bytes wait in bronze.
+changes. A table that is held stays out; its bytes wait in bronze. So does one that is released and below the window's
+low end: windows of its own run between the main ones, over the segments alone that name such tables, so that nobody
+else waits for it. A source that is behind the cut has its own windows too. The rules: tidegate/merge/follow.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from spark_jobs.application import (
+    DDL_NOT_READ,
     HELD,
+    RELEASED,
     Application,
     Place,
-    TableWindow,
+    TableState,
     Window,
     needs_snapshot_reason,
 )
+from spark_jobs.following import take_in, target
 from spark_jobs.table_moves import release_with_partners
 from spark_jobs.unlogged_tables import unlogged_reason
-from tidegate.merge.window import choose_cut, in_window
+from tidegate.errors import LakeUnavailable
+from tidegate.lake.bronze_backlog import Wanted, backlog
+from tidegate.lake.followed import Physical
+from tidegate.merge.window import choose_cut, in_window, resolved_everywhere
 from tidegate.schema.columns import VersionStatus
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag
+from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, splits
 
 
 def next_window(app: Application) -> Window | None:
-    """The window above what is applied everywhere, or None when nothing new is resolved."""
+    """The main window: above the published cut, or None when nothing new is resolved."""
     release_with_partners(app)
-    low_ts = app.low_ts
-    app.index.check_reaches(low_ts, app.pipeline.sources)
-    cut_ts = choose_cut(app.index.refs, app.pipeline.sources, low_ts, app.pipeline.apply.window_bytes)
+    sources = _sources(app)
+    app.index.check_reaches(app.cut_ts, sources)
+    all_refs = app.index.refs
+    cut_ts = choose_cut(all_refs, sources, app.cut_ts, app.pipeline.apply.window_bytes)
     if cut_ts is None:
         return None
-    return window_between(app, low_ts, cut_ts)
+    return window_between(app, app.cut_ts, cut_ts)
 
 
 def window_between(app: Application, low_ts: int, cut_ts: int) -> Window:
-    """The window of (low_ts, cut_ts] with what bronze has of it."""
-    refs = [ref for by_source in app.index.refs.values() for ref in by_source]
-    found = in_window(refs, low_ts, cut_ts)
-    gaps = [ref for ref in found if ref.flags & SegmentFlag.GAP]
-    whole = [ref for ref in found if not ref.flags & SegmentFlag.GAP]
-    return Window(low_ts=low_ts, cut_ts=cut_ts, refs=whole, gaps=gaps)
+    """The main window of (low_ts, cut_ts] with what bronze has of it."""
+    all_refs = app.index.refs
+    refs = [ref for source in _sources(app) for ref in all_refs.get(source, ())]
+    return Window(low_ts, cut_ts, in_window(refs, low_ts, cut_ts))
+
+
+def next_catch_up(app: Application, turn: int) -> Window | None:
+    """A window below the cut: for released tables, or for a source that is behind; by turns where there are several."""
+    release_with_partners(app)
+    tables = _released(app)
+    lanes = [*([None] if tables else []), *_going_on(app)]
+    if not lanes:
+        return None
+    source = lanes[turn % len(lanes)]
+    if source is None:
+        return _for_tables(app, tables)
+    low_ts = app.followed.behind[source]
+    app.index.check_reaches(low_ts, [source])
+    bytes_max = app.pipeline.apply.window_bytes
+    upto_ts, refs = backlog(app.lake, {source: Wanted(low_ts)}, _frontier(app, source), bytes_max)
+    return Window(low_ts, upto_ts, refs, behind=source) if upto_ts > low_ts else None
+
+
+def catches_up(app: Application) -> bool:
+    """Whether a window below the cut is to come."""
+    return bool(_released(app) or _going_on(app))
+
+
+def _going_on(app: Application) -> list[str]:
+    """Sources that are behind, and have more than silver has."""
+    behind = app.followed.behind
+    return sorted(s for s in behind if s in app.pipeline.sources and _frontier(app, s) > behind[s])
+
+
+def _sources(app: Application) -> list[str]:
+    return [source for source in app.pipeline.sources if source not in app.followed.behind]
+
+
+def _frontier(app: Application, source: str) -> int:
+    """How far a source that is behind can go: to the cut, and no further than it is resolved."""
+    return min(app.cut_ts, app.index.resolved(source))
+
+
+def _released(app: Application) -> dict[str, Collection[Physical]]:
+    """Tables that catch up by themselves, with the physical tables of each; none that can't go further now."""
+    found: dict[str, Collection[Physical]] = {}
+    for name, state in app.states.items():
+        if state.state == RELEASED and not state.behind_source and state.applied_ts < app.cut_ts:
+            physical = app.flows().get(name) or _unknown(app, name)
+            if physical and state.applied_ts < target(app, physical):
+                found[name] = physical
+    return found
+
+
+def _unknown(app: Application, name: str) -> set[Physical]:
+    """The physical tables that a name stands for which no history knows."""
+    found = {(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
+    return {one for one in found if app.keeps(*one) and app.logical_name(*one[1:]) == name}
+
+
+def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Window | None:
+    _hold_unreachable(app, tables)
+    if not tables:
+        return None
+    low_ts = min(app.states[name].applied_ts for name in tables)
+    wanted: dict[str, set[str]] = {}
+    for source, database, table in {one for of in tables.values() for one in of}:
+        wanted.setdefault(source, set()).add(f"{database}.{table}")
+    upto_ts, refs = backlog(
+        app.lake,
+        {source: Wanted(low_ts, names) for source, names in wanted.items()},
+        min(target(app, of) for of in tables.values()),
+        app.pipeline.apply.window_bytes,
+    )
+    return Window(low_ts, upto_ts, refs, catches_up=tables) if upto_ts > low_ts else None
+
+
+def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]]) -> None:
+    """What bronze no longer has is missing for good."""
+    found = {}
+    for name, physical in list(tables.items()):
+        begin = max(app.index.begin(source) for source, _, _ in physical)
+        at = app.states[name].applied_ts
+        if at < begin:
+            what = f"{name}: silver has it up to {at}, and bronze begins after {begin}"
+            way = "TRUNCATE it, or drop and create it, at the source"
+            found[name] = TableState(HELD, f"{what}; {way}", NEEDS_SNAPSHOT, app.cut_ts)
+            del tables[name]
+    app.record_states(found)
 
 
 def plan_window(app: Application, window: Window) -> None:
     """Fill window.tables; hold tables whose rows before capture are unknown."""
-    for ref in window.refs:
-        for database, table in app.names_in(ref):
-            _add(app, window, (ref.source, database, table))
+    _guard_histories(app, window)
+    _take(app, window)
+    written = [entry.after_ts for entry in window.tables.values()]
+    if window.main and max(written, default=0) > window.cut_ts:
+        # An earlier try wrote tables, was killed before its cut, and that cut lay further on: no other cut would tell
+        # what they hold.
+        _reach_to(app, window, max(written))
     _hold_tables_that_need_a_snapshot(app, window)
     _hold_behind_gaps(app, window)
 
@@ -70,41 +169,64 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
             window.hold(name, NEEDS_SNAPSHOT, reason, app.applied(name), place)
 
 
-def _add(app: Application, window: Window, physical: tuple[str, str, str]) -> None:
-    database, table, routed = app.logical(physical[1], physical[2])
-    name = f"{database}.{table}"
-    state = app.states.get(name)
-    if state is not None and state.state == HELD:
-        return
-    entry = window.tables.get(name)
-    if entry is None:
-        after_ts = app.applied(name)
-        entry = window.tables[name] = TableWindow(name, database, table, routed, after_ts)
-    entry.physical.add(physical)
+def _take(app: Application, window: Window) -> None:
+    for ref in window.refs:
+        for database, table in app.names_in(ref):
+            take_in(app, window, (ref.source, database, table))
+
+
+def _reach_to(app: Application, window: Window, cut_ts: int) -> None:
+    sources, refs = _sources(app), app.index.refs
+    if resolved_everywhere(refs, sources) < cut_ts:
+        raise LakeUnavailable(
+            f"silver is at {cut_ts} in part, from a killed window, and not every source is resolved up to there",
+            where=app.lake.root,
+            remedy="start capture of every source",
+        )
+    further = window_between(app, window.low_ts, cut_ts)
+    window.cut_ts, window.refs, window.gaps = cut_ts, further.refs, further.gaps
+    _take(app, window)
+
+
+def _guard_histories(app: Application, window: Window) -> None:
+    """The DDL of a table that catches up is followed in order: its own windows come first, whatever is read above.
+
+    A table that had a statement which wasn't followed lacks a version from there on; the main window makes none either.
+    """
+    for name, state in app.states.items():
+        if state.state != RELEASED or state.error != DDL_NOT_READ:
+            continue
+        for source, database, table in app.flows().get(name, ()):
+            held = app.histories[source].held
+            if window.main and app.waits_below(name, window.low_ts):
+                held[(database, table)] = DdlNotRead(f"{name} catches up first", tables=(f"{database}.{table}",))
+            else:
+                held.pop((database, table), None)
 
 
 def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     """A table that held rows when capture started is named and held, never half filled in silence."""
-    if app.unchecked():
-        waiting = VersionStatus.NEEDS_SNAPSHOT
+    waiting = VersionStatus.NEEDS_SNAPSHOT
+    sources = [window.behind] if window.behind else (list(app.histories) if window.main and app.unchecked() else [])
+    if sources:
         physical = {
             (source, *name)
-            for source, history in app.histories.items()
-            for name in {*history.ever(waiting), *history.unusual}
+            for source in sources
+            for name in {*app.histories[source].ever(waiting), *app.histories[source].unusual}
         }
     else:
         physical = {name for entry in window.tables.values() for name in entry.physical}
     for source, database, table in sorted(physical):
-        if source not in app.histories or not app.keeps(source, database, table):
+        if not app.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
             continue
         name = app.logical_name(database, table)
         state = app.states.get(name)
-        if state is not None and state.state == HELD:
+        if state is not None and (state.state == HELD or app.waits_below(name, window.low_ts)):
             continue
         version = app.histories[source].version_at(database, table, window.cut_ts)
         if version is None:
             continue
         if version.status == VersionStatus.NEEDS_SNAPSHOT:
-            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
+            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.mark(name), Place.of(version))
         elif reason := unlogged_reason(app, version):
-            window.hold(name, UNLOGGED_CHANGES, reason, app.applied(name), Place.of(version))
+            window.hold(name, UNLOGGED_CHANGES, reason, app.mark(name), Place.of(version))

@@ -29,6 +29,11 @@ def record_ledger(app: Application, window: Window) -> None:
         }
         for entry in window.ledger
     ]
-    if rows:
-        app_id = f"tidegate/{app.pipeline.pipeline}/ledger"
-        app.control.append(tables.LEDGER, rows, app_transaction=(app_id, window.cut_ts))
+    if not rows:
+        return
+    app_id = f"tidegate/{app.pipeline.pipeline}/ledger"
+    mark = (app_id, window.cut_ts)
+    if not window.main:
+        # Ends of windows below the cut come in no order; what each publishes is a commit that nothing else counts.
+        mark = (f"{app_id}/{window.behind or 'catch_up'}", app.publications(window))
+    app.control.append(tables.LEDGER, rows, app_transaction=mark)

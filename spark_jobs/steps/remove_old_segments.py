@@ -1,6 +1,6 @@
 """After the tables: segments that nothing needs any more leave bronze, as whole files.
 
-In:  bronze/segments, control/cuts, control/table_states; maintain.keep_bronze_days.
+In:  bronze/segments, control/cuts, control/table_states, control/followed; maintain.keep_bronze_days.
 Out: one commit that removes files; the files themselves stay until VACUUM.
 """
 
@@ -12,7 +12,7 @@ from datetime import UTC, timedelta
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
 from tidegate.errors import CommitConflict
 from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_retention import choose_gone, floor, remove, whole_transactions
+from tidegate.lake.bronze_retention import choose_gone, floors, remove, whole_transactions
 from tidegate.tables import SEGMENTS
 
 
@@ -25,11 +25,12 @@ def remove_old_segments(job: Maintenance) -> None:
     started = time.monotonic()
     first_day = job.now.astimezone(UTC).date() - timedelta(days=days)
     files = log.files()
-    lowest = floor(job.lake)
-    chosen = choose_gone(files, lowest.commit_ts, first_day)
+    lowest = floors(job.lake, files)
+    chosen = choose_gone(files, {source: of.commit_ts for source, of in lowest.items()}, first_day)
     gone = [file for mine in chosen for file in whole_transactions(job.lake, mine, files[mine[0].source])]
     waiting = sum(file.day < first_day for mine in files.values() for file in mine[:-1]) - len(gone)
-    kept = f"; {waiting} older files stay: {lowest.who}, at {lowest.commit_ts}" if waiting else ""
+    least = min(lowest.values(), key=lambda one: one.commit_ts, default=None)
+    kept = f"; {waiting} older files stay: {least.who}, at {least.commit_ts}" if waiting and least else ""
     if not gone:
         if kept:
             job.note(SEGMENTS.path, "forget", LEFT, time.monotonic() - started, kept.lstrip("; "))

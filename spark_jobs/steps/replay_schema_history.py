@@ -12,7 +12,7 @@ A rename links two tables: they go through the window together, or wait together
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from spark_jobs.application import (
@@ -22,10 +22,10 @@ from spark_jobs.application import (
     Application,
     Place,
     TableState,
-    TableWindow,
     Window,
     needs_snapshot_reason,
 )
+from spark_jobs.following import take_in
 from spark_jobs.table_moves import find_moves, hold_partners
 from spark_jobs.unlogged_tables import unlogged_reason
 from tidegate import tables
@@ -39,6 +39,8 @@ from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.unlogged import SEQUENCE
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
+
+Name = tuple[str, str]  # database, table
 
 
 def replay_schema_history(app: Application, window: Window) -> None:
@@ -92,6 +94,8 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
         return history.replay(statement)
     except DdlNotRead as unread:
         names, error = [pair for text in unread.tables for pair in splits(text)], unread
+        if _waits_together(app, window, statement, source, names):
+            return []
     except Exception as fault:  # noqa: BLE001 - a fault of ours at one statement is its tables'
         names, error = _touched(statement, history.server_of(statement)), unexpected(fault)
     # Where nobody can say which tables it touches, it may be any that is there.
@@ -130,41 +134,70 @@ def _hold(
             continue
         history.hold([(database, table)], DdlNotRead(str(error), tables=(f"{database}.{table}",)))
         state = app.states.get(name)
-        if state is None or state.state != HELD:
+        if state is not None and app.waits_below(name, window.low_ts):
+            window.wait(name, replace(state, error=DDL_NOT_READ))  # it comes there by itself, and what is above waits
+        elif state is None or state.state != HELD:
             place = replace(at, database=database, table=table)
             window.hold(name, DDL_NOT_READ, str(error), app.applied(name), place)
 
 
+def _waits_together(
+    app: Application, window: Window, statement: DdlStatement, source: str, names: Sequence[Name]
+) -> bool:
+    """Whether a statement is left to the windows of a table that catches up to it first; its other tables go there too.
+
+    Such a table lacks a version since an earlier statement wasn't followed, so no version is made here either.
+    """
+    kept = sorted({app.logical_name(*name) for name in names if app.keeps(source, *name)})
+    first = next((name for name in kept if _lacks_versions(app, window, name)), None)
+    for name in kept if first else ():
+        state = app.states.get(name)
+        if not app.waits_below(name, window.low_ts) and (state is None or state.state != HELD):
+            reason = f"{name}: a statement at {statement.where} is about {first} as well, which catches up first"
+            window.wait(name, TableState(RELEASED, reason, DDL_NOT_READ, app.applied(name)))
+    return first is not None
+
+
+def _lacks_versions(app: Application, window: Window, name: str) -> bool:
+    state = app.states.get(name)
+    return state is not None and state.error == DDL_NOT_READ and app.waits_below(name, window.low_ts)
+
+
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
-    if not app.keeps(version.source, version.database, version.table):
-        if version.engine == SEQUENCE:
-            _leave_out(app, window, version)
+    physical = (version.source, version.database, version.table)
+    if not app.keeps(*physical) and version.engine == SEQUENCE:
+        _leave_out(app, window, version)
+    if not app.keeps(*physical) or not _may_be_ours(app, window, version):
         return
-    database, table, routed = app.logical(version.database, version.table)
-    name = f"{database}.{table}"
+    routed = app.logical(version.database, version.table)[2]
+    name = app.logical_name(version.database, version.table)
     if version.commit_ts <= app.applied(name):
         return
     state = app.states.get(name)
     held = state is not None and state.state == HELD
     if version.status == VersionStatus.NEEDS_SNAPSHOT:
-        if not held:
+        if not held and take_in(app, window, physical):
             window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
         return
     if reason := unlogged_reason(app, version):
-        if not held:
+        if not held and take_in(app, window, physical):
             window.hold(name, UNLOGGED_CHANGES, reason, app.applied(name), Place.of(version))
         return
     whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
     whole = whole and version.commit_ts > window.gap_ts.get(name, 0)
     if whole and (name in window.held or held) and _waits_for_a_snapshot(app, window, name):
         window.held.pop(name, None)
-        app.record_states({name: TableState(RELEASED, applied_ts=version.commit_ts - 1)})
-        held = False
-    if not held and name not in window.held and name not in window.tables:
-        window.tables[name] = TableWindow(name, database, table, routed, app.applied(name))
-    if name in window.tables:
-        window.tables[name].physical.add((version.source, version.database, version.table))
+        error = f"{tables.BEHIND_SOURCE} {window.behind}" if window.behind else ""
+        app.record_states({name: TableState(RELEASED, error=error, applied_ts=version.commit_ts - 1)})
+    take_in(app, window, physical)
+
+
+def _may_be_ours(app: Application, window: Window, version: TableVersion) -> bool:
+    """Whether the window has the segments of this table: below the cut it has those of a few alone."""
+    if window.catches_up is not None:
+        return app.logical_name(version.database, version.table) in window.catches_up
+    return (version.source == window.behind) if window.behind else version.source not in app.followed.behind
 
 
 def _waits_for_a_snapshot(app: Application, window: Window, name: str) -> bool:

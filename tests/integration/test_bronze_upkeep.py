@@ -30,7 +30,7 @@ UPKEEP = """
 import sys
 from datetime import date
 from tidegate.lake.bronze_log import BronzeLog, properties
-from tidegate.lake.bronze_retention import choose_gone, floor, remove, whole_transactions
+from tidegate.lake.bronze_retention import choose_gone, floors, remove, whole_transactions
 from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 
@@ -38,7 +38,7 @@ lake = LakeFiles(sys.argv[1])
 log = BronzeLog.load(lake)
 log.set_properties(properties(0))
 files = log.files()
-for gone in choose_gone(files, floor(lake).commit_ts, date.max):
+for gone in choose_gone(files, {name: one.commit_ts for name, one in floors(lake, files).items()}, date.max):
     if gone := whole_transactions(lake, gone, files[gone[0].source]):
         remove(log, gone)
 for run in choose_runs(log.files(), Limits(1 << 20, 1 << 40, 1 << 60)):

@@ -207,4 +207,4 @@ def test_zero_dates_hold_a_table_or_are_null_as_the_pipeline_says(
         connection.commit()
     road.capture()
     road.apply(spark)
-    assert sum(control.read(road.lake, tables.LEDGER)["null_dates"].to_pylist()) == 4  # both of both images
+    assert sum(control.read(road.lake, tables.LEDGER)["null_dates"].to_pylist()) == 6  # both of three images

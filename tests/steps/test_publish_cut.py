@@ -27,8 +27,9 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
     app.cut_ts = 90
     app.record_states({"d.t": released, "d.waits": TableState(HELD, "why", "SchemaMismatch", 5, place)})
     for cut_ts, expected in ((50, RELEASED), (90, ACTIVE)):
-        window = Window(app.low_ts, cut_ts, [])
-        window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=app.low_ts)
+        low_ts = app.mark("d.t")
+        window = Window(low_ts, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}})
+        window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=low_ts)
         publish_cut(app, window)
         again = Application(spark, app.pipeline, lake, BronzeIndex(lake))
         again.refresh()

@@ -62,6 +62,7 @@ class BronzeIndex:
         # Of sources whose first segments were removed: prev_commit_ts of what is left. Of each source: its last seq.
         self._begins: dict[str, int] = {}
         self._ends: dict[str, int] = {}
+        self._resolved: dict[str, int] = {}
 
     @property
     def refs(self) -> dict[str, list[SegmentRef]]:
@@ -91,6 +92,14 @@ class BronzeIndex:
             self._load()
         return True
 
+    def resolved(self, source: str) -> int:
+        """The newest resolved_ts of a source, wherever the low-water mark is; 0 while it has sent nothing."""
+        return self._resolved.get(source, 0)
+
+    def begin(self, source: str) -> int:
+        """The commit_ts after which a source's segments begin; 0 when none was ever removed."""
+        return self._begins.get(source, 0)
+
     def check_reaches(self, low_ts: int, sources: Collection[str]) -> None:
         """Raises LakeRefused when changes above low_ts of one of these sources may have been removed from bronze."""
         for source in sources:
@@ -100,7 +109,7 @@ class BronzeIndex:
                     f"bronze begins after commit_ts {begin}, and changes from {low_ts} on are needed:"
                     " what lies between was removed by maintain.keep_bronze_days",
                     where=f"{source} in {self._lake.uri(SEGMENTS.path)}",
-                    remedy="take snapshots of the tables, or start a new lake path",
+                    remedy="start a new lake path",
                 )
 
     def _check_follows(self, source: str, first: int) -> None:
@@ -155,6 +164,8 @@ class BronzeIndex:
 
     def _add(self, path: str, source: str, tops: Sequence[int | None]) -> None:
         """tops: the file's largest resolved_ts and commit_ts, where Delta's statistics have them."""
+        if tops[0] is not None:
+            self._resolved[source] = max(self.resolved(source), tops[0])
         if any(top is None or top > self._low_ts for top in tops):
             self._read(path, source)
 
@@ -171,20 +182,27 @@ class BronzeIndex:
         return read_segment(self._lake, ref)
 
     def _read(self, path: str, source: str) -> None:
-        with reading(self._lake, path) as parquet:
-            for group in range(parquet.num_row_groups):
-                if parquet.num_row_groups > 1 and not self._is_needed(parquet.metadata.row_group(group)):
-                    continue
-                rows = parquet.read_row_group(group, columns=_SMALL_COLUMNS, use_threads=False).to_pylist()
-                for index, row in enumerate(rows):
-                    ref = _ref(row, source, (path, group, index))
-                    self._refs.setdefault(ref.source, {})[ref.seq] = ref
+        for ref in refs_in(self._lake, path, source, self._low_ts):
+            self._refs.setdefault(ref.source, {})[ref.seq] = ref
+            self._resolved[source] = max(self.resolved(source), ref.resolved_ts)
 
-    def _is_needed(self, group: pq.RowGroupMetaData) -> bool:
-        """Whether a row group may hold a segment with anything above the low-water mark."""
-        columns = [group.column(number) for number in range(group.num_columns)]
-        bounds = [column.statistics for column in columns if column.path_in_schema in _TOPS]
-        return any(found is None or not found.has_min_max or found.max > self._low_ts for found in bounds)
+
+def refs_in(lake: LakeFiles, path: str, source: str, low_ts: int) -> Iterator[SegmentRef]:
+    """A file's segments in order, those of row groups left out in which nothing lies above low_ts."""
+    with reading(lake, path) as parquet:
+        for group in range(parquet.num_row_groups):
+            if parquet.num_row_groups > 1 and not _is_needed(parquet.metadata.row_group(group), low_ts):
+                continue
+            rows = parquet.read_row_group(group, columns=_SMALL_COLUMNS, use_threads=False).to_pylist()
+            for index, row in enumerate(rows):
+                yield _ref(row, source, (path, group, index))
+
+
+def _is_needed(group: pq.RowGroupMetaData, low_ts: int) -> bool:
+    """Whether a row group may hold a segment with anything above the low-water mark."""
+    columns = [group.column(number) for number in range(group.num_columns)]
+    bounds = [column.statistics for column in columns if column.path_in_schema in _TOPS]
+    return any(found is None or not found.has_min_max or found.max > low_ts for found in bounds)
 
 
 def segments_or_damage(

@@ -3,11 +3,12 @@
 In:  BronzeFiles; how far every table is; how many days are kept anyhow.
 Out: whole files, the oldest of a source first, taken out of the table in one commit.
 
-A file goes when each of its transactions is in silver of every table, those included that are held, catch up or wait
-for a snapshot; when no published cut lies below it; and when it is older than maintain.keep_bronze_days. Only a prefix
-of a source's segments goes, so that what is left is dense and says itself where it begins: the first segment's
-prev_commit_ts, below which readers are refused. The newest file of a source stays, and the newest that holds bytes:
-capture reads there where it stands, and compares what it has with the server's.
+A file goes when each of its transactions is in silver of every table that the pipeline keeps, those included that are
+held or catch up, but not those that only a snapshot, CREATE or TRUNCATE can mend; when no published cut lies below it;
+and when it is older than maintain.keep_bronze_days. Only a prefix of a source's segments goes, so that what is left is
+dense and says itself where it begins: the first segment's prev_commit_ts, below which readers are refused. The newest
+file of a source stays, and the newest that holds bytes: capture reads there where it stands, and compares what it has
+with the server's.
 A prepared XA transaction holds its tables, so its segments stay with theirs.
 
 Bronze is an append-only Delta table. The property is lifted for this one commit, and set again by the next run
@@ -16,9 +17,10 @@ when this one is killed in between.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.compute as pc
@@ -29,6 +31,8 @@ from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Followed
+from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_events, waits
 from tidegate.tables import SEGMENTS, SegmentFlag
 
@@ -41,33 +45,54 @@ class Floor:
     who: str
 
 
-def floor(lake: LakeFiles) -> Floor:
-    """By control/cuts and control/table_states; 0 before the first cut."""
+def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
+    """Per source, by control/cuts, table_states and followed; 0 before the first cut.
+
+    A table that needs a snapshot keeps nothing: what mends it begins at a statement that is still to come. Nor does one
+    that was left out: should it come back when bronze no longer reaches there, it is held by name.
+    """
     cuts = control.read(lake, tables.CUTS, columns=["cut_ts", "table"])
     published = cuts.filter(pc.equal(cuts["table"], ""))["cut_ts"]
     if not len(published):
-        return Floor(0, "no cut is published yet")
+        return {source: Floor(0, "no cut is published yet") for source in sources}
+    known = load_followed(lake)
     lowest = [Floor(pc.min(published).as_py(), "the oldest kept cut")]
     lowest += [
         Floor(event["commit_ts"], f"{name} is {event['state']}")
         for name, event in sorted(last_events(lake).items())
-        if waits(event)
+        if waits(event) and event["error"] != tables.NEEDS_SNAPSHOT and not _goes_with_source(event)
     ]
-    return min(lowest, key=lambda one: one.commit_ts)
+    everywhere = min(lowest, key=lambda one: one.commit_ts)
+    return {source: _of_source(source, everywhere, known) for source in sources}
 
 
-def choose_gone(files: Mapping[str, Sequence[BronzeFile]], floor_ts: int, first_day: date) -> list[list[BronzeFile]]:
+def _goes_with_source(event: Mapping[str, Any]) -> bool:
+    return str(event["error"]).startswith(tables.BEHIND_SOURCE)
+
+
+def _of_source(source: str, everywhere: Floor, known: Followed) -> Floor:
+    """A source that is behind keeps its own segments, and so does one that apply has not heard of yet."""
+    new = known.selection is not None and source not in known.selection.sources and source not in known.sources_left
+    at = 0 if new else known.behind.get(source)
+    if at is None or at >= everywhere.commit_ts:
+        return everywhere
+    return Floor(at, f"{source} is behind the cut")
+
+
+def choose_gone(
+    files: Mapping[str, Sequence[BronzeFile]], floor_ts: Mapping[str, int], first_day: date
+) -> list[list[BronzeFile]]:
     """Per source that has any, the files that may go, in order of seq: before first_day (UTC), at or below floor_ts.
 
-    files: per source in order of seq.
+    files: per source in order of seq. floor_ts: per source.
     """
     found = []
-    for mine in files.values():
+    for source, mine in files.items():
         gone: list[BronzeFile] = []
         newest = max((at for at, file in enumerate(mine) if file.max_commit_ts), default=0)
         for file in mine[:newest]:
             # max_commit_ts counts a transaction that is still open at the end, which resolved_ts doesn't.
-            if max(file.resolved_ts, file.max_commit_ts) > floor_ts or file.day >= first_day:
+            if max(file.resolved_ts, file.max_commit_ts) > floor_ts[source] or file.day >= first_day:
                 break
             gone.append(file)
         if gone:

@@ -13,6 +13,7 @@ from typing import Any
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.schema.ddl_reader import DdlNotRead
 
 
 def last_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
@@ -41,7 +42,9 @@ def release(lake: LakeFiles, held: Mapping[str, Any], *, reason: str = "") -> di
 
     held: the table's last event. reason: who said so, for status and the table's history.
     """
-    error = tables.DDL_APPROVED if held["error"] == tables.DDL_ASKS else ""
+    # What comes after a statement that wasn't followed must not be replayed before it is.
+    goes_on = {tables.DDL_ASKS: tables.DDL_APPROVED, DdlNotRead.__name__: DdlNotRead.__name__}
+    error = goes_on.get(held["error"], "")
     event = {**held, "state": "released", "reason": reason, "error": error, "recorded_at": datetime.now(UTC)}
     control.append(lake, tables.TABLE_STATES, [event])
     return event

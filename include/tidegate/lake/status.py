@@ -93,7 +93,7 @@ def table_statuses(lake: LakeFiles) -> list[TableStatus]:
     found = []
     for name in sorted(states.keys() | cuts.keys()):
         state, cut = states.get(name), cuts.get(name)
-        held = state is not None and waits(state)
+        held = state is not None and (waits(state) or state["state"] == "left")
         applied = cut["applied_ts"] if cut is not None else 0
         found.append(
             TableStatus(

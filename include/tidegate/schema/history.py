@@ -314,6 +314,8 @@ class SchemaHistory:
             self.held.pop(name, None)
         for (database, table), after in work.changed():
             last = self.last((database, table))
+            if last is not None and last.commit_ts >= statement.commit_ts:
+                continue  # DROP DATABASE again, when one of its tables catches up: the others are past it
             version = TableVersion(
                 source=self.source,
                 database=database,

@@ -26,7 +26,8 @@ from tidegate.verify.source_side import SourceSide, SourceTable
 from tidegate.wire.connection import ConnectionInfo
 
 DIFFERENCES_MAX: Final = 10
-_HELD: Final = "held"
+_WAITS: Final = ("held", "released")  # a released one catches up
+_LEFT: Final = "left"
 _DROPPED: Final = "dropped"
 
 
@@ -158,9 +159,9 @@ class _Check:
     def _without_source(self, logical: str) -> TableResult:
         state, reason = self._state(logical)
         version = self.cut.versions[logical][0]
-        if state == _DROPPED:
+        if state in (_DROPPED, _LEFT):
             return TableResult("", logical, logical, Outcome.DROPPED, reason or "dropped at the source")
-        if state == _HELD:
+        if state in _WAITS:
             return TableResult("", logical, logical, Outcome.HELD, reason)
         rows = self.silver.count(self._address(logical), version) if version >= 0 else 0
         if version < 0:
@@ -173,7 +174,7 @@ class _Check:
             return TableResult(source, table.name, logical, outcome, reason, **more)
 
         state, reason = self._state(logical)
-        if state == _HELD:
+        if state in _WAITS:
             return result(Outcome.HELD, reason)
         version = self.cut.versions.get(logical, (-1, ""))[0]
         if version < 0 or state == _DROPPED:

@@ -80,7 +80,7 @@ def test_only_a_prefix_below_the_floor_and_before_the_day_goes() -> None:
     files = {"a": [file(seq, day=DAY + timedelta(seq)) for seq in range(1, 6)], "b": [file(1, source="b")]}
 
     def gone(floor_ts: int, day: date) -> list[list[int]]:
-        return [[one.min_seq for one in mine] for mine in choose_gone(files, floor_ts, day)]
+        return [[one.min_seq for one in mine] for mine in choose_gone(files, dict.fromkeys("ab", floor_ts), day)]
 
     late = DAY + timedelta(30)
     assert gone(1000, late) == [[1, 2, 3, 4]], "the newest file of each source stays"
@@ -89,10 +89,12 @@ def test_only_a_prefix_below_the_floor_and_before_the_day_goes() -> None:
     assert gone(1000, DAY + timedelta(3)) == [[1, 2]]
     assert gone(0, late) == []
     quiet = [dataclasses.replace(file(seq), max_commit_ts=0) for seq in (3, 4)]
-    assert choose_gone({"a": [file(1), file(2), *quiet]}, 1000, late) == [[file(1)]], "the last one with bytes stays"
-    assert choose_gone({"a": quiet}, 1000, late) == []
+    assert choose_gone({"a": [file(1), file(2), *quiet]}, {"a": 1000}, late) == [[file(1)]], (
+        "the last one with bytes stays"
+    )
+    assert choose_gone({"a": quiet}, {"a": 1000}, late) == []
     still_open = dataclasses.replace(files["a"][1], max_commit_ts=2000)
-    assert choose_gone({"a": [files["a"][0], still_open, *files["a"][2:]]}, 1000, late) == [files["a"][:1]]
+    assert choose_gone({"a": [files["a"][0], still_open, *files["a"][2:]]}, {"a": 1000}, late) == [files["a"][:1]]
 
 
 # --- real tables --------------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ def test_removed_segments_leave_a_bronze_that_says_where_it_begins(tmp_path: Pat
     index.refresh(0)
     log = BronzeLog.load(lake)
     assert log is not None
-    gone = choose_gone(log.files(), 161, date(2026, 11, 13))[0]
+    gone = choose_gone(log.files(), {"a": 161, "b": 161}, date(2026, 11, 13))[0]
     assert [one.max_seq for one in gone] == list(range(1, 13))
     remove(log, gone)
     assert log.properties()[APPEND_ONLY] == "true"

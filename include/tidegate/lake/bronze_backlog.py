@@ -1,0 +1,74 @@
+"""Segments below the cut, for tables and sources that catch up: found when a window needs them, and not kept.
+
+In:  bronze's Delta log; per source where to begin and which tables are wanted.
+Out: SegmentRefs of one window, about bytes_max of them, and up to which commit_ts they are all there are.
+
+The small columns of what lies between are read once per window at most, file by file in order of seq, and only refs
+that name a wanted table stay: what others wrote meanwhile costs nothing but that look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from tidegate.lake.bronze_index import refs_in
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.window import SegmentRef, without_given_up
+from tidegate.tables import EVERY_TABLE, SEGMENTS, SegmentFlag
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Of one source what lies in (after_ts, ...] and names one of these tables (`database.table`); None: whatever."""
+
+    after_ts: int
+    names: Collection[str] | None = None
+
+    def has(self, ref: SegmentRef) -> bool:
+        return self.names is None or any(text == EVERY_TABLE or text in self.names for text in ref.tables)
+
+
+def backlog(
+    lake: LakeFiles, wanted: Mapping[str, Wanted], upto_ts: int, bytes_max: int
+) -> tuple[int, list[SegmentRef]]:
+    """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source, seq)."""
+    table = DeltaTable(lake.uri(SEGMENTS.path), storage_options=dict(lake.storage_options))
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    end_ts, found = upto_ts, []
+    for source, want in sorted(wanted.items()):
+        files = [row for row in actions if row["partition.source"] == source and _top(row) > want.after_ts]
+        paths = [row["path"] for row in sorted(files, key=lambda row: row["min.seq"])]
+        taken_bytes, last = 0, want.after_ts
+        for run in _runs(lake, source, paths, want.after_ts):
+            here = [ref for ref in run if want.has(ref)]
+            found += here
+            taken_bytes += sum(ref.payload_bytes for ref in here if ref.overlaps(want.after_ts, end_ts))
+            last = max(last, run[-1].resolved_ts)
+            if last >= end_ts or (taken_bytes >= bytes_max and last > want.after_ts):
+                break
+        end_ts = min(end_ts, last)
+    taken = [ref for ref in found if ref.overlaps(wanted[ref.source].after_ts, end_ts)]
+    return end_ts, sorted(taken, key=lambda ref: (ref.source, ref.seq))
+
+
+def _top(row: Mapping[str, int | None]) -> int:
+    """The largest commit_ts that a file says anything about."""
+    tops = [row.get("max.resolved_ts"), row.get("max.max_commit_ts")]
+    return max((top if top is not None else 1 << 62) for top in tops)
+
+
+def _runs(lake: LakeFiles, source: str, paths: Sequence[str], low_ts: int) -> Iterator[list[SegmentRef]]:
+    """Neighbours that a transaction ties together, those marked that the source gave up."""
+    run: list[SegmentRef] = []
+    for path in paths:
+        for ref in refs_in(lake, path, source, low_ts):
+            if run and not run[-1].flags & SegmentFlag.OPEN_AT_END:
+                yield without_given_up(run)
+                run = []
+            run.append(ref)
+    if run:
+        yield without_given_up(run)

@@ -1,0 +1,144 @@
+"""Whom the pipeline follows, and since when: control/followed.
+
+In:  a lake.
+Out: Followed: the selection that applies, sources that are behind the cut, tables and sources that were left.
+
+One commit holds one change whole: the new selection, and what it makes of every source and table that it touches.
+table_states follows from it under the change's number, exactly once (spark_jobs/following.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tidegate import tables
+from tidegate.config import Pipeline, Tables
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+
+FOLLOWED, CATCHING_UP, LEFT = "followed", "catching_up", "left"
+SELECTION, SOURCE, TABLE = "selection", "source", "table"
+NOT_WHOLE: Final = -1  # instead of a commit_ts: even if bronze had all from there on, rows would be missing
+_SELECTS: Final = ("include", "exclude", "routes")
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a pipeline file keeps."""
+
+    sources: frozenset[str]
+    tables: Tables
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> Selection:
+        return cls(frozenset(pipeline.sources), pipeline.tables)
+
+    @classmethod
+    def parse(cls, text: str) -> Selection:
+        found = json.loads(text)
+        return cls(frozenset(found["sources"]), Tables.model_validate(found["tables"]))
+
+    @property
+    def text(self) -> str:
+        """Equal for equal selections."""
+        selects = self.tables.model_dump(mode="json", include=set(_SELECTS))
+        return json.dumps({"sources": sorted(self.sources), "tables": selects}, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a source (database and table "") or of a physical table."""
+
+    source: str
+    state: str
+    commit_ts: int
+    reason: str = ""
+    database: str = ""
+    table: str = ""
+    logical: str = ""
+
+    @property
+    def physical(self) -> Physical:
+        return self.source, self.database, self.table
+
+
+@dataclass(slots=True)
+class Followed:
+    """number: of the newest change; 0 before the first.
+
+    behind: sources that are behind the cut -> up to where all of theirs is in silver. left: (physical table, silver
+    table) that are no longer kept -> up to where silver has it, NOT_WHOLE when silver lacked rows of it already.
+    sources_left: likewise of whole sources. changes: of the newest change of the selection, number selected_in.
+    """
+
+    number: int = 0
+    pipeline: str = ""
+    selection: Selection | None = None
+    behind: dict[str, int] = field(default_factory=dict)
+    left: dict[tuple[Physical, str], int] = field(default_factory=dict)
+    sources_left: dict[str, int] = field(default_factory=dict)
+    selected_in: int = 0
+    changes: list[Change] = field(default_factory=list)
+
+    def take_in(self, number: int, rows: Iterable[dict[str, Any]]) -> None:
+        """The rows of one commit."""
+        for row in rows:
+            change = Change(**{name: row[name] for name in Change.__dataclass_fields__})
+            self.number, self.pipeline = number, row["pipeline"]
+            if row["kind"] == SELECTION:
+                self.selection, self.selected_in, self.changes = Selection.parse(row["selection"]), number, []
+            elif row["kind"] == SOURCE:
+                self._source(change)
+            elif change.state == LEFT:
+                self.left[(change.physical, change.logical)] = change.commit_ts
+            else:
+                self.left.pop((change.physical, change.logical), None)
+            if row["kind"] == TABLE and number == self.selected_in:
+                self.changes.append(change)
+
+    def _source(self, change: Change) -> None:
+        for known in (self.behind, self.sources_left):
+            known.pop(change.source, None)
+        if change.state == CATCHING_UP:
+            self.behind[change.source] = change.commit_ts
+        elif change.state == LEFT:
+            self.sources_left[change.source] = change.commit_ts
+
+    def position(self, source: str, cut_ts: int) -> int:
+        """Up to here all of a source is in silver of every table that doesn't wait for itself."""
+        return min(cut_ts, self.behind.get(source, cut_ts))
+
+
+def load(lake: LakeFiles) -> Followed:
+    """From its rows, in order. Raises LakeUnavailable."""
+    found = Followed()
+    by_number: dict[int, list[dict[str, Any]]] = {}
+    for row in control.read(lake, tables.FOLLOWED).to_pylist():
+        by_number.setdefault(row["number"], []).append(row)
+    order = (SELECTION, SOURCE, TABLE)
+    for number, rows in sorted(by_number.items()):
+        found.take_in(number, sorted(rows, key=lambda row: order.index(row["kind"])))
+    return found
+
+
+def rows_of(
+    number: int, pipeline: str, changes: Sequence[Change], selection: Selection | None, cut_ts: int
+) -> list[dict[str, Any]]:
+    """The rows of one commit; with a selection when that is what changed."""
+    common = {"number": number, "pipeline": pipeline, "recorded_at": datetime.now(UTC)}
+    rows: list[dict[str, Any]] = []
+    if selection is not None:
+        nobody = dict.fromkeys(("source", "database", "table", "logical", "reason"), "")
+        rows.append(
+            {**common, **nobody, "kind": SELECTION, "selection": selection.text, "state": FOLLOWED, "commit_ts": cut_ts}
+        )
+    for change in changes:
+        cells = {name: getattr(change, name) for name in Change.__dataclass_fields__}
+        rows.append({**common, **cells, "kind": TABLE if change.table else SOURCE, "selection": ""})
+    return rows

@@ -1,0 +1,206 @@
+"""What becomes of a table when the pipeline file keeps other tables than before: where it goes on, or why it waits.
+
+In:  the physical tables kept before and now with the logical table of each, their versions, what silver and bronze
+     have.
+Out: per logical table a Verdict. Pure.
+
+The protocol, which makes "a cut holds every change up to cut_ts of every table that isn't named as behind it" true:
+ 1. State: cut; position(s) of each source s (= cut, or less while s is behind); per logical table t state, applied(t).
+ 2. applied(t): all changes of t with commit_ts <= applied(t) are in silver. active, dropped: applied(t) = cut;
+    released, held: what its event says; released with its source s: position(s). Silver's txnVersion may prove more.
+ 3. A window (low, upto] takes t only if low <= applied(t), its segments hold all changes of t in (low, upto], and no
+    source that feeds t is unresolved at upto. It writes (applied(t), upto] in transactions of version <= upto.
+ 4. Main window: low = cut, upto = min resolved(s) of sources that aren't behind; takes active and dropped tables, and
+    released ones with applied(t) >= cut. Tables below the cut are to it as held ones.
+ 5. Catch-up window of tables: low = min applied(t) of the released ones, upto <= min position(s) that feeds them.
+ 6. Catch-up window of a source s that is behind: low = position(s), upto <= min(cut, resolved(s)); takes tables that s
+    alone feeds and that were released with it, or that it meets for the first time and silver hasn't got.
+ 7. Publishing: first states of what is behind upto, then the row of the cut (main), or positions and states (others).
+ 8. Below the cut a released table stays released whatever it is; at the cut it becomes active or dropped.
+ 9. A rename or moved partition ties two tables: if one is held the other is held; if one is below the window's low the
+    other is released where it stands, and both pass the statement in one catch-up window.
+10. A change of the selection is one commit in `followed` (number n), decided on the state of 1; then the states it
+    calls for are one commit in table_states under version n. Killed in between: the next start does the second.
+11. Join, never followed, not in silver: released at the last CREATE or TRUNCATE (or empty baseline) - 1, if versions
+    since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise.
+    Else held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: held.
+12. Leave: state `left` at applied(t); silver stays as it is. `left` takes part in no window and pins no bronze.
+13. A source joins at the position where it was left, else at 0: it is behind until its windows reach the cut.
+14. A source that is stalled too long becomes behind at the cut, its tables released with it; it is back by 6.
+15. A release (by a person) only ever turns held into released at the same applied(t); it may come at any moment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.history import BASELINE
+from tidegate.schema.renames import renamed_here
+
+Physical = tuple[str, str, str]  # source, database, table
+
+_ANEW: Final = ("create", "truncate")
+_IF_NOT_EXISTS: Final = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
+RELEASED, HELD, LEFT = "released", "held", "left"
+TODAY: Final = "TRUNCATE it, or drop and create it, at the source; or leave it out of the pipeline file again"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """state: released, held or left, at commit_ts. physical: the tables that joined it or left it."""
+
+    state: str
+    commit_ts: int
+    reason: str
+    physical: tuple[Physical, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a decision rests on.
+
+    versions: of a physical table, all of them, oldest first. left: (physical table, logical table) that was followed
+    before -> up to where silver has it, below 0 when it lacked rows even then. applied: of a logical table that was
+    followed until now. silver: whether a logical table is there.
+    emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table.
+    begins: source -> the commit_ts after which bronze begins; 0 when left out.
+    """
+
+    cut_ts: int
+    versions: Callable[[Physical], Sequence[TableVersion]]
+    left: Mapping[tuple[Physical, str], int]
+    applied: Callable[[str], int]
+    silver: Callable[[str], bool]
+    emptied: Callable[[str], bool]
+    begins: Mapping[str, int]
+
+
+def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, Verdict]:
+    """A verdict per logical table that some physical table joins or leaves; those that go on alike have none."""
+    old, new = _by_logical(before), _by_logical(now)
+    found = {}
+    for name in sorted(old.keys() | new.keys()):
+        was, is_now = old.get(name, frozenset()), new.get(name, frozenset())
+        joined, gone = tuple(sorted(is_now - was)), tuple(sorted(was - is_now))
+        if not is_now:
+            found[name] = Verdict(LEFT, ground.applied(name), f"{name}: the pipeline file no longer keeps it", gone)
+        elif joined and was:
+            found[name] = _shards_join(name, joined, ground)
+        elif joined:
+            found[name] = _comes(name, joined, ground)
+    return {name: verdict for name, verdict in found.items() if verdict.state}
+
+
+def _by_logical(names: Mapping[Physical, str]) -> dict[str, frozenset[Physical]]:
+    found: dict[str, set[Physical]] = {}
+    for physical, name in names.items():
+        found.setdefault(name, set()).add(physical)
+    return {name: frozenset(of) for name, of in found.items()}
+
+
+GOES_ON: Final = Verdict("", 0, "")
+
+
+def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Verdict:
+    """Silver's transaction version says how far the whole table is: what one shard had before can't be told from it."""
+    late = [physical for physical in joined if _begun(name, physical, ground) is not None]
+    late += [physical for physical in joined if (physical, name) in ground.left]
+    if not late:
+        return GOES_ON
+    source, database, table = late[0]
+    what = f"{name}: {database}.{table} of {source} flows into it now, and what it held before isn't in silver"
+    way = "route it to a table of its own, or leave it out again, and release the table"
+    return Verdict(HELD, ground.applied(name), f"{what}; {way}", tuple(joined))
+
+
+def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
+    """A logical table that nobody followed until now."""
+    before = {ground.left[(physical, name)] for physical in joined if (physical, name) in ground.left}
+    if len(before) == 1 and all((physical, name) in ground.left for physical in joined):
+        return _comes_back(name, joined, before.pop(), ground)
+    begun = {physical: _begun(name, physical, ground) for physical in joined}
+    found = {physical: begin for physical, begin in begun.items() if begin is not None}
+    if not found:
+        # Nothing of it is at or below the cut. Should silver have such a name all the same, the rows are not its own.
+        return (
+            _held(name, joined, ground, "silver has a table of this name already") if ground.silver(name) else GOES_ON
+        )
+    if before or ground.silver(name):
+        return _held(name, joined, ground, "silver has rows of it from another selection of tables")
+    for physical, begin in sorted(found.items()):
+        if isinstance(begin, str):
+            return _held(name, joined, ground, begin)
+        if begin < ground.begins.get(physical[0], 0):
+            return _held(name, joined, ground, "bronze no longer reaches back to its beginning")
+    start = min(begin for begin in found.values() if isinstance(begin, int))
+    return Verdict(RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
+
+
+def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: Ground) -> Verdict:
+    if left_ts < 0:
+        return _held(name, joined, ground, "silver lacked rows of it when it was left out")
+    for physical in joined:
+        if left_ts < ground.begins.get(physical[0], 0):
+            return _held(name, joined, ground, f"it was left at {left_ts}, and bronze no longer reaches back there")
+        why = next((why for v in _since(ground, physical, left_ts) if (why := _not_told(v))), "")
+        if why:
+            return _held(name, joined, ground, why)
+    return Verdict(RELEASED, left_ts, f"{name}: is kept again; it catches up from bronze", joined)
+
+
+def _since(ground: Ground, physical: Physical, after_ts: int) -> list[TableVersion]:
+    """Versions in (after_ts, the cut] that a later CREATE or TRUNCATE doesn't make pointless."""
+    found: list[TableVersion] = []
+    for version in ground.versions(physical):
+        if after_ts < version.commit_ts <= ground.cut_ts:
+            found = [version] if _anew(version) else [*found, version]
+    return found
+
+
+def _held(name: str, joined: tuple[Physical, ...], ground: Ground, why: str) -> Verdict:
+    return Verdict(HELD, ground.cut_ts, f"{name}: is kept since the pipeline file changed, but {why}; {TODAY}", joined)
+
+
+def _anew(version: TableVersion) -> bool:
+    return version.kind in _ANEW and version.status is VersionStatus.ACTIVE
+
+
+def _not_told(version: TableVersion) -> str:
+    """Why the log alone doesn't tell a table's rows past this version; "" when it does."""
+    place = f"{version.file}:{version.pos} of {version.source}"
+    if renamed_here(version):
+        return f"it was renamed from another table at {place} while nobody followed it"
+    if version.moved is not None and (version.moved.takes or version.moved.why):
+        return f"it took rows that the log doesn't show at {place} ({version.ddl[:80]})"
+    if version.status is VersionStatus.NEEDS_SNAPSHOT:
+        return f"its rows from before {place} aren't in the log"
+    return ""
+
+
+def _begun(name: str, physical: Physical, ground: Ground) -> int | str | None:
+    return beginning(ground.versions(physical), ground.cut_ts, emptied=ground.emptied(name))
+
+
+def beginning(versions: Sequence[TableVersion], cut_ts: int, *, emptied: bool = True) -> int | str | None:
+    """The commit_ts after which all of a table's rows came; why there is none, in a phrase; None: no rows at the cut.
+
+    emptied: the last CREATE or TRUNCATE will do; else deleted rows are kept, and it is the first.
+    """
+    known = [version for version in versions if version.commit_ts <= cut_ts]
+    if not known or (emptied and known[-1].status is VersionStatus.DROPPED):
+        return None
+    for at in range(len(known) - 1, -1, -1):
+        version = known[at]
+        if why := _not_told(version):
+            return why
+        if _anew(version) and (emptied or at == 0):
+            if at == 0 and version.kind == "create" and _IF_NOT_EXISTS.search(version.ddl):
+                return "its CREATE TABLE IF NOT EXISTS may have found it there, with rows"
+            return max(0, version.commit_ts - 1)
+        if version.kind == BASELINE:
+            return max(0, version.commit_ts - 1)
+    return "its CREATE TABLE came before the first event"
