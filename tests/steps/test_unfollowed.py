@@ -16,7 +16,7 @@ import typer.testing
 from spark_jobs.application import HELD, Application
 from spark_jobs.steps.decode_changes import decode_changes
 from spark_jobs.steps.judge_ddl import judge_ddl
-from spark_jobs.steps.plan_window import catches_up, next_window, plan_window
+from spark_jobs.steps.plan_window import catches_up, next_catch_up, next_window, plan_window
 from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.replay_schema_history import replay_schema_history
 from tests.unit.binlog import encode as e
@@ -87,7 +87,7 @@ class Log:
         app.load()
         while True:
             app.index.refresh(app.cut_ts)
-            window = next_window(app)
+            window = next_catch_up(app, 0) or next_window(app)
             if window is None:
                 return app
             for step in (plan_window, replay_schema_history, judge_ddl, decode_changes, publish_cut):
