@@ -83,7 +83,7 @@ class Route(Section):
 
 class Tables(Section):
     """Which tables are kept, by patterns `database.table`: each half a regular expression that must match
-    the whole name, or `*` for everything.
+    the whole name, or `*` for everything. Between them is the first dot that isn't escaped, bracketed or repeated.
     """
 
     include: tuple[str, ...] = Field(description="Patterns of tables to keep", min_length=1)
@@ -113,10 +113,7 @@ class Tables(Section):
         """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row."""
         if not table:
             return False
-        name = (database, table)
-        if any(matches(pattern, name) for pattern in self.exclude):
-            return False
-        return any(matches(pattern, name) for pattern in self.include)
+        return not matches(self.exclude, database, table) and matches(self.include, database, table)
 
     def keeps_database(self, database: str) -> bool:
         """Whether tables of a database may be in this pipeline; the server's own never are."""
@@ -128,18 +125,18 @@ class Tables(Section):
 
     def keeps_deleted(self, database: str, table: str) -> bool:
         """Whether silver keeps the deleted rows of a logical table."""
-        return any(matches(pattern, (database, table)) for pattern in self.soft_delete)
+        return matches(self.soft_delete, database, table)
 
     def shadows(self, database: str, table: str) -> bool:
         """Whether it has the name of a table that an online schema change fills to replace a kept one."""
-        if any(matches(pattern, (database, table)) for pattern in self.exclude):
+        if matches(self.exclude, database, table):
             return False
         return any(self.keeps(database, name) for name in shadowed(table))
 
     def logical(self, database: str, table: str) -> tuple[str, str, bool]:
         """(database, table, routed) of the logical table that a physical one flows into."""
         for route in self.routes:
-            if matches(route.match, (database, table)):
+            if matches((route.match,), database, table):
                 to_database, to_table = route.to.split(".", 1)
                 return to_database, to_table, True
         return database, table, False

@@ -2,33 +2,90 @@
 
 In:  a pattern, each half a regular expression that must match the whole name, or `*`; a table's name.
 Out: whether it matches; which tables one with such a name is made to replace. Pure.
+
+A pipeline file may name thousands of tables, and is asked about every table of every segment. So a pattern is compiled
+once, names without any regular expression are found in a set, and what was asked once is known.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from typing import Final
 
 # What servers keep for themselves.
 OWN_DATABASES: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "ndbinfo"})
 _SHADOW: Final = re.compile(r"_(?P<more>_*)(?P<of>[^_].*)_(gho|new)")
+# A pattern's pieces, as far as the dot between its halves is concerned: escaped, a set, or one character.
+_PIECE: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+# A dot that is repeated is of its half: no half begins with a quantifier, but for the table's `*` alone.
+_QUANTIFIED: Final = re.compile(r"\.(?!\*\Z)(?:[*+?]|\{\d)")
+_LITERAL: Final = re.compile(r"\w+")
+_ANSWERS_MAX: Final = 1 << 14
 
 
+@cache
 def compile_pattern(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """`database.table` -> one regular expression per half. Raises ValueError (pydantic shows it)."""
-    database, dot, table = pattern.partition(".")
-    if not dot or not database or not table:
-        raise ValueError(f"pattern {pattern!r} must be database.table")
+    database, table = _halves(pattern)
     try:
         return re.compile(".*" if database == "*" else database), re.compile(".*" if table == "*" else table)
     except re.error as error:
         raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
 
 
-def matches(pattern: str, name: tuple[str, str]) -> bool:
-    """Whether a pattern is of this (database, table)."""
-    database, table = compile_pattern(pattern)  # re caches compiled patterns
-    return bool(database.fullmatch(name[0]) and table.fullmatch(name[1]))
+def _halves(pattern: str) -> tuple[str, str]:
+    depth = 0
+    for piece in _PIECE.finditer(pattern):
+        depth += (piece[0] == "(") - (piece[0] == ")")
+        quantified = _QUANTIFIED.match(pattern, piece.start()) is not None
+        if piece[0] == "." and not depth and not quantified and piece.start() > 0 and piece.end() < len(pattern):
+            return pattern[: piece.start()], pattern[piece.end() :]
+    raise ValueError(f"pattern {pattern!r} must be database.table")
+
+
+class Patterns:
+    """Several patterns, of which one is enough."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._literal: set[tuple[str, str]] = set()
+        tables: dict[re.Pattern[str], list[re.Pattern[str]]] = defaultdict(list)
+        for pattern in patterns:
+            halves = compile_pattern(pattern)
+            if all(_LITERAL.fullmatch(half.pattern) for half in halves):
+                self._literal.add((halves[0].pattern, halves[1].pattern))
+            else:
+                tables[halves[0]].append(halves[1])
+        self._tables = dict(tables)
+        self._answers: dict[tuple[str, str], bool] = {}
+
+    def match(self, name: tuple[str, str]) -> bool:
+        """Whether one of them is of this (database, table)."""
+        answer = self._answers.get(name)
+        if answer is None:
+            if len(self._answers) >= _ANSWERS_MAX:
+                self._answers.clear()
+            answer = self._answers[name] = name in self._literal or self._searched(name)
+        return answer
+
+    def _searched(self, name: tuple[str, str]) -> bool:
+        return any(
+            database.fullmatch(name[0]) and any(table.fullmatch(name[1]) for table in tables)
+            for database, tables in self._tables.items()
+        )
+
+
+@lru_cache(maxsize=1024)
+def compiled(patterns: tuple[str, ...]) -> Patterns:
+    """The same Patterns for the same patterns: what it has learnt stays."""
+    return Patterns(patterns)
+
+
+def matches(patterns: Iterable[str], database: str, table: str) -> bool:
+    """Whether one of the patterns is of this table."""
+    return compiled(tuple(patterns)).match((database, table))
 
 
 def matches_database(pattern: str, database: str, *, whole: bool = False) -> bool:

@@ -34,8 +34,7 @@ def surely_new(name: TableName, statement: DdlStatement, server: Server, setting
         return True
     if not server.mariadb and _MADE_WITH_ROWS.search(statement.sql):  # CREATE ... SELECT, as MySQL logs it
         return True
-    looked_for = any(matches(pattern, name) for pattern in settings.kept)
-    return looked_for and not any(matches(pattern, name) for pattern in settings.left_out)
+    return matches(settings.kept, *name) and not matches(settings.left_out, *name)
 
 
 def makes_database(sql: str) -> bool:
