@@ -1,0 +1,57 @@
+"""Where a table goes on that the pipeline file keeps anew, or why it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tidegate.merge.follow import Ground, follow
+from tidegate.schema.columns import TableVersion, VersionStatus
+
+T = ("s", "d", "t")
+HELD, DROPPED = VersionStatus.NEEDS_SNAPSHOT, VersionStatus.DROPPED
+
+
+def versions(*given: tuple[int, str, VersionStatus]) -> list[TableVersion]:
+    return [
+        TableVersion("s", "d", "t", number, ts, "b.1", ts, kind, f"{kind} t", (), (), "utf8mb4", status)
+        for number, (ts, kind, status) in enumerate(given, 1)
+    ]
+
+
+CREATED = (20, "create", VersionStatus.ACTIVE)
+ALTERED = (30, "alter", VersionStatus.ACTIVE)
+EMPTIED = (50, "truncate", VersionStatus.ACTIVE)
+GONE = (60, "drop", DROPPED)
+TAKEN = (40, "rename", VersionStatus.ACTIVE)
+BASELINE = (0, "baseline", HELD)
+
+# versions, where it was left (None: never followed), where bronze begins -> state and commit_ts
+CASES: dict[str, tuple[Sequence[tuple[int, str, VersionStatus]], int | None, int, tuple[str, int] | None]] = {
+    "new": ((CREATED, ALTERED), None, 0, ("released", 19)),
+    "new, emptied since": ((BASELINE, EMPTIED), None, 30, ("released", 49)),
+    "new, with rows from before": ((BASELINE, ALTERED), None, 0, ("held", 90)),
+    "new, bronze begins later": ((CREATED,), None, 20, ("held", 90)),
+    "new, renamed from another": ((CREATED, TAKEN), None, 0, ("held", 90)),
+    "new, but gone": ((CREATED, GONE), None, 0, None),
+    "new, created above the cut": (((95, "create", VersionStatus.ACTIVE),), None, 0, None),
+    "back": ((CREATED, ALTERED), 25, 0, ("released", 25)),
+    "back, gone meanwhile": ((CREATED, GONE), 25, 0, ("released", 25)),
+    "back, bronze begins later": ((CREATED,), 25, 26, ("held", 90)),
+    "back, renamed meanwhile": ((CREATED, TAKEN), 25, 0, ("held", 90)),
+    "back, not whole then": ((CREATED,), -1, 0, ("held", 90)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_joins_goes_on_where_its_rows_are_known_from(case: str) -> None:
+    given, left_ts, begin, expected = CASES[case]
+    left = {} if left_ts is None else {(T, "d.t"): left_ts}
+    ground = Ground(
+        90, lambda _: versions(*given), left, lambda _: 90, lambda _: left_ts is not None, lambda _: True, {"s": begin}
+    )
+    found = follow({}, {T: "d.t"}, ground).get("d.t")
+    assert (found and (found.state, found.commit_ts)) == expected
+    assert follow({T: "d.t"}, {T: "d.t"}, ground) == {}
+    assert follow({T: "d.t"}, {}, ground)["d.t"].state == "left"
