@@ -280,7 +280,10 @@ class Application:
         history = self.histories.get(ref.source)  # none of a source that left the pipeline
         known = history.tables() if history else ()
         for text in ref.tables:
-            for name in known if text == tables.EVERY_TABLE else splits(text):
+            names = known if text == tables.EVERY_TABLE else splits(text)
+            if len(names) > 1 and text != tables.EVERY_TABLE:  # a name with a dot: as the table that there is
+                names = [name for name in names if history and history.versions(*name)] or names
+            for name in names:
                 if self.keeps(ref.source, *name):
                     yield name
 

@@ -251,7 +251,12 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
         if after_ts < window.low_ts:  # what lies between isn't in this window
             return False
         window.tables[name] = TableWindow(name, database, table, routed, after_ts)
-    window.tables[name].physical.add(physical)
+    entry = window.tables[name]
+    if (entry.database, entry.table) != (database, table) and app.histories[physical[0]].versions(*physical[1:]):
+        both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"
+        window.hold(name, "SameName", f"{both}; leave one of them out (tables.exclude), or rename it at the source")
+        return False
+    entry.physical.add(physical)
     return True
 
 

@@ -21,7 +21,7 @@ from spark_jobs.silver_moves import only_shards, take_rows, taken_rows, version_
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_moves import Move, hold_with, partners
 from spark_jobs.table_shapes import shape_at, window_phases
-from tidegate.errors import SchemaMismatch, Terminal
+from tidegate.errors import REFILL, SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake.silver import delta_version
 from tidegate.merge.phases import DdlPhase, Phase, RowsPhase
@@ -126,7 +126,7 @@ class LinkedWriter:
             raise SchemaMismatch(
                 f"{new.ddl[:120]}: what becomes of deleted rows that stay isn't known here",
                 where=new.where,
-                remedy="take a snapshot of the table",
+                remedy=REFILL,
             )
         own = writer.rows()
         for move in moves:

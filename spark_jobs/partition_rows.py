@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.table_moves import Move
 from tidegate import tables
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.partition_rows import RowsWhere, rows_where
 from tidegate.schema.partitions import EXCHANGED, GIVEN, GROWN, SPLIT
@@ -40,7 +40,7 @@ def refuse_doubts(rows: DataFrame, where: RowsWhere, new: TableVersion) -> None:
             f"{new.ddl[:120]}: in which partition some rows lie isn't certain: values of the partitioning columns are"
             " null dates, or texts that compare in ways that aren't known here",
             where=new.where,
-            remedy="take a snapshot of the table",
+            remedy=REFILL,
         )
 
 
@@ -63,7 +63,7 @@ def partition_given(rows: DataFrame, move: Move) -> DataFrame:
         raise SchemaMismatch(
             f"{move.new.ddl[:120]}: rows came that don't belong into the partition",
             where=move.new.where,
-            remedy="take a snapshot of the table",
+            remedy=REFILL,
         )
     return rows
 

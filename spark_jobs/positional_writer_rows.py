@@ -30,7 +30,7 @@ from spark_jobs.positional_writer_probe import Probe, probe_all
 from spark_jobs.upsert_staging import laid_out, within
 from spark_jobs.upsert_target import StagePhase
 from tidegate import tables
-from tidegate.errors import CommitConflict, LakeRefused
+from tidegate.errors import REFILL, CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
@@ -94,9 +94,7 @@ def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Ne
     np.maximum.at(before, held.code, held.occurrence)
     after = before + net.net
     if (after < 0).any():
-        raise LakeRefused(
-            "the binlog deletes a row that silver does not hold", where=path, remedy="take a snapshot of the table"
-        )
+        raise LakeRefused("the binlog deletes a row that silver does not hold", where=path, remedy=REFILL)
     rows = _new_rows(net, before, after)
     with VectorWriter(app.lake, path) as vectors:
         actions = replaced(_dying(held, after), vectors)

@@ -152,7 +152,7 @@ class Rebuild:
             raise LakeRefused(
                 f"can't be rebuilt from bronze at {self.at_ts}: {state.reason}",
                 where=self.table,
-                remedy="choose another --at" if state.state == DROPPED else "mend that, or take a snapshot of it",
+                remedy="choose another --at" if state.state == DROPPED else "mend that",
             )
         if delta_version(self.lake.uri(self.to), self.lake.storage_options) < 0:
             raise LakeRefused(f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="see --at")

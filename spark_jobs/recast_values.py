@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.merge.silver_sql import quote
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.recast import VALUE, Recast
@@ -35,7 +35,7 @@ def recast_values(rows: DataFrame | None, actions: Sequence[SilverAction], new: 
     for (action, _), doubted in zip(known, found, strict=True):
         if doubted:
             raise _unknown(new, f"{action.reason}, and not every value fits")
-    return {action.column.name: _of(action, recast.value) for action, recast in known}
+    return {action.column.silver: _of(action, recast.value) for action, recast in known}
 
 
 def _of(action: ValuesRewritten, text: str) -> str:
@@ -46,5 +46,5 @@ def _unknown(new: TableVersion, reason: str) -> SchemaMismatch:
     return SchemaMismatch(
         f"{new.ddl[:120]}: the server rewrote rows and the binlog doesn't show it: {reason}",
         where=new.where,
-        remedy="take a snapshot of the table",
+        remedy=REFILL,
     )

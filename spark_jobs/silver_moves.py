@@ -25,7 +25,7 @@ from spark_jobs.silver_values import literals, numbered
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_moves import Move
 from tidegate import tables
-from tidegate.errors import LakeRefused, SchemaMismatch
+from tidegate.errors import REFILL, LakeRefused, SchemaMismatch
 from tidegate.lake.delta_log import delta_log
 from tidegate.lake.silver import applied_ts
 from tidegate.merge import silver_sql
@@ -55,7 +55,7 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
             raise LakeRefused(
                 f"version {version} of the table's log is gone, and with it how the table was before a rename",
                 where=uri,
-                remedy="take a snapshot of the renamed tables",
+                remedy=REFILL,
             )
         recorded = _recorded(text, app_id)
         if recorded is not None and recorded < commit_ts:
@@ -105,8 +105,8 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
         rows = rows.where(f"NOT {tables.DELETED}")
     _refuse_more_columns(app, rows, move)
     recasts = recast_values(rows, actions, new)
-    names, given = {column.id: column.name for column in old.columns}, set(rows.columns)
-    ids = {column.name: column.id for column in new.columns}
+    names, given = {column.id: column.silver for column in old.columns}, set(rows.columns)
+    ids = {column.silver: column.id for column in new.columns}
     added = literals([action for action in actions if isinstance(action, AddColumn)])
     select = []
     for column in _plain(shape):
@@ -131,13 +131,13 @@ def _refuse_more_columns(app: Application, rows: DataFrame, move: Move) -> None:
     """Columns of silver's owner, or that an ignored DDL left: nobody said what a rename should make of them."""
     if app.logical(move.old.database, move.old.table)[2]:
         return  # those of other shards
-    known = {column.name for column in move.old.columns}
+    known = {column.silver for column in move.old.columns}
     more = [name for name in rows.columns if name not in known and not name.startswith(tables.SYSTEM_PREFIX)]
     if more:
         raise SchemaMismatch(
             f"{move.new.ddl[:120]}: silver of {move.giver} has columns that the source hasn't: {', '.join(more)}",
             where=move.new.where,
-            remedy="drop them from silver, or take a snapshot of the renamed table",
+            remedy="drop them from silver, then: `tidegate release`",
         )
 
 
@@ -148,7 +148,7 @@ def _never_had_rows(app: Application, version: TableVersion) -> None:
         raise SchemaMismatch(
             f"{version.name} was renamed, but isn't in silver",
             where=f"{version.source} at {version.file}:{version.pos}",
-            remedy="take a snapshot of the renamed table",
+            remedy=REFILL,
         )
 
 

@@ -49,7 +49,7 @@ def numbered(rows: DataFrame, shape: SilverShape) -> DataFrame:
 
 def literals(added: Sequence[AddColumn]) -> dict[str, str]:
     """Spark SQL text of each added column's value for existing rows ("NULL" when there is none)."""
-    return {a.column.name: sql_value(a.value, canonical(a.column).delta) for a in added}
+    return {a.column.silver: sql_value(a.value, canonical(a.column).delta) for a in added}
 
 
 def sql_value(value: object, delta: str) -> str:

@@ -23,7 +23,7 @@ from spark_jobs.silver_values import literals, numbered
 from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
 from tidegate.config import Writer
-from tidegate.errors import SchemaMismatch, UnsupportedValue
+from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver import column_names, data_bytes
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
@@ -151,7 +151,7 @@ class SilverWriter:
                 raise SchemaMismatch(
                     f"{new.ddl[:120]}: the table that had the rows isn't in silver",
                     where=new.where,
-                    remedy="take a snapshot of the table",
+                    remedy=REFILL,
                 )
             if empties(new) or (new.kind == "create" and old is not None):
                 self._empty(old, new, shape)
@@ -246,7 +246,7 @@ class SilverWriter:
             raise SchemaMismatch(
                 f"{new.ddl[:120]}: only added columns are followed in routed tables",
                 where=new.where,
-                remedy="bring all shards to one shape, then take a snapshot",
+                remedy=f"bring all shards to one shape; {REFILL}",
             )
         names = column_names(self.uri, self.app.lake.storage_options)
         if names is None:
@@ -263,16 +263,16 @@ class SilverWriter:
 
     def _stays(self, action: SilverAction, recasts: Mapping[str, str]) -> bool:
         """Whether silver has the values and their type already: a shorter VARCHAR whose texts all fit."""
-        if not isinstance(action, ValuesRewritten) or recasts.get(action.column.name) != quote(action.old_name):
+        if not isinstance(action, ValuesRewritten) or recasts.get(action.column.silver) != quote(action.old_name):
             return False
         return (action.old_name, canonical(action.column).delta) in self._types()
 
     def _add(self, actions: Sequence[SilverAction], new: TableVersion, names: Sequence[str]) -> None:
         """ALTER TABLE ADD COLUMNS, then the value the server gave to existing rows."""
         added = [action for action in actions if isinstance(action, AddColumn)]
-        missing = [a.column for a in added if a.column.name not in names]
+        missing = [a.column for a in added if a.column.silver not in names]
         if missing:
-            self._add_columns([SilverColumn(c.name, canonical(c).delta, described(c)) for c in missing])
+            self._add_columns([SilverColumn(c.silver, canonical(c).delta, described(c)) for c in missing])
         values = [a for a in added if a.value is not None]
         if not values:
             return
@@ -287,8 +287,8 @@ class SilverWriter:
         names = column_names(self.uri, self.app.lake.storage_options) or ()
         for column in new.columns:
             text = described(column)
-            if column.name in names and before.get(column.id, text) != text:
-                target = f"{silver_sql.table_at(self.spark_uri)} ALTER COLUMN {quote(column.name)}"
+            if column.silver in names and before.get(column.id, text) != text:
+                target = f"{silver_sql.table_at(self.spark_uri)} ALTER COLUMN {quote(column.silver)}"
                 self.session.sql(f"ALTER TABLE {target} COMMENT {silver_sql.literal(text)}")
 
     def _allow_types(self, columns: Iterable[SilverColumn]) -> None:
@@ -384,6 +384,6 @@ def _types_of(shape: SilverShape) -> list[tuple[str, str]]:
 
 def _staged_schema(version: TableVersion, shape: SilverShape) -> str:
     fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
-    columns = ", ".join(f"{quote(c.name)} {canonical(c).delta}" for c in version.columns)
+    columns = ", ".join(f"{quote(c.silver)} {canonical(c).delta}" for c in version.columns)
     mark = f", {tables.DELETED} boolean" if shape.keeps_deleted else ""
     return f"{fixed}, {columns}" + (mark if version.key else f", {tables.ROW_HASH} string")

@@ -13,15 +13,16 @@ from tidegate import tables
 from tidegate.config_ddl import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import Phase, phases
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
 from tidegate.schema.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.ddl_kinds import ddl_kinds
 from tidegate.schema.types import canonical
 
 
 def described(column: Column) -> str:
-    """What silver's metadata says of a column: its type at the source, and its comment there."""
-    return f"{column.type}: {column.comment}" if column.comment else column.type
+    """What silver's metadata says of a column: its type at the source, its comment there, and a name that differs."""
+    kind = column.type if column.silver == column.name else f"{quote(column.name)} {column.type}"
+    return f"{kind}: {column.comment}" if column.comment else kind
 
 
 def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False) -> SilverShape:
@@ -30,14 +31,14 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: b
     for version in versions:
         for column in version.columns:
             delta = canonical(column).delta
-            known = columns.setdefault(column.name, SilverColumn(column.name, delta, described(column)))
+            known = columns.setdefault(column.silver, SilverColumn(column.silver, delta, described(column)))
             if known.type != delta:
                 raise SchemaMismatch(
                     f"column {column.name} is {delta} here and {known.type} in another shard",
                     where=f"{version.source} {version.name}",
                     remedy="route tables of one shape together",
                 )
-    keys = {version.key_names for version in versions}
+    keys = {version.silver_key for version in versions}
     if len(keys) > 1:
         raise SchemaMismatch(
             f"shards have different keys: {sorted(keys)}",

@@ -15,6 +15,7 @@ from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch
 from tidegate.config import Writer
+from tidegate.errors import REFILL
 from tidegate.lake.latency import Percentiles
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.columns import TableVersion
@@ -34,17 +35,17 @@ def needs_snapshot_reason(version: TableVersion) -> str:
     """One line for table_states: what, where, what to do."""
     place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
     if version.kind == "rename":
-        return f"{place}: renamed from another table ({version.ddl[:120]}); its rows need a snapshot"
+        return f"{place}: renamed from another table ({version.ddl[:120]}); {REFILL}"
     if version.kind == "create":
         made = f"{version.ddl[:120]} may have found it there, with rows that the binlog does not show"
         return f"{place}: {made}; truncate it at the source, or drop and create it"
     if version.kind == "baseline":
-        return f"{place}: held rows before capture started; take a snapshot of it, or truncate it at the source"
+        return f"{place}: held rows before capture started; {REFILL}"
     if version.moved is not None and version.moved.why:
         changed = f"{version.ddl[:120]} changed rows that the binlog does not show: {version.moved.why}"
-        return f"{place}: {changed}; take a snapshot of it"
+        return f"{place}: {changed}; {REFILL}"
     changed = f"{version.kind} changed rows that the binlog does not show ({version.ddl[:120]})"
-    return f"{place}: {changed}; take a snapshot of it"
+    return f"{place}: {changed}; {REFILL}"
 
 
 @dataclass(frozen=True, slots=True)

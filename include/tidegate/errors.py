@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from typing import Final
+
+# What a person can do about a table whose rows the log doesn't tell, as long as they can't be read from the table.
+REFILL: Final = "TRUNCATE it, or DROP and CREATE it, at the source and load it again; or leave it out (tables.exclude)"
 
 
 class TidegateError(Exception):

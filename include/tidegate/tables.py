@@ -11,7 +11,7 @@ Control tables can be rebuilt from bronze; they too are written by delta-rs alon
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
 from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Final
@@ -346,7 +346,7 @@ MARKER_TABLE: Final = "latency_marker"
 MARKER: Final = f"{MARKER_DATABASE}.{MARKER_TABLE}"
 
 # --- silver -------------------------------------------------------------------------------------
-# System columns of silver tables; a source column may not start with this.
+# System columns of silver tables; a source's column that starts with this has another name there (silver_names.py).
 SYSTEM_PREFIX: Final = "_tg_"
 COMMIT_TS: Final = "_tg_commit_ts"  # long: commit_ts of the change that wrote the row
 ROW_HASH: Final = "_tg_row_hash"  # string: tables without a key only
@@ -375,11 +375,6 @@ def splits(text: str) -> list[tuple[str, str]]:
     return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]
 
 
-def may_name(texts: Collection[str], name: tuple[str, str]) -> bool:
-    """Whether a segment's `tables` may mean this one: database and table."""
-    return EVERY_TABLE in texts or ".".join(name) in texts
-
-
 def app_id(pipeline: str, table: str) -> str:
     """Delta application id under which silver records applied_ts as its transaction version."""
     return f"tidegate/{pipeline}/{table}"
@@ -396,4 +391,9 @@ def silver_path(database: str, table: str) -> str:
 
 
 def _safe(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"~{ord(c):x}~" for c in name)
+    made = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"~{ord(c):x}~" for c in name)
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return made if len(made) <= _PART_BYTES_MAX else f"{made[: _PART_BYTES_MAX - 34]}~~{digest}"
+
+
+_PART_BYTES_MAX: Final = 200  # a folder's name on a local disk has 255 at most

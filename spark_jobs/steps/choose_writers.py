@@ -137,7 +137,7 @@ def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot:
         shape = shape_at(app, entry, phase.upto_ts)
         if isinstance(phase, DdlPhase) or shape is None:
             continue
-        arrow = {c.name: canonical(c).arrow for v in versions_at(app, entry, phase.upto_ts) for c in v.columns}
+        arrow = {c.silver: canonical(c).arrow for v in versions_at(app, entry, phase.upto_ts) for c in v.columns}
         arrow |= {c.name: _SYSTEM_TYPES[c.type] for c in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
         layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))

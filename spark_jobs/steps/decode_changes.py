@@ -178,7 +178,9 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[tup
     known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
     judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))
     for (database, table), wanted in plan.windows.get(ref.source, {}).items():
-        named = tables.may_name(ref.tables, (database, table)) if judged is None else (database, table) in judged
+        named = tables.EVERY_TABLE in ref.tables or f"{database}.{table}" in ref.tables
+        if judged is not None:
+            named = (database, table) in judged
         versions = plan.versions.get(ref.source, {}).get((database, table), ())
         there = was_there(versions, ref.min_commit_ts) or was_there(versions, ref.max_commit_ts)
         if named and there and ref.overlaps(wanted.after_ts, wanted.upto_ts):
@@ -229,7 +231,7 @@ class _Stage:
         self._bytes = 0
 
     def _key(self, source: str, name: Name, version: int) -> tuple[str, ...]:
-        return next(v.key_names for v in self._plan.versions[source][name] if v.version == version)
+        return next(v.silver_key for v in self._plan.versions[source][name] if v.version == version)
 
     def _hashed(self, batch: pa.RecordBatch, physical: tuple[str, str, str]) -> pa.RecordBatch:
         """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""

@@ -38,7 +38,15 @@ from tidegate.schema.ddl_reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl_statement import DdlStatement
 from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.unlogged import SEQUENCE
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
+from tidegate.tables import (
+    DDL_ASKS,
+    DDL_STOPS,
+    NEEDS_SNAPSHOT,
+    RENAMED_WITH_HELD,
+    UNLOGGED_CHANGES,
+    SegmentFlag,
+    splits,
+)
 
 Name = tuple[str, str]  # database, table
 
@@ -186,7 +194,7 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
         return
     whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
     whole = whole and version.commit_ts > window.gap_ts.get(name, 0)
-    if whole and (name in window.held or held) and _waits_for_a_snapshot(app, window, name):
+    if whole and (name in window.held or held) and _is_mended(app, window, version):
         window.held.pop(name, None)
         error = f"{tables.BEHIND_SOURCE} {window.behind}" if window.behind else ""
         app.record_states({name: TableState(RELEASED, error=error, applied_ts=version.commit_ts - 1)})
@@ -200,9 +208,23 @@ def _may_be_ours(app: Application, window: Window, version: TableVersion) -> boo
     return (version.source == window.behind) if window.behind else version.source not in app.followed.behind
 
 
-def _waits_for_a_snapshot(app: Application, window: Window, name: str) -> bool:
+def _is_mended(app: Application, window: Window, emptied: TableVersion) -> bool:
+    """Whether a table's hold is over once it is emptied, as nothing from before counts any more.
+
+    A person's answer, or a partner's, is still waited for. Where deleted rows stay, or another table took rows of this
+    one since it was held, those from before do count.
+    """
+    database, table, _ = app.logical(emptied.database, emptied.table)
+    name = f"{database}.{table}"
     state = window.held.get(name) or app.states.get(name)
-    return state is not None and state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)
+    if state is None or state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES):
+        return state is not None
+    asks = state.error in (DDL_STOPS, DDL_ASKS) or state.error.partition(" ")[0] == RENAMED_WITH_HELD
+    before = state.place is not None and state.place.at_ts <= emptied.commit_ts
+    versions = app.histories[emptied.source].versions(emptied.database, emptied.table)
+    since = [version for version in versions if app.applied(name) < version.commit_ts <= emptied.commit_ts]
+    gave = any(version.kind == "rename" or version.moved is not None for version in since)
+    return before and not asks and not gave and not app.pipeline.tables.keeps_deleted(database, table)
 
 
 def _leave_out(app: Application, window: Window, version: TableVersion) -> None:

@@ -74,6 +74,13 @@ def test_a_name_that_holds_a_dot_is_read_in_every_way(app: Application) -> None:
     assert planned(app, "a.b.c").tables["a.b.c"].physical == {("s", "a", "b.c"), ("s", "a.b", "c")}
     create(app, 9, "`x.y`.z")
     assert app.pair("x.y.z") == ("x.y", "z")
+    window = planned(app, "x.y.z")
+    assert (window.tables["x.y.z"].database, window.tables["x.y.z"].table) == ("x.y", "z"), "the one that there is"
+    create(app, 10, "x.`y.z`")
+    window = planned(app, "x.y.z")
+    assert set(window.held) == {"x.y.z"}
+    assert "`x`.`y.z`" in window.held["x.y.z"].reason
+    assert "`x.y`.`z`" in window.held["x.y.z"].reason
 
 
 def test_a_child_of_an_unlogged_cascade_is_held_or_goes_on_with_one_warning(

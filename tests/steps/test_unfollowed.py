@@ -19,6 +19,7 @@ from spark_jobs.steps.judge_ddl import judge_ddl
 from spark_jobs.steps.plan_window import catches_up, next_catch_up, next_window, plan_window
 from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.replay_schema_history import replay_schema_history
+from spark_jobs.table_moves import hold_partners
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import segment
 from tidegate import config, tables
@@ -90,8 +91,10 @@ class Log:
             window = next_catch_up(app, 0) or next_window(app)
             if window is None:
                 return app
-            for step in (plan_window, replay_schema_history, judge_ddl, decode_changes, publish_cut):
+            for step in (plan_window, replay_schema_history, judge_ddl, decode_changes):
                 step(app, window)
+            hold_partners(app, window, window.moves)  # as merge_into_silver begins
+            publish_cut(app, window)
 
     def level(self) -> None:
         """Both sources have come as far: the cut covers all that was sent."""
@@ -207,14 +210,14 @@ def test_a_fault_of_our_own_at_one_statement_holds_its_table_with_class_and_plac
     log.send("one", "ALTER TABLE shop.a ADD v INT", ("shop.a",))
     log.send("one", "ALTER TABLE shop.b ADD v INT", ("shop.b",))
     log.level()
-    follow = SchemaHistory._follow
+    follow = SchemaHistory.follow
 
-    def faulty(self: SchemaHistory, statement: Any, *rest: Any) -> None:
-        if getattr(statement, "table", None) == ("shop", "a") and hasattr(statement, "actions"):
+    def faulty(self: SchemaHistory, parsed: Any, statement: Any) -> Any:
+        if getattr(parsed, "table", None) == ("shop", "a") and hasattr(parsed, "actions"):
             raise IndexError("tuple index out of range")
-        follow(self, statement, *rest)
+        return follow(self, parsed, statement)
 
-    monkeypatch.setattr(SchemaHistory, "_follow", faulty)
+    monkeypatch.setattr(SchemaHistory, "follow", faulty)
     app = log.apply()
     assert held(app) == {"shop.a"}
     assert "unexpected IndexError: tuple index out of range (test_unfollowed.py:" in app.states["shop.a"].reason
@@ -223,3 +226,36 @@ def test_a_fault_of_our_own_at_one_statement_holds_its_table_with_class_and_plac
     app = log.apply()
     assert held(app) == set()
     assert len(app.histories["one"].versions("shop", "a")[-1].columns) == 2
+
+
+def test_a_held_table_goes_on_once_it_is_emptied_at_the_source(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.send("one", "UPDATE a SET id = 2")
+    log.send("one", "ALTER TABLE shop.b DROP COLUMN nope", ("shop.b",))
+    log.level()
+    app = log.apply()
+    assert held(app) == {"shop.a", "shop.b"}
+    for reason in (app.states[name].reason for name in held(app)):
+        assert "TRUNCATE" in reason or "schema judge" in reason
+    for sql in ("TRUNCATE TABLE shop.a", "TRUNCATE TABLE shop.b"):
+        log.send("one", sql, (sql.rsplit(" ", 1)[1],))
+    log.level()
+    app = log.apply()
+    assert held(app) == {"shop.b"}, "its columns aren't known"
+    log.send("one", "DROP TABLE shop.b", ("shop.b",))
+    log.send("one", "CREATE TABLE shop.b (id INT PRIMARY KEY, v INT)", ("shop.b",))
+    log.level()
+    assert held(log.apply()) == set()
+
+
+def test_a_held_table_that_gave_its_rows_to_another_is_not_mended_by_a_new_one_of_its_name(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.send("one", "UPDATE a SET id = 2")
+    log.send("one", "RENAME TABLE shop.a TO shop.old", ("shop.a", "shop.old"))
+    log.send("one", "CREATE TABLE shop.a (id INT PRIMARY KEY)", ("shop.a",))
+    log.level()
+    app = log.apply()
+    assert held(app) == {"shop.a", "shop.old"}, "what it gave lacks what the statement changed"
+    log.send("one", "TRUNCATE TABLE shop.a", ("shop.a",))
+    log.level()
+    assert held(log.apply()) == {"shop.a", "shop.old"}

@@ -39,7 +39,7 @@ from tidegate.binlog.kernel.partial_rows import (
 from tidegate.binlog.kernel.rows import count_images, decode_rows
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, Plan
 from tidegate.binlog.table_map import Wire
-from tidegate.errors import DecodeError, Terminal, UnsupportedValue
+from tidegate.errors import REFILL, DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.added_columns import existing_row_value
 from tidegate.schema.columns import Generated
 
@@ -62,7 +62,7 @@ _ALIGN: Final = 64
 _OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
 # An arena up to this size is used again by the thread's next batch; a larger one is given back.
 _ARENA_KEPT_BYTES: Final = 128 << 20
-_WHOLE_IMAGES: Final = "set binlog_row_image=FULL at the source, then snapshot the table"
+_WHOLE_IMAGES: Final = f"set binlog_row_image=FULL at the source; {REFILL}"
 SYSTEM_FIELDS: Final = (
     pa.field(tables.OP, pa.int8(), nullable=False),
     pa.field(tables.COMMIT_TS, pa.int64(), nullable=False),
@@ -342,4 +342,4 @@ def _error(state: Words, plan: Plan) -> Terminal:
         L.ERROR_OPTIONS: "rows event has value options that aren't known",
         L.ERROR_DOCUMENT: f"{place} has a JSON document of no known type",
     }[code]
-    return DecodeError(what, remedy="take a new baseline of the table; if it stays, capture the segment again")
+    return DecodeError(what, remedy=f"report it; {REFILL}")

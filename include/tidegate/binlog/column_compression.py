@@ -22,7 +22,7 @@ from tidegate.limits import INFLATED_BYTES_MAX
 _NONE: Final = 0
 _ZLIB: Final = 8
 _RAW: Final = 8
-_REMEDY: Final = "capture the segment again; if it stays, repair the value at the source"
+_REMEDY: Final = "repair the value at the source, then: `tidegate release`"
 
 
 def inflate(value: bytes, bytes_max: int) -> bytes:

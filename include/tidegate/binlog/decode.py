@@ -37,7 +37,7 @@ from tidegate.binlog.segment import Segment
 from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.binlog.versioned import current_rows
-from tidegate.errors import SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, unexpected
+from tidegate.errors import REFILL, SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, unexpected
 from tidegate.schema.columns import Generated, TableVersion, VersionStatus, was_there
 
 __all__ = [
@@ -207,7 +207,7 @@ def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fat
         raise StreamCorrupt(
             f"event {type_name(int(events[event, K.TYPE]))} follows no TABLE_MAP of its table",
             where=place(index, event),
-            remedy="capture the segment again from the source",
+            remedy=f"report it; {REFILL}",
         )
     by_name: dict[Name, list[npt.NDArray[np.int64]]] = {}
     order = np.argsort(contents, kind="stable")
@@ -307,7 +307,7 @@ def _check_deletes(batch: Batch) -> None:
         what = (
             f"a deleted row lacks column {bare.column} (binlog_row_image is not FULL), and soft_delete keeps its image"
         )
-        remedy = "set binlog_row_image=FULL at the source and snapshot the table, or leave it out of soft_delete"
+        remedy = f"set binlog_row_image=FULL at the source, or leave it out of soft_delete; {REFILL}"
         raise RowsError(bare.event, UnsupportedValue(what, remedy=remedy))
 
 
@@ -339,13 +339,13 @@ def _by_version(
                 int(mine[0]),
                 SchemaMismatch(
                     f"rows at commit_ts {int(index.events[mine[0], K.COMMIT_TS])}, but schema_history has {known}",
-                    remedy="take a baseline of the table and snapshot it",
+                    remedy=REFILL,
                 ),
             )
         if in_order[at].status is VersionStatus.DROPPED:
             error = SchemaMismatch(
                 f"rows of a table that schema_history version {in_order[at].version} says was dropped",
-                remedy="a CREATE TABLE was missed: take a new baseline of the table",
+                remedy=f"a CREATE TABLE was missed; {REFILL}",
             )
             raise HeldError(int(mine[0]), error)
         if (unlogged := _unlogged(index, in_order[at])) is not None:

@@ -36,14 +36,14 @@ from tidegate.binlog.outcome import settle_outcomes
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
-from tidegate.errors import DecodeError, StreamCorrupt
+from tidegate.errors import REFILL, DecodeError, StreamCorrupt
 from tidegate.limits import EXPANDED_PIECE_BYTES, MIB
 
 _SIZE_AT: Final = 9
 _STORE_BYTES: Final = 1 << 18
 _UNCOUNTED_BYTES: Final = 64 * MIB
 _WHOLE: Final = 1 << 62
-_REMEDY: Final = "capture the segment again from the source"
+_REMEDY: Final = f"report it; {REFILL}"
 _WORDS: Final = {
     K.CUT: "ends inside an event",
     K.MALFORMED_EVENT: "is too short for what its type says",

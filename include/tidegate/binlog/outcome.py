@@ -24,14 +24,14 @@ import numpy.typing as npt
 from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
-from tidegate.errors import UnknownEvent
+from tidegate.errors import REFILL, UnknownEvent
 
 UNDONE: Final = 1 << 21  # of a rows event: rolled back
 UNDOES_EARLIER: Final = 1 << 22  # of a QUERY event: what it rolls back began before this index
 AT_ONCE: Final = 1 << 23  # of an XA_PREPARE event: it commits too, and its rows are final as they stand
 
 _NAME: Final = re.compile(r"(?is)(?:SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?(.*?)\s*")
-_UNFINISHED: Final = "take new snapshots of the tables that the transaction changed"
+_UNFINISHED: Final = REFILL
 
 Data = npt.NDArray[np.uint8]
 Events = npt.NDArray[np.int64]

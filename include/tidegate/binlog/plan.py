@@ -24,6 +24,7 @@ from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.schema.charset_text import WIDEST, codec_of, decode_member, same_charset
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
+from tidegate.silver_names import silver_column
 
 _BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _INTEGER: Final = {
@@ -92,7 +93,8 @@ class Plan:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([pa.field(column.name, column.type.arrow) for column in self.columns])
+        """The columns under their names in silver."""
+        return pa.schema([pa.field(silver_column(column.name), column.type.arrow) for column in self.columns])
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from tidegate.binlog.crc32c import crc32c
-from tidegate.errors import StreamCorrupt
+from tidegate.errors import REFILL, StreamCorrupt
 from tidegate.tables import SegmentFlag, SegmentKind
 
 
@@ -60,7 +60,7 @@ class Segment:
                 f"payload of segment {self.seq} has CRC-32C {found:#010x}, its row in bronze says"
                 f" {self.payload_crc32c:#010x}: its bytes were changed after they were captured",
                 where=self.where,
-                remedy="restore bronze's file from a copy, then release the tables; or take new snapshots of them",
+                remedy=f"restore bronze's file from a copy, then `tidegate release`; or {REFILL}",
             )
 
     def to_row(self) -> dict[str, Any]:

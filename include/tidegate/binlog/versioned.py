@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from tidegate import tables
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import TableMap, Wire
-from tidegate.errors import UnsupportedValue
+from tidegate.errors import REFILL, UnsupportedValue
 from tidegate.schema.columns import Column, TableVersion
 
 ROW_END: Final = "ROW END"  # generation_expression of that column
@@ -79,7 +79,7 @@ def current_rows(
     if ends.null_count:
         raise UnsupportedValue(
             "a row image of a system-versioned table doesn't tell whether its row is current",
-            remedy="set binlog_row_image=FULL at the source, then snapshot the table",
+            remedy=f"set binlog_row_image=FULL at the source; {REFILL}",
         )
     current = pc.is_in(ends, value_set=pa.array(_NEVER, pa.int64())).to_numpy(zero_copy_only=False)
     order = np.argsort(events[:, L.EVENT_START], kind="stable")

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from tidegate.capture.baseline import baseline_writer
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.continuity import NEW_LAKE, Captured, check_continuity, check_gtids, is_same_server
+from tidegate.capture.prepared import wait_for_prepared
 from tidegate.capture.start import Began, check_settings, recorded_start
 from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
 from tidegate.errors import PositionLost
@@ -52,7 +53,7 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkp
 
     A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
     a new baseline takes the old one's place; a table that holds rows by then waits, by name.
-    Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran meanwhile), LakeUnavailable.
+    Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran, XA branches are prepared), LakeUnavailable.
     """
     source = run.pipeline.sources[run.source_name]
     earlier = recorded_start(run.lake, run.source_name)
@@ -67,6 +68,8 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkp
     if source.start is Start.NOW:
         facts = settled(run.connection, facts)
     began = Began.of(facts, source)
+    if source.start == "now":
+        wait_for_prepared(run.connection, facts.where)
     record = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, run.lake)
     record(facts, began.position)
     # Of two that start at once one has recorded its place, and both go on from there.

@@ -71,7 +71,7 @@ def query_names(event: bytes, checksum: int, ddl_tables: DdlTables) -> tuple[int
     """(Q_* of transaction_scan, names of the tables it touches or EVERY_TABLE) of a QUERY event."""
     said = int(scan.classify_query(np.frombuffer(event, np.uint8), 0, len(event), len(event), checksum))
     if said == scan.Q_XA_ANSWER:
-        return said, [EVERY_TABLE]  # counts for the tables of its prewrite
+        return said, []  # the tables of its prewrite are held, since what that wrote isn't final
     if said != scan.Q_STATEMENT:
         return said, []
     try:

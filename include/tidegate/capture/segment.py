@@ -217,8 +217,6 @@ class Cutter:
         if kind in HEARTBEATS:
             self._note_heartbeat(header.next_pos)
             return True, []
-        if kind == EventType.INCIDENT:
-            raise StreamCorrupt("the source lost events (INCIDENT)", where=self.where, remedy="take a new snapshot")
         if kind == EventType.FORMAT_DESCRIPTION:
             self._format_description, self._space.transaction[scan.CHECKSUM] = described_format(event, self.where)
             if self.open and not is_made_up(header) and restarted(event) and not self._state["stop_at"]:

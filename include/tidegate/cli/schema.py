@@ -17,7 +17,7 @@ import typer
 
 from tidegate.cli.held import held_event
 from tidegate.cli.lake import open_lake
-from tidegate.errors import UsageError
+from tidegate.errors import REFILL, UsageError
 
 schema = typer.Typer(add_completion=False, no_args_is_help=True, help="Versions of a table, and what made them.")
 
@@ -93,7 +93,7 @@ def refresh(
         raise UsageError(
             f"schema_history has no version of {'.'.join(physical)} of {source}",
             where=loaded.pipeline,
-            remedy="take a snapshot of the table",
+            remedy=REFILL,
         )
     next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
     said = Said(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))

@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any, Final
 
-from tidegate.errors import UnsupportedValue
+from tidegate.errors import REFILL, UnsupportedValue
 from tidegate.schema.columns import Column, Generated
 from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, canonical
 
@@ -48,7 +48,7 @@ def existing_row_value(column: Column, timestamp_us: int | None = None) -> Any:
 
 def _unknown(column: Column, why: str) -> UnsupportedValue:
     return UnsupportedValue(
-        f"value of the added column {column.name} ({column.type}) in existing rows: {why}", remedy="snapshot the table"
+        f"value of the added column {column.name} ({column.type}) in existing rows: {why}", remedy=REFILL
     )
 
 

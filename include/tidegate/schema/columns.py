@@ -25,6 +25,7 @@ from tidegate.schema.partitions import (
 )
 from tidegate.schema.server_settings import ServerSettings
 from tidegate.schema.unlogged import ForeignKey
+from tidegate.silver_names import silver_column
 
 
 class Generated(StrEnum):
@@ -66,6 +67,11 @@ class Column:
     comment: str = ""
     on_update: str = ""
     no_default: bool = False
+
+    @property
+    def silver(self) -> str:
+        """Its name in silver."""
+        return silver_column(self.name)
 
 
 # What a column's JSON always says; the rest only where it isn't what most columns have.
@@ -151,6 +157,11 @@ class TableVersion:
     def key_names(self) -> tuple[str, ...]:
         by_id = {column.id: column.name for column in self.columns}
         return tuple(by_id[i] for i in self.key)
+
+    @property
+    def silver_key(self) -> tuple[str, ...]:
+        """key_names as silver has them."""
+        return tuple(map(silver_column, self.key_names))
 
     @property
     def fingerprint(self) -> str:

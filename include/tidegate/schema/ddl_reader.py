@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tidegate.errors import DDLError
+from tidegate.errors import REFILL, DDLError
 from tidegate.schema.columns import IndexKind
 from tidegate.schema.ddl_alter import read_actions, read_storage
 from tidegate.schema.ddl_columns import read_column, read_constraint, read_parts, starts_constraint
@@ -156,7 +156,7 @@ def _statement(cursor: Cursor, database: str, touched: list[TableName]) -> State
         _name_rows_table(cursor, verb, database, touched)
         raise DDLError(
             f"{verb} was logged as a statement, its rows are not in the log",
-            remedy="set binlog_format=ROW for every session, then snapshot the table",
+            remedy=f"set binlog_format=ROW for every session; {REFILL}",
         )
     if verb in _OTHER_VERBS or not verb:
         return Ignored(verb or "empty")
@@ -244,7 +244,7 @@ def _create_table(
         period = _table_elements(cursor, columns, indexes)
     options = _table_options(cursor, database)
     if not columns and not options.select:
-        raise DDLError("CREATE TABLE without columns", remedy="the engine discovers them; snapshot the table")
+        raise DDLError("CREATE TABLE without columns", remedy="the engine finds them: leave it out (tables.exclude)")
     return CreateTable(
         table,
         tuple(columns),

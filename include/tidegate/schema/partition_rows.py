@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, NoReturn
 
-from tidegate.errors import UnsupportedValue
+from tidegate.errors import REFILL, UnsupportedValue
 from tidegate.schema.columns import Column
 from tidegate.schema.partitions import COLUMN, DEFAULT, MAX, SYSTEM_TIME, TEXT, Node, Partition, Partitioning
 from tidegate.schema.types import Kind, canonical
@@ -87,7 +87,7 @@ def _history(partitioning: Partitioning, names: Sequence[str]) -> RowsWhere:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise UnsupportedValue(what, remedy="take a snapshot of the table")
+    raise UnsupportedValue(what, remedy=REFILL)
 
 
 def quoted(name: str) -> str:
@@ -173,7 +173,7 @@ class _Rule:
         column = self._column(expression)
         kind = canonical(column).kind
         if kind in (Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR):
-            return quoted(column.name), _number_text(value)
+            return quoted(column.silver), _number_text(value)
         if "columns" not in self._partitioning.method:
             _refuse(f"column {column.name} ({column.type}) isn't a whole number")
         if kind in (Kind.DATE, Kind.DATETIME):
@@ -189,12 +189,12 @@ class _Rule:
         return column
 
     def _dated(self, column: Column) -> str:
-        name = quoted(column.name)
+        name = quoted(column.silver)
         self.doubts.add(f"{name} IS NULL OR year({name}) < 1")
         return name
 
     def _text(self, column: Column, value: Node) -> tuple[str, str]:
-        name = quoted(column.name)
+        name = quoted(column.silver)
         if _NO_CASE.fullmatch(column.collation):
             left, plain = f"upper({name})", _PLAIN
         elif _BY_CODE.fullmatch(column.collation):
@@ -244,7 +244,7 @@ class _Rule:
         column = self._column(node)
         if canonical(column).kind not in (Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR):
             _refuse(f"column {column.name} ({column.type}) isn't a whole number")
-        return quoted(column.name)
+        return quoted(column.silver)
 
     def _columns_in(self, node: Node) -> list[Column]:
         if not isinstance(node, tuple):

@@ -81,23 +81,23 @@ def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) 
     """
     before = {column.id: column for column in old.columns}
     after = {column.id: column for column in new.columns}
-    actions: list[SilverAction] = [DropColumn(c.name) for c in old.columns if c.id not in after]
+    actions: list[SilverAction] = [DropColumn(c.silver) for c in old.columns if c.id not in after]
     shared = [(before[c.id], c) for c in new.columns if c.id in before]
-    actions += [RenameColumn(was.name, now.name) for was, now in shared if was.name != now.name]
+    actions += [RenameColumn(was.silver, now.silver) for was, now in shared if was.name != now.name]
     for was, now in shared:
         actions += _change(was, now) or _computed_anew(now, shared)
     actions += [AddColumn(c, existing_row_value(c, timestamp_us)) for c in new.columns if c.id not in before]
     if old.key != new.key:
-        actions.append(KeyChange(old.key_names, new.key_names))
+        actions.append(KeyChange(old.silver_key, new.silver_key))
     return actions
 
 
 def _change(was: Column, now: Column) -> list[SilverAction]:
     reason = _rewritten(was, now)
     if reason:
-        return [ValuesRewritten(now, reason, was.name, recast(was, now))]
+        return [ValuesRewritten(now, reason, was.silver, recast(was, now))]
     old_type, new_type = canonical(was).delta, canonical(now).delta
-    return [] if old_type == new_type else [ChangeType(now.name, old_type, new_type)]
+    return [] if old_type == new_type else [ChangeType(now.silver, old_type, new_type)]
 
 
 def _computed_anew(column: Column, shared: list[tuple[Column, Column]]) -> list[SilverAction]:

@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.tables import SYSTEM_PREFIX
 from tidegate.upsert.delta_types import arrow_schema
 from tidegate.upsert.snapshot import SilverSnapshot
@@ -41,7 +41,7 @@ class FileLayout:
             raise SchemaMismatch(
                 f"key column {missing[0]} is not in the silver table",
                 where=snapshot.uri,
-                remedy="take a snapshot of the table",
+                remedy=REFILL,
             )
         partitions = snapshot.partition_columns
         indexed = _indexed(schema, key, partitions, snapshot.configuration)
@@ -91,7 +91,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatch(
-            f"column {field.name} is {column.type}, silver has {field.type}: {error}", remedy="take a snapshot"
+            f"column {field.name} is {column.type}, silver has {field.type}: {error}", remedy=REFILL
         ) from None
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.errors import LakeRefused, LakeUnavailable, SchemaMismatch
+from tidegate.errors import REFILL, LakeRefused, LakeUnavailable, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.candidates import lead_bounds
 from tidegate.upsert.key_table import WHOLE, KeyTable
@@ -66,14 +66,14 @@ class KeyColumns:
                 raise SchemaMismatch(
                     f"a data file has no key column {field.name}",
                     where=self.where,
-                    remedy="take a snapshot of the table",
+                    remedy=REFILL,
                 )
             found = arrow.field(field.name).type
             if not _fits(found, field.type):
                 raise SchemaMismatch(
                     f"key column {field.name} is {found} in a data file, {field.type} in the table",
                     where=self.where,
-                    remedy="take a snapshot of the table",
+                    remedy=REFILL,
                 )
         return [leaves[field.name] for field in self._stored]
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.errors import UsageError, VerifyError
+from tidegate.silver_names import silver_column
 from tidegate.verify.comparison import Row, compare
 from tidegate.verify.cut import Cut, LakeReader
 from tidegate.verify.report import Difference, Outcome, Report, TableResult
@@ -184,7 +185,7 @@ class _Check:
                 return result(Outcome.DIFFERENT, why, source_rows=rows)
             return result(Outcome.EQUAL, "empty at the source, not in silver yet")
         address = self._address(logical)
-        names, there = [cell.name for cell in table.cells], self.silver.columns(address, version)
+        names, there = [silver_column(cell.name) for cell in table.cells], self.silver.columns(address, version)
         if set(names) != set(there) and not (only and set(names) <= set(there)):
             missing, extra = sorted(set(names) - set(there)), sorted(set(there) - set(names))
             return result(Outcome.DIFFERENT, f"columns differ: missing in silver {missing}, only in silver {extra}")
