@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.segment import Segment
+from tidegate.commit_ts import physical_ms
 from tidegate.limits import CLOCK_DOUBT_SECONDS, CLOCK_LEAP_SECONDS_MAX, CLOCK_SLACK_SECONDS
 
 log = logging.getLogger(__name__)
@@ -89,8 +90,9 @@ class SourceClock:
 class Ceiling:
     """The latest moment, in a state of transaction_scan, that a transaction is dated at.
 
-    It rises with the clock. In a segment where it changed a commit_ts it stands still, and in the segment's row: decode
-    must find the same. Such a segment ends with the transaction that is open, and what continues that has it too.
+    It goes with the clock, but where that is set back not below what is dated already: decode finds all of a segment
+    under one ceiling. In a segment where it changed a commit_ts it stands still, and in the segment's row: decode must
+    find the same. Such a segment ends with the transaction that is open, and what continues that has it too.
     """
 
     def __init__(self, state: Any, held_ms: int) -> None:
@@ -109,9 +111,13 @@ class Ceiling:
         """The source's clock now. What is walked again is dated as it was."""
         self._live_ms = int(clock_ms) + 1000 * CLOCK_SLACK_SECONDS
         if not self.row_ms and not replaying:
-            self._state[scan.CEILING] = self._live_ms
+            self._state[scan.CEILING] = self._now_ms
 
     def begin(self, *, is_open: bool, replaying: bool) -> None:
         """Before the counts of a segment are set to nothing for the next."""
         self._held_ms = self.row_ms if is_open or replaying else 0
-        self._state[scan.CEILING] = self._held_ms or (0 if replaying else self._live_ms)
+        self._state[scan.CEILING] = self._held_ms or (0 if replaying else self._now_ms)
+
+    @property
+    def _now_ms(self) -> int:
+        return max(self._live_ms, physical_ms(int(self._state[scan.PREVIOUS]))) if self._live_ms else 0

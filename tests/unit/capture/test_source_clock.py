@@ -24,11 +24,14 @@ ROWS = e.rows(EventType.WRITE_ROWS_V1, 5, 1, e.image(e.integer(1)))
 MORE = e.rows(EventType.WRITE_ROWS_V1, 5, 1, e.image(e.integer(1)), end=False)
 
 
-def log_of(seed: int, count: int) -> list[tuple[bytes, int]]:
-    """Events of transactions and the source's clock, in ms, when each was written; some say that they are later."""
+def log_of(seed: int, count: int, set_back: int = 0) -> list[tuple[bytes, int]]:
+    """Events of transactions and the source's clock, in ms, when each was written; some say that they are later.
+
+    set_back: so many seconds, at once, in mid-log.
+    """
     rng, found, at = random.Random(seed), [], 256
     for number in range(1, count + 1):
-        clock = e.SECONDS + number
+        clock = e.SECONDS + number - (set_back if number > count // 2 else 0)
         says = clock + rng.choice([0, 0, 0, -YEAR_SECONDS, 3600, 10 * YEAR_SECONDS])
         parts = [e.mariadb_gtid(number, seconds=says), MAPPED, *[MORE] * rng.randrange(4), ROWS, e.xid()]
         for part in parts:
@@ -37,17 +40,19 @@ def log_of(seed: int, count: int) -> list[tuple[bytes, int]]:
     return found
 
 
+@pytest.mark.parametrize("set_back", [0, 600])
 @pytest.mark.parametrize("seed", range(12))
-def test_sessions_that_set_their_clock_date_nothing_in_the_future(seed: int) -> None:
-    rng, events = random.Random(seed), log_of(seed, 40)
+def test_sessions_that_set_their_clock_date_nothing_in_the_future(seed: int, set_back: int) -> None:
+    rng, events = random.Random(seed), log_of(seed, 40, set_back)
     head = moved(e.format_description(), 0, flags=EventFlag.ARTIFICIAL)
     cutter, segments, at = cutter_at(Checkpoint.start(file=FILE, offset=256)), [], 0
     feed, clock = [head], 0.0
     while at < len(events) or feed:
         more = rng.randrange(1, 12)
         feed += [event for event, _ in events[at : at + more]]
-        clock = max([clock, *(ms for _, ms in events[at : at + more])])
         at += more
+        read_late = rng.choice([0, 0, 30])  # capture is behind: the source's clock is that of what it writes by now
+        clock = float(events[min(at + read_late, len(events)) - 1][1])
         stream, cutter.state["have"] = received(feed)
         cutter.state["read"] = 0
         segments += [*cutter.advance(stream, clock)]
