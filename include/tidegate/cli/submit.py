@@ -76,8 +76,9 @@ def known_table(pipeline: config.Pipeline, lake: LakeFiles, table: str) -> None:
     from tidegate import tables
     from tidegate.lake import control
 
-    named = control.read(lake, tables.CUTS, columns=["table"])["table"].unique().to_pylist()
-    history = control.read(lake, tables.SCHEMA_HISTORY, columns=["database", "table"])
+    named = control.newest(lake, tables.CUTS, by=["table"], columns=["table"])["table"].to_pylist()
+    pair = ["database", "table"]
+    history = control.newest(lake, tables.SCHEMA_HISTORY, by=pair, columns=pair)
     seen = {(row["database"], row["table"]) for row in history.to_pylist() if row["table"]}
     known = {name for name in named if name} | {".".join(pipeline.tables.logical(*pair)[:2]) for pair in seen}
     if table not in known:

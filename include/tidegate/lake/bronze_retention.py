@@ -51,8 +51,7 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     A table that needs a snapshot keeps nothing: what mends it begins at a statement that is still to come. Nor does one
     that was left out: should it come back when bronze no longer reaches there, it is held by name.
     """
-    cuts = control.read(lake, tables.CUTS, columns=["cut_ts", "table"])
-    published = cuts.filter(pc.equal(cuts["table"], ""))["cut_ts"]
+    published = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=[("table", "=", "")])["cut_ts"]
     if not len(published):
         return {source: Floor(0, "no cut is published yet") for source in sources}
     known = load_followed(lake)

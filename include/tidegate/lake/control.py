@@ -13,10 +13,11 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -39,6 +40,8 @@ _BACKOFF_SECONDS: Final = 0.05
 # cost more the longer the table lives.
 _APPENDS_UNTIDY_MAX: Final = 128
 _TIDY_BYTES: Final = 4 << 20
+_PART_ROWS: Final = 1 << 16
+_AT: Final = "_at"  # the place of a row; no control table has such a column
 
 Row = Mapping[str, Any]
 Filters = Sequence[tuple[str, str, Any]]
@@ -95,22 +98,67 @@ def rows_of(
     alone.
     """
     schema = _nullable(schema or table.schema)
+    parts = list(_parts(lake, table, found, schema, filters, paths))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _parts(
+    lake: LakeFiles,
+    table: Table,
+    found: DeltaTable,
+    schema: pa.Schema,
+    filters: Filters,
+    paths: Sequence[str] | None = None,
+) -> Iterator[pa.Table]:
+    """The same in pieces of some thousand rows, of which a reader may keep less."""
     needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))
+    wanted = pq.filters_to_expression(list(filters)) if filters else None
     # File by file through Arrow's own file system: delta-rs's dataset calls back into Python from Arrow's threads,
     # which now and then aborts a process that ends.
-    parts = []
     for path in _files(found, filters) if paths is None else paths:
         with lake.open(f"{table.path}/{unquote(path)}") as file:
             there = pq.ParquetFile(file)
             named = [name for name in needed if name in there.schema_arrow.names]
-            parts.append(there.read(columns=named, use_threads=False))
-    rows = pa.concat_tables(parts, promote_options="permissive") if parts else table.schema.empty_table()
-    for name in needed:
-        if name not in rows.column_names:  # of a version of tidegate that had no such column yet
-            rows = rows.append_column(name, pa.nulls(rows.num_rows, table.schema.field(name).type))
-    if filters:
-        rows = rows.filter(pq.filters_to_expression(list(filters)))
-    return rows.select(schema.names).cast(schema)
+            for batch in there.iter_batches(_PART_ROWS, columns=named, use_threads=False):
+                rows = pa.Table.from_batches([batch])
+                for name in needed:
+                    if name not in named:  # of a version of tidegate that had no such column yet
+                        rows = rows.append_column(name, pa.nulls(rows.num_rows, table.schema.field(name).type))
+                if wanted is not None:
+                    rows = rows.filter(wanted)
+                yield rows.select(schema.names).cast(schema)
+
+
+def newest(
+    lake: LakeFiles,
+    table: Table,
+    *,
+    by: Sequence[str],
+    order: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+) -> pa.Table:
+    """Of the rows with the same `by`, the last one in `order`. In memory is what is returned, and a piece more."""
+    found = load(lake, table)
+    names = table.schema.names if columns is None else list(dict.fromkeys([*columns, *by, *order]))
+    schema = _nullable(pa.schema([table.schema.field(name) for name in names]))
+    parts, rows = [schema.empty_table()], 0
+    for part in () if found is None else _parts(lake, table, found, schema, filters or ()):
+        parts.append(part)
+        rows += part.num_rows
+        if rows >= _PART_ROWS:  # files of one row each are not worth a look at all the others
+            parts, rows = [last_of(pa.concat_tables(parts), by, order)], 0
+    kept = last_of(pa.concat_tables(parts), by, order)
+    return kept if columns is None else kept.select(list(columns))
+
+
+def last_of(rows: pa.Table, by: Sequence[str], order: Sequence[str]) -> pa.Table:
+    """Of the rows with the same `by`, the last one in `order`; they come in this order."""
+    if order:
+        rows = rows.sort_by([(name, "ascending") for name in order])
+    keys = rows.select(list(by)).append_column(_AT, pa.array(np.arange(rows.num_rows)))
+    last = keys.group_by(list(by), use_threads=False).aggregate([(_AT, "max")])[f"{_AT}_max"]
+    return rows.take(np.sort(last.to_numpy()))
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
@@ -163,12 +211,14 @@ def exchange(
 def _files(found: DeltaTable, filters: Filters) -> list[str]:
     """Paths of the files whose statistics don't rule them out: of a long table the last minutes are a few files."""
     actions = pa.table(found.get_add_actions(flatten=True))
-    keep = [True] * actions.num_rows
+    keep = np.ones(actions.num_rows, dtype=bool)
     for name, operator, value in filters:
-        if operator in (">", ">=") and f"max.{name}" in actions.column_names:
-            tops = actions[f"max.{name}"].to_pylist()
-            keep = [kept and (top is None or top >= value) for kept, top in zip(keep, tops, strict=True)]
-    return sorted(path for path, kept in zip(actions["path"].to_pylist(), keep, strict=True) if kept)
+        for bound, operators in (("max", (">", ">=", "=", "==")), ("min", ("<", "<=", "=", "=="))):
+            column = f"{bound}.{name}"
+            if operator in operators and column in actions.column_names and isinstance(value, int):
+                may = (pc.greater_equal if bound == "max" else pc.less_equal)(actions[column], value)
+                keep &= pc.fill_null(may, fill_value=True).to_numpy()
+    return sorted(actions.filter(pa.array(keep))["path"].to_pylist())
 
 
 class ControlTables:

@@ -18,8 +18,8 @@ from tidegate.schema.ddl_reader import DdlNotRead
 
 def last_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
     """Logical table -> its newest row of control/table_states."""
-    events = control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
-    return {event["table"]: event for event in events}
+    events = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
+    return {event["table"]: event for event in events.to_pylist()}
 
 
 def waits(event: Mapping[str, Any]) -> bool:

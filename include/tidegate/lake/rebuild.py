@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.commit_ts import compose
@@ -27,6 +26,7 @@ from tidegate.schema.columns import TableVersion, VersionStatus
 # One rebuild of a pipeline runs at a time; each has a folder of its own in here.
 SCRATCH: Final = "rebuild"
 _BRONZE: Final = tables.SEGMENTS.path.split("/", 1)[0]
+_OF_CUTS: Final = [("table", "=", "")]  # the row of the cut itself
 _EMPTIES: Final = ("create", "truncate")
 
 Physical = tuple[str, str, str]  # source, database, table
@@ -82,8 +82,7 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
     A time means the newest cut at or before it. "" means the newest cut; of a held table, what it is applied up to.
     Raises UsageError for what isn't such a thing, or lies after the newest cut.
     """
-    cuts = control.read(lake, tables.CUTS, columns=["cut_ts", "table"])
-    published = sorted(cuts.filter(pc.equal(cuts["table"], ""))["cut_ts"].to_pylist())
+    published = sorted(control.read(lake, tables.CUTS, columns=["cut_ts"], filters=_OF_CUTS)["cut_ts"].to_pylist())
     where = lake.uri(tables.CUTS.path)
     if not published:
         raise UsageError("no cut is published yet", where=where, remedy="run apply first")
@@ -109,11 +108,12 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
 
 def silver_version(lake: LakeFiles, table: str, at_ts: int) -> int | None:
     """The Delta version of silver that shows the table at a published cut; None when there is none, or no such cut."""
-    rows = control.read(lake, tables.CUTS).sort_by([("cut_ts", "ascending"), ("published_at", "ascending")]).to_pylist()
-    if not any(row["table"] == "" and row["cut_ts"] == at_ts for row in rows):
+    filters = [("cut_ts", "<=", at_ts), ("table", "in", ["", table])]
+    rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], filters=filters)
+    last = {row["table"]: row for row in rows.to_pylist()}
+    if "" not in last or last[""]["cut_ts"] != at_ts:
         return None
-    mine = [row for row in rows if row["table"] == table and row["cut_ts"] <= at_ts]
-    return mine[-1]["delta_version"] if mine and mine[-1]["delta_version"] >= 0 else None
+    return last[table]["delta_version"] if table in last and last[table]["delta_version"] >= 0 else None
 
 
 def physical_tables(history: pa.Table, pipeline_tables: Tables, table: str, sources: Collection[str]) -> set[Physical]:

@@ -89,7 +89,9 @@ def table_statuses(lake: LakeFiles) -> list[TableStatus]:
     """Every table that a cut or a state names, by name."""
     newest = cut_ts(lake)
     states = last_events(lake)
-    cuts = {row["table"]: row for row in control.read(lake, tables.CUTS).sort_by("cut_ts").to_pylist() if row["table"]}
+    columns = ["table", "applied_ts", "delta_version"]
+    rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=columns)
+    cuts = {row["table"]: row for row in rows.to_pylist() if row["table"]}
     found = []
     for name in sorted(states.keys() | cuts.keys()):
         state, cut = states.get(name), cuts.get(name)

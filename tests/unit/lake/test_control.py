@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 
 from tidegate import tables
@@ -54,3 +58,56 @@ def test_an_append_that_another_process_made_first_is_not_made_again(tmp_path: P
     ControlTables(lake).append(tables.LEDGER, [ROW | {"seq": 2, "null_dates": 0}], ("app", 2))
     mine.append(tables.LEDGER, [ROW | {"seq": 2, "null_dates": 0}], ("app", 2))
     assert sorted(control.read(lake, tables.LEDGER)["seq"].to_pylist()) == [1, 2]
+
+
+def test_the_last_row_of_each_table_is_found_with_few_rows_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long history of few tables, in many small files and in one large one."""
+    lake = LakeFiles(str(tmp_path))
+    rows = [_cut(cut_ts, f"d.t{cut_ts % 7}", version=cut_ts) for cut_ts in range(1, 3_001)]
+    for begin in range(0, 300, 3):
+        control.append(lake, tables.CUTS, rows[begin : begin + 3])
+    control.append(lake, tables.CUTS, rows[300:])
+    control.append(lake, tables.CUTS, [_cut(3_000, "d.t1", version=9)])  # published later, of the newest cut
+    most = []
+
+    def counted(parts: pa.Table, by: Sequence[str], order: Sequence[str]) -> pa.Table:
+        most.append(parts.num_rows)
+        return real(parts, by, order)
+
+    real = control.last_of
+    monkeypatch.setattr(control, "last_of", counted)
+    monkeypatch.setattr(control, "_PART_ROWS", 100)
+    found = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=["delta_version"])
+    assert sorted(found["delta_version"].to_pylist()) == sorted({9, *range(2_994, 3_001)} - {2_997})
+    assert max(most) <= 2 * 100 + 7
+    assert len(most) <= 33, "files of a few rows are looked at together"
+
+
+def test_statistics_rule_out_files_from_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = LakeFiles(str(tmp_path))
+    for cut_ts in range(1, 6):
+        control.append(lake, tables.CUTS, [_cut(cut_ts, "", version=-1)])
+    opened = []
+
+    def noted(self: LakeFiles, path: str) -> Any:
+        opened.append(path)
+        return real(self, path)
+
+    real = LakeFiles.open
+    monkeypatch.setattr(LakeFiles, "open", noted)
+    for filters, wanted in (
+        ([("cut_ts", ">=", 4)], [4, 5]),
+        ([("cut_ts", "<=", 2), ("table", "in", ["", "d.t"])], [1, 2]),
+        ([("cut_ts", "=", 3)], [3]),
+    ):
+        opened.clear()
+        found = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=filters)["cut_ts"]
+        assert sorted(found.to_pylist()) == wanted
+        assert len(opened) == len(wanted)
+
+
+def _cut(cut_ts: int, table: str, version: int) -> dict[str, Any]:
+    row = {"cut_ts": cut_ts, "table": table, "delta_version": version, "applied_ts": cut_ts, "state": "active"}
+    return row | {"published_at": datetime.now(UTC)}
