@@ -30,7 +30,7 @@ from spark_jobs.steps.vacuum_files import vacuum_files
 from tidegate import spark_settings, tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
 from tidegate.lake import control
-from tidegate.lake.kept_cuts import versions_needed
+from tidegate.lake.kept_cuts import needed
 
 BEFORE: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_cuts,)
 # For each silver table, in this order: what clustering and purging leave behind is removed by a later run's VACUUM.
@@ -55,6 +55,8 @@ def run(job: Maintenance, only: str | None = None) -> int:
     found = silver_tables(job, only)
     troubles = []
     for table in found:
+        if table.gone and not job.written(table):
+            continue  # dropped before every kept cut, and VACUUM has been there since
         try:
             for table_step in STEPS:
                 table_step(job, table)
@@ -65,6 +67,7 @@ def run(job: Maintenance, only: str | None = None) -> int:
             line = (str(error).strip().splitlines() or [type(error).__name__])[0]
             troubles.append(f"{table.name}: {line}")
             job.note(table.name, table_step.__name__, LEFT, 0.0, line)
+    job.record_cuts()
     for step in () if only else BRONZE:
         try:
             step(job)
@@ -85,24 +88,25 @@ def run(job: Maintenance, only: str | None = None) -> int:
 
 def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
     """Every table that a kept cut names and that has silver, by name. Raises ConfigError when `only` isn't one."""
-    needed = versions_needed(control.read(job.lake, tables.CUTS))
+    kept = needed(control.read(job.lake, tables.CUTS))
     pairs = _pairs(job)
     found = []
-    for name, versions in sorted(needed.items()):
+    for name, of in sorted(kept.items()):
         if only in (None, "", name):
             database, table = pairs.get(name) or tables.splits(name)[0]
-            found.append(SilverTable(name, tables.silver_path(database, table), versions))
+            found.append(SilverTable(name, tables.silver_path(database, table), of.versions, of.gone, of.newest))
     if only and not found:
         raise ConfigError(
-            f"no silver table {only}", where=job.pipeline.pipeline, remedy=f"known: {', '.join(sorted(needed)) or '-'}"
+            f"no silver table {only}", where=job.pipeline.pipeline, remedy=f"known: {', '.join(sorted(kept)) or '-'}"
         )
     return found
 
 
 def _pairs(job: Maintenance) -> dict[str, tuple[str, str]]:
     """Logical name -> database and table: a name may hold more than one dot."""
-    history = control.read(job.lake, tables.SCHEMA_HISTORY, columns=["database", "table"])
-    physical = {(row["database"], row["table"]) for row in history.to_pylist() if row["table"]}
+    pair = ["database", "table"]
+    history = control.newest(job.lake, tables.SCHEMA_HISTORY, by=pair, columns=pair)
+    physical = [(row["database"], row["table"]) for row in history.to_pylist() if row["table"]]
     logical = {job.pipeline.tables.logical(*name)[:2] for name in physical}
     return {f"{database}.{table}": (database, table) for database, table in logical}
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import pyarrow.fs as pafs
 from pyspark.sql import SparkSession
 
 from spark_jobs.delta_commit import DeltaCommitter
@@ -31,6 +32,8 @@ DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
 # What Delta calls a commit that another one has made invalid (delta-error-classes.json).
 _CONFLICTS: Final = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "ConcurrentModification")
 _PAUSE_SECONDS: Final = 2.0
+# A run that is killed names this many fresh versions less: its successor makes others.
+_CUTS_PENDING_MAX: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +55,16 @@ class Size:
 
 @dataclass(slots=True)
 class SilverTable:
-    """One silver table; path is relative to the lake. versions: the Delta versions that kept cuts need, ascending."""
+    """One silver table; path is relative to the lake. versions: the Delta versions that kept cuts need, ascending.
+
+    gone: dropped in every one of them. newest: the row of control/cuts that the newest cut resolves to.
+    """
 
     name: str
     path: str
     versions: list[int]
+    gone: bool = False
+    newest: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -70,6 +78,7 @@ class Maintenance:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     dry_run: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
+    cuts: list[dict[str, Any]] = field(default_factory=list)  # rows for control/cuts
     _committer: DeltaCommitter | None = None
 
     @property
@@ -94,6 +103,19 @@ class Maintenance:
         if self._committer is None:
             self._committer = DeltaCommitter.of(self.spark)
         return self._committer.snapshot(self.lake.spark_uri(table.path), "")
+
+    def written(self, table: SilverTable) -> dict[str, float]:
+        """Every file in its folder, the log left out: path within it -> when it was written, Unix seconds."""
+        base = self.lake.local(table.path)
+        found = self.lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+        paths = {info.path[len(base) :].lstrip("/"): info for info in found if info.is_file}
+        return {
+            path: info.mtime.timestamp()
+            for path, info in paths.items()
+            if info.mtime is not None
+            and not path.startswith("_delta_log/")
+            and not path.rsplit("/", 1)[-1].startswith(".")
+        }
 
     def move(
         self, snapshot: SilverSnapshot, removes: Sequence[SilverFile], adds: Sequence[Mapping[str, Any]], name: str
@@ -140,6 +162,18 @@ class Maintenance:
         names = ("files_before", "files_after", "bytes_before", "bytes_after")
         row = {"table": name, "step": step, "outcome": outcome, "seconds": seconds, "detail": detail}
         self.rows.append({"at": datetime.now(UTC), **row, **dict(zip(names, sizes, strict=True))})
+
+    def name_version(self, row: dict[str, Any]) -> None:
+        """Have a row of control/cuts appended, with many others: a commit of its own for each would be quadratic."""
+        self.cuts.append(row)
+        if len(self.cuts) >= _CUTS_PENDING_MAX:
+            self.record_cuts()
+
+    def record_cuts(self) -> None:
+        """Append what name_version was given."""
+        if self.cuts:
+            control.append(self.lake, tables.CUTS, self.cuts)
+            self.cuts = []
 
     def record(self) -> None:
         """Append the run's rows to control/maintenance."""

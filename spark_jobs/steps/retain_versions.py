@@ -7,7 +7,7 @@ VACUUM keeps what was live within deletedFileRetentionDuration; it looks at no a
 Spark refuses to read versions that are older, and the log is cut off after logRetentionDuration. A table that
 changes once a month is named by today's cut with a version of last month: cuts are no use then to a reader of
 Spark as soon as the table changes. So a version that is a day old is touched, by a commit without data, and the
-newest cut is told the new version: it holds the same rows.
+newest cut is told the new version: it holds the same rows. The run tells it of many tables at once.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ import json
 import re
 import time
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, giving_way
-from tidegate import tables
-from tidegate.lake import control
 from tidegate.lake.control_upkeep import commit_times
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
@@ -38,9 +34,9 @@ _INTERVAL: Final = re.compile(r"(?:interval )?(\d+) (hour|day|week)s?")
 
 
 def retain_versions(job: Maintenance, table: SilverTable) -> None:
-    """Set the properties, then name a fresh version for the newest cut."""
+    """Set the properties, then name a fresh version for the newest cut; of a dropped table nothing is left to read."""
     _set_retention(job, table)
-    if not job.dry_run:
+    if not job.dry_run and not (table.gone and not job.files(table).files):
         _anchor(job, table)
 
 
@@ -88,14 +84,16 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
     committed = commit_times(job.lake, table.path, [named]).get(named)
     if committed is None or job.now.timestamp() - committed < ANCHOR_HOURS * 3600:
         return
-    row = _newest_row(job, table)
+    row = table.newest
     if row is None or row["delta_version"] != named or not _same_rows(job, table, named):
         return
     job.move(job.files(table), [], [], _TOUCH)
+    # Before a look at what apply has written: what it publishes for the same cut after that look counts.
+    at = datetime.now(UTC)
     newest = _same_rows(job, table, named)
     if newest is None:
         return  # apply has written more meanwhile: the cut that it is about to publish names that
-    control.append(job.lake, tables.CUTS, [{**row, "delta_version": newest, "published_at": datetime.now(UTC)}])
+    job.name_version({**row, "delta_version": newest, "published_at": at})
     table.versions.append(newest)
     job.note(table.name, "retain", DONE, time.monotonic() - started, f"version {named} is version {newest} now")
 
@@ -108,14 +106,6 @@ def _same_rows(job: Maintenance, table: SilverTable, version: int) -> int | None
     uri, options = job.lake.uri(table.path), dict(job.lake.storage_options)
     schemas = [DeltaTable(uri, version=at, storage_options=options).schema().to_json() for at in (version, newest)]
     return newest if schemas[0] == schemas[1] else None
-
-
-def _newest_row(job: Maintenance, table: SilverTable) -> dict[str, Any] | None:
-    """The row that the newest cut resolves to for this table, as a row of that cut."""
-    rows = control.read(job.lake, tables.CUTS).sort_by([("cut_ts", "ascending"), ("published_at", "ascending")])
-    newest = pc.max(rows.filter(pc.equal(rows["table"], ""))["cut_ts"]).as_py()
-    mine = rows.filter(pc.equal(rows["table"], pa.scalar(table.name))).to_pylist()
-    return {**mine[-1], "cut_ts": max(newest, mine[-1]["cut_ts"])} if mine and newest is not None else None
 
 
 def _changes_rows(job: Maintenance, table: SilverTable, version: int) -> bool:

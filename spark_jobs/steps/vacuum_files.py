@@ -14,8 +14,6 @@ import time
 from typing import Final
 from urllib.parse import unquote
 
-import pyarrow.fs as pafs
-
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
 from tidegate.lake.control_upkeep import commit_times
 
@@ -34,29 +32,15 @@ def vacuum_files(job: Maintenance, table: SilverTable) -> None:
         names = ", ".join(sorted(row[0].rsplit("/", 1)[-1] for row in gone)) or "nothing"
         job.note(table.name, "vacuum", LEFT, time.monotonic() - started, f"dry run: would remove {names}")
         return
-    there = _files(job, table)
+    # One listing says whether VACUUM, which takes a few Spark jobs, has anything to do.
+    there = job.written(table)
     oldest = job.snapshot(table).minFileRetentionTimestamp() / 1000
     live = {unquote(file.path) for file in job.files(table).files}
     if not any(at < oldest for path, at in there.items() if path not in live):
         return
     job.spark.sql(f"VACUUM {job.sql_name(table)}").collect()
-    if gone_now := len(there.keys() - _files(job, table).keys()):
+    if gone_now := len(there.keys() - job.written(table).keys()):
         job.note(table.name, "vacuum", DONE, time.monotonic() - started, f"removed {gone_now} files")
-
-
-def _files(job: Maintenance, table: SilverTable) -> dict[str, float]:
-    """Every file in the table's folder, the log left out: path within it -> when it was written, Unix seconds.
-
-    One listing says whether VACUUM, which takes a few Spark jobs, has anything to do.
-    """
-    base = job.lake.local(table.path)
-    found = job.lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
-    paths = {info.path[len(base) :].lstrip("/"): info for info in found if info.is_file}
-    return {
-        path: info.mtime.timestamp()
-        for path, info in paths.items()
-        if info.mtime is not None and not path.startswith("_delta_log/") and not path.rsplit("/", 1)[-1].startswith(".")
-    }
 
 
 def why_not(job: Maintenance, table: SilverTable) -> str | None:

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from spark_jobs import maintenance
@@ -54,11 +55,11 @@ class Lake:
         self.model |= dict.fromkeys(range(low, high), value)
         return self.publish({TABLE: self.version})
 
-    def publish(self, versions: dict[str, int]) -> int:
+    def publish(self, versions: dict[str, int], state: str = "active") -> int:
         self.cut += 1
         now = datetime.now(UTC)
         rows = [
-            {"cut_ts": self.cut, "table": name, "delta_version": at, "applied_ts": self.cut, "state": "active"}
+            {"cut_ts": self.cut, "table": name, "delta_version": at, "applied_ts": self.cut, "state": state}
             | {"published_at": now}
             for name, at in {"": -1, **versions}.items()
         ]
@@ -134,6 +135,46 @@ def test_a_table_that_changes_once_a_month_is_readable_at_yesterdays_cut(lake: L
     lake.maintain()
     for cut in (quiet, later, changed):
         assert lake.at(cut) == lake.shown[cut], cut
+
+
+def test_many_quiet_tables_take_one_look_at_the_cuts_and_one_commit_and_dropped_ones_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = {f"d.q{number}": lake.files.uri(tables.silver_path("d", f"q{number}")) for number in range(4)}
+    for path in quiet.values():
+        write_deltalake(path, pa.table({"id": [1, 2]}))
+    lake.window(0, 10, 1)
+    lake.publish(dict.fromkeys(quiet, 0))
+    gone = DeltaTable(quiet["d.q3"])
+    gone.delete()
+    lake.publish({"d.q3": gone.version()}, state="dropped")
+    lake.age(30 * DAY)
+    lake.publish({})
+    calls: list[tuple[str, str]] = []
+    real = {"read": control.read, "append": control.append}
+    for word in ("read", "append"):
+
+        def counted(files: LakeFiles, table: tables.Table, *given: Any, word: str = word, **more: Any) -> Any:
+            calls.append((word, table.path))
+            return real[word](files, table, *given, **more)
+
+        monkeypatch.setattr(control, word, counted)
+    lake.maintain()
+    assert calls.count(("read", tables.CUTS.path)) == 1
+    assert calls.count(("append", tables.CUTS.path)) == 1
+    monkeypatch.undo()
+    assert [int(DeltaTable(path).version()) for path in quiet.values()][:3] == [2, 2, 2], "properties, then a touch"
+    newest = control.newest(lake.files, tables.CUTS, by=["table"], order=["cut_ts", "published_at"]).to_pylist()
+    assert {row["table"]: row["delta_version"] for row in newest if row["table"] in quiet} == dict.fromkeys(
+        list(quiet)[:3], 2
+    ) | {"d.q3": 1}
+    assert not list(Path(quiet["d.q3"]).glob("*.parquet")), "the files of what was dropped are gone"
+    lake.age(2 * DAY)
+    lake.publish({})
+    left = DeltaTable(quiet["d.q3"]).version()
+    lake.maintain()
+    assert DeltaTable(quiet["d.q3"]).version() == left
+    assert DeltaTable(quiet["d.q0"]).version() == 3
 
 
 def test_vacuum_leaves_a_table_alone_whose_kept_version_it_could_not_spare(lake: Lake) -> None:

@@ -9,8 +9,9 @@ below C: so a row stays as long as a kept cut resolves to it, however old it is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -40,22 +41,44 @@ def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int)
     serves = np.searchsorted(kept, stamps, side="left")
     stays = np.zeros(rows.num_rows, dtype=bool)
     stays[np.flatnonzero(is_cut)[chosen]] = True
-    last: dict[tuple[str, int], int] = {}
-    names = rows["table"].to_pylist()
-    for index in np.flatnonzero(~is_cut).tolist():
-        last[(names[index], int(serves[index]))] = index
-    stays[list(last.values())] = True
+    at = pa.table({"table": rows["table"], "serves": serves, "at": np.arange(rows.num_rows)}).filter(pa.array(~is_cut))
+    stays[_numpy(at.group_by(["table", "serves"], use_threads=False).aggregate([("at", "max")])["at_max"])] = True
     stays |= (serves == len(kept)) & ~is_cut  # of a cut that is being published right now
     return rows.filter(pa.array(stays))
 
 
-def versions_needed(rows: pa.Table) -> dict[str, list[int]]:
-    """Per table the Delta versions that kept rows name, ascending; a table that has no silver has none."""
-    found: dict[str, set[int]] = {}
-    for name, version in zip(rows["table"].to_pylist(), rows["delta_version"].to_pylist(), strict=True):
-        if name and version >= 0:
-            found.setdefault(name, set()).add(version)
-    return {name: sorted(versions) for name, versions in found.items()}
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What kept cuts need of a table. versions: of silver, ascending. gone: in each of them it is dropped.
+
+    newest: the row of control/cuts that the newest cut resolves to, as a row of that cut; None before the first cut.
+    """
+
+    versions: list[int]
+    gone: bool
+    newest: dict[str, Any] | None
+
+
+def needed(rows: pa.Table) -> dict[str, Needed]:
+    """Of each table that kept rows name; one that has no silver isn't there."""
+    rows = rows.sort_by(_ORDER)
+    is_cut = pc.equal(rows["table"], "")
+    newest_cut = pc.max(rows["cut_ts"].filter(is_cut)).as_py()
+    mine = rows.filter(pc.and_(pc.invert(is_cut), pc.greater_equal(rows["delta_version"], 0)))
+    mine = mine.append_column("at", pa.array(np.arange(mine.num_rows)))
+    mine = mine.append_column("gone", pc.equal(mine["state"], "dropped"))
+    found = mine.group_by("table", use_threads=False).aggregate(
+        [("delta_version", "distinct"), ("gone", "all"), ("at", "max")]
+    )
+    last = mine.drop_columns(["at", "gone"]).take(found["at_max"]).to_pylist()
+    return {
+        row["table"]: Needed(
+            sorted(versions), gone, None if newest_cut is None else {**row, "cut_ts": max(newest_cut, row["cut_ts"])}
+        )
+        for row, versions, gone in zip(
+            last, found["delta_version_distinct"].to_pylist(), found["gone_all"].to_pylist(), strict=True
+        )
+    }
 
 
 def _chosen(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate import tables
-from tidegate.lake.kept_cuts import kept_rows, versions_needed
+from tidegate.lake.kept_cuts import kept_rows, needed
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 KEEP = timedelta(hours=48)
@@ -41,7 +42,7 @@ def test_a_cut_older_than_kept_goes_and_the_version_that_a_kept_one_resolves_to_
     kept = kept_rows(rows, NOW, KEEP, 1)
     assert named(kept) == [3, 4]
     assert view(kept, 3) == {"a": 3, "b": 1}
-    assert versions_needed(kept) == {"a": [3], "b": [1], "c": [1]}
+    assert {name: of.versions for name, of in needed(kept).items()} == {"a": [3], "b": [1], "c": [1]}
 
 
 def test_the_newest_cut_stays_however_old_it_is() -> None:
@@ -61,6 +62,18 @@ def test_rows_above_the_newest_cut_stay() -> None:
     rows = cuts((100, {"a": 1}), (1, {"a": 2}))
     half = rows.filter(pa.array([not (r["cut_ts"] == 2 and r["table"] == "") for r in rows.to_pylist()]))
     assert view(kept_rows(half, NOW, KEEP, 60), 2) == {"a": 2}
+
+
+def test_a_table_is_gone_once_no_kept_cut_shows_it_as_anything_but_dropped() -> None:
+    rows = cuts((100, {"a": 1, "b": 1, "c": -1}), (10, {"a": 2}), (5, {}))
+    dropped = pc.and_(pc.equal(rows["table"], "a"), pc.equal(rows["delta_version"], 2))
+    at = rows.schema.get_field_index("state")
+    rows = rows.set_column(at, "state", pc.if_else(dropped, "dropped", rows["state"]))
+    assert {name: of.gone for name, of in needed(rows).items()} == {"a": False, "b": False}
+    kept = needed(kept_rows(rows, NOW, KEEP, 1))
+    assert {name: (of.versions, of.gone) for name, of in kept.items()} == {"a": ([2], True), "b": ([1], False)}
+    told = {(row["table"], row["cut_ts"], row["delta_version"]) for of in kept.values() if (row := of.newest)}
+    assert told == {("a", 3, 2), ("b", 3, 1)}
 
 
 @given(
