@@ -80,7 +80,7 @@ def replay(given: argparse.Namespace, server: Server, spark: SparkSession, folde
 
 def _apply(road: Road, spark: SparkSession, player: Player, files: int) -> None:
     began = time.monotonic()
-    road.capture(idle=2.0)
+    road.capture()
     captured = time.monotonic()
     road.apply(spark)
     played = player.played
