@@ -15,7 +15,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pymysql
@@ -226,7 +225,7 @@ def _silver(lake: Path, name: tuple[str, str], cells: list[Cell] | None) -> Rows
     found = pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t"))
     if cells is None:
         return Counter({(): found.num_rows})
-    columns = _columns(table, found)
+    columns = _columns(found)
     values = []
     for cell in cells:
         if cell.name not in columns:
@@ -237,7 +236,6 @@ def _silver(lake: Path, name: tuple[str, str], cells: list[Cell] | None) -> Rows
     return Counter(zip(*values, strict=True))
 
 
-def _columns(table: DeltaTable, found: pa.Table) -> dict[str, int]:
-    """The source's name of each column -> its place: a name that Delta can't hold stands in the field's metadata."""
-    names = {field.name: (field.metadata or {}).get("tidegate.name", field.name) for field in table.schema().fields}
-    return {unquote(str(names.get(name, name))): at for at, name in enumerate(found.column_names)}
+def _columns(found: pa.Table) -> dict[str, int]:
+    """The source's name of each column -> its place: odd characters of it are ~hex~, as in a folder's name."""
+    return {_named(name): at for at, name in enumerate(found.column_names)}

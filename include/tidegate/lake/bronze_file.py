@@ -72,7 +72,11 @@ def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
     try:
         with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
             # Read ahead where a read is a request: the columns of a row group lie side by side.
-            yield pq.ParquetFile(handle, pre_buffer=not lake.is_local, page_checksum_verification=True)
+            file = pq.ParquetFile(handle, pre_buffer=not lake.is_local, page_checksum_verification=True)
+            told = file.schema_arrow
+            if any(told.field(wanted.name).type != wanted.type for wanted in FILE_SCHEMA):  # a footer has no checksum
+                raise pa.ArrowInvalid("its footer names other columns or types than bronze's")
+            yield file
     except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
         # The store's own troubles pass: on a disk they have a number, elsewhere their words tell.
         if isinstance(error, OSError) and (error.errno or not (lake.is_local or _DAMAGE.search(str(error)))):

@@ -281,14 +281,14 @@ class Cursor:
             return token.text
         raise self.lost("a name")
 
-    def length(self, wanted: str) -> int:
+    def length(self, wanted: str, *, digits_max: int = LENGTH_DIGITS) -> int:
         """The number of a length. Digits before a point count, as in the server: `float(10.0)`."""
         token = self.tokens[self.at]
         digits = token.text.partition(".")[0]
-        if token.kind != Kind.NUMBER or not (digits.isascii() and digits.isdigit()):
+        if token.kind != Kind.NUMBER or not (digits.isascii() and digits.isdigit()) or len(digits) > digits_max:
             raise self.lost(wanted)
         self.at += 1
-        return int(digits[:LENGTH_DIGITS])  # MariaDB takes a YEAR of any
+        return int(digits[:LENGTH_DIGITS])
 
     def table(self, database: str) -> tuple[str, str]:
         """`table`, `database.table` or `.table` -> (database, table)."""

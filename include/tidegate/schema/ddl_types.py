@@ -20,7 +20,7 @@ from tidegate.schema.charsets import (
     shown_charset,
 )
 from tidegate.schema.ddl_statements import TypeSpec
-from tidegate.schema.ddl_tokens import MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, Kind, Server
+from tidegate.schema.ddl_tokens import LENGTH_DIGITS, MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, Kind, Server
 from tidegate.schema.types import COMPRESSED, members_text
 
 _SYNONYMS: Final = {
@@ -90,7 +90,8 @@ def _sized(cursor: Cursor, word: str, *, oracle: bool) -> TypeSpec:
         if base in ("enum", "set"):
             members = _members(cursor)
         else:
-            numbers = _numbers(cursor)
+            # MariaDB takes a YEAR of any width.
+            numbers = _numbers(cursor, len(cursor.sql) if base == "year" else LENGTH_DIGITS)
     elif base in ("enum", "set"):
         raise cursor.lost(f"members of {base}")
     if word in ("BOOL", "BOOLEAN"):
@@ -141,12 +142,12 @@ def _char_varying(cursor: Cursor) -> bool:
     return bool(cursor.take_any("CHAR", "CHARACTER")) and cursor.take("VARYING")
 
 
-def _numbers(cursor: Cursor) -> tuple[int, ...]:
+def _numbers(cursor: Cursor, digits_max: int = LENGTH_DIGITS) -> tuple[int, ...]:
     cursor.expect_mark("(")
     numbers: list[int] = []
     while not cursor.take_mark(")"):
         if not (cursor.take_any("CHAR", "BYTE") or cursor.take_mark("*") or cursor.take_mark(",")):  # VARCHAR2(10 CHAR)
-            numbers.append(cursor.length("a length"))
+            numbers.append(cursor.length("a length", digits_max=digits_max))
     return tuple(numbers)
 
 

@@ -176,13 +176,9 @@ def test_a_statement_that_changes_rows_holds_the_table_it_names() -> None:
 
 
 def refused() -> dict[str, tuple[type[Terminal], bytes]]:
-    unknown = e.event(77, b"x")
     return {
-        "statement without a database": (UnknownEvent, transaction(1, e.query("insert into v values (1)", ""))),
-        "unknown event": (UnknownEvent, transaction(1, unknown)),
         "compressed transaction of garbage": (StreamCorrupt, e.mysql_gtid(1, 10**15) + e.event(40, b"x")),
         "a compression nobody knows": (UnknownEvent, e.mysql_gtid(1, 10**15) + e.payload(e.xid(), compression=7)),
-        "incident": (UnknownEvent, transaction(1) + e.event(EventType.INCIDENT, b"\x01\x00\x00")),
         "rows without a table map": (StreamCorrupt, transaction(1, e.rows(WRITE, 5, 2, row(1, "a")))),
         "table map of an earlier statement": (
             StreamCorrupt,
@@ -192,6 +188,23 @@ def refused() -> dict[str, tuple[type[Terminal], bytes]]:
         "event cut short": (StreamCorrupt, transaction(1)[:-1]),
         "event shorter than its header": (StreamCorrupt, e.event(1, b"")[:9] + b"\x05\x00\x00\x00" + bytes(20)),
     }
+
+
+@pytest.mark.parametrize(
+    ("payload", "error"),
+    [
+        (transaction(1, e.query("insert into v values (1)", "")), "UnsupportedValue"),
+        (transaction(1, e.event(77, b"x")), "UnknownEvent"),
+        (transaction(1) + e.event(EventType.INCIDENT, b"\x01\x00\x00"), "UnknownEvent"),
+    ],
+    ids=["statement without a database", "unknown event", "incident"],
+)
+def test_what_may_concern_any_table_holds_each_that_is_asked_for(payload: bytes, error: str) -> None:
+    for decode in DECODERS:
+        found = decode(made(payload), {ORDERS: [keyed()]}, {ORDERS: ALL_TIME})
+        assert [(p.table, p.error) for p in found.problems] == [("orders", error)]
+        assert "at binlog.000042:" in found.problems[0].message
+        assert found.ledger.quarantined_bytes > 0
 
 
 @pytest.mark.parametrize("case", refused())
