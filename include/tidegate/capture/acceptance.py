@@ -28,7 +28,6 @@ from tidegate.capture.value_log import ValueLog
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import LakeUnavailable, PositionLost
 from tidegate.lake.bronze import Bronze
-from tidegate.position import Position
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 from tidegate.wire.connection import connect, named
 from tidegate.wire.dump_stream import DumpStream
@@ -64,10 +63,9 @@ def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Check
             point = _end_of(segment)
             if _goes_on(run, facts, captured, point):
                 names = {name for one in lost for name in one.tables}
-                return Gap(why, _segment(run, facts, checkpoint, point.position, point.gtid_executed, names))
+                return Gap(why, _segment(run.source_name, checkpoint, point, names))
         lost.append(segment)
-    first, executed = _earliest(run, facts)
-    return Gap(why, _segment(run, facts, checkpoint, first, executed, {EVERY_TABLE}))
+    return Gap(why, _segment(run.source_name, checkpoint, _earliest(run, facts), {EVERY_TABLE}))
 
 
 def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: Gap) -> None:
@@ -103,34 +101,35 @@ def _end_of(segment: Segment) -> Checkpoint:
     return Checkpoint.start().after(segment)
 
 
-def _earliest(run: Run, facts: SourceFacts) -> tuple[Position, str]:
+def _earliest(run: Run, facts: SourceFacts) -> Checkpoint:
     """The beginning of the server's binlog, and the GTIDs before it."""
-    first = Position.of(facts.binary_logs[0][0], 4)
-    if facts.flavour is Flavour.MYSQL:
-        return first, facts.gtid_purged
-    with connect(run.connection) as connection, connection.cursor() as cursor:
-        try:
-            cursor.execute("SELECT BINLOG_GTID_POS(%s, 4)", (first.file,))
-            return first, str(cursor.fetchone()[0] or "")
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise named(error, run.connection) from error
+    first, executed = facts.binary_logs[0][0], facts.gtid_purged
+    if facts.flavour is Flavour.MARIADB:
+        with connect(run.connection) as connection, connection.cursor() as cursor:
+            try:
+                cursor.execute("SELECT BINLOG_GTID_POS(%s, 4)", (first,))
+                executed = str(cursor.fetchone()[0] or "")
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, run.connection) from error
+    return Checkpoint.start(first, 4, executed, facts.server_id, facts.server_uuid)
 
 
-def _segment(
-    run: Run, facts: SourceFacts, checkpoint: Checkpoint, position: Position, executed: str, names: set[str]
-) -> Segment:
-    """One byte long in the file, so that it counts as a place; with no bytes of it."""
+def _segment(source: str, checkpoint: Checkpoint, point: Checkpoint, names: set[str]) -> Segment:
+    """One byte long in the file, so that it counts as a place; with no bytes of it.
+
+    point: where capture goes on, on the server whose file that is: another one's is found by GTID.
+    """
     commit_ts = checkpoint.resolved_ts + 1
     return Segment(
-        source=run.source_name,
+        source=source,
         seq=checkpoint.seq + 1,
         kind=SegmentKind.GAP,
-        server_id=facts.server_id,
-        server_uuid=facts.server_uuid,
-        file=position.file,
-        start_pos=position.offset - 1,
-        end_pos=position.offset,
-        gtid_executed=executed,
+        server_id=point.server_id,
+        server_uuid=point.server_uuid,
+        file=point.file,
+        start_pos=point.offset - 1,
+        end_pos=point.offset,
+        gtid_executed=point.gtid_executed,
         prev_commit_ts=checkpoint.resolved_ts,
         min_commit_ts=commit_ts,
         max_commit_ts=commit_ts,
