@@ -55,7 +55,9 @@ def test_a_segment_that_changed_since_its_capture_is_refused_with_its_place(tmp_
     rows = pa.parquet.ParquetFile(path).read()
     payload = bytearray(landed[0].payload)
     payload[3] ^= 0x20
-    pa.parquet.write_table(rows.set_column(rows.schema.names.index("payload"), "payload", [[bytes(payload)]]), path)
+    at = rows.schema.names.index("payload")
+    changed = pa.chunked_array([[bytes(payload)]], rows.schema.field(at).type)
+    pa.parquet.write_table(rows.set_column(at, "payload", changed), path)
     with pytest.raises(StreamCorrupt, match=r"^a at binlog\.000001:4: payload of segment 1 has CRC-32C 0x.*; restore"):
         read_segment(LakeFiles(str(tmp_path)), ref)
 
