@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -82,7 +83,8 @@ def sources(lake: LakeFiles) -> list[SourceStatus]:
 
 def cut_ts(lake: LakeFiles) -> int:
     """The newest published cut; 0 before the first."""
-    return max((row["max.cut_ts"] for row in _actions(lake, tables.CUTS)), default=0)
+    found = control.load(lake, tables.CUTS)
+    return 0 if found is None else pc.max(pa.table(found.get_add_actions(flatten=True))["max.cut_ts"]).as_py() or 0
 
 
 def table_statuses(lake: LakeFiles) -> list[TableStatus]:

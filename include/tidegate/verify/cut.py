@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
 
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tidegate import tables
 from tidegate.errors import VerifyError
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import cut_ts
 from tidegate.position import Position
 
 _POLL_SECONDS: Final = 0.5
+_PLACES: Final = ["server_id", "file", "end_pos", "resolved_ts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +36,46 @@ class Cut:
     reasons: dict[str, tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LakeReader:
-    """root: absolute path or URL of the lake; options: delta-rs storage options; servers: server_id per source."""
+    """root: absolute path or URL of the lake; options: delta-rs storage options; servers: server_id per source.
+
+    What is asked twice a second costs as much as came since: statistics in the log, and bronze's files newest first.
+    """
 
     root: str
     options: Mapping[str, str]
     pipeline: str
     servers: Mapping[str, int]
+    _lake: LakeFiles = field(init=False)
+    _below: set[str] = field(default_factory=set, init=False)  # files of bronze without a position that was wanted
+
+    def __post_init__(self) -> None:
+        self._lake = LakeFiles(self.root, dict(self.options))
 
     def newest_cut(self) -> Cut | None:
         """The cut with the largest cut_ts; None before the first."""
-        rows = self._rows(tables.CUTS, ["cut_ts", "table", "delta_version", "state", "published_at"])
-        rows.sort(key=lambda row: (row["cut_ts"], row["published_at"]))
-        newest = max((row["cut_ts"] for row in rows if row["table"] == ""), default=None)
-        if newest is None:
+        newest = cut_ts(self._lake)
+        if not newest:
             return None
-        versions = {
-            row["table"]: (row["delta_version"], row["state"])
-            for row in rows
-            if row["table"] and row["cut_ts"] <= newest
-        }
-        states = self._rows(tables.TABLE_STATES, ["pipeline", "table", "state", "reason", "recorded_at"])
-        states.sort(key=lambda row: row["recorded_at"])
-        reasons = {row["table"]: (row["state"], row["reason"]) for row in states if row["pipeline"] == self.pipeline}
-        return Cut(newest, versions, reasons)
+        found = control.newest(
+            self._lake,
+            tables.CUTS,
+            by=["table"],
+            order=["cut_ts", "published_at"],
+            columns=["table", "delta_version", "state"],
+            filters=[("cut_ts", "<=", newest)],
+        ).to_pylist()
+        versions = {row["table"]: (row["delta_version"], row["state"]) for row in found if row["table"]}
+        states = control.newest(
+            self._lake,
+            tables.TABLE_STATES,
+            by=["table"],
+            order=["recorded_at"],
+            columns=["table", "state", "reason"],
+            filters=[("pipeline", "=", self.pipeline)],
+        ).to_pylist()
+        return Cut(newest, versions, {row["table"]: (row["state"], row["reason"]) for row in states})
 
     def covered_by(self, source: str, file: str, offset: int) -> int | None:
         """The resolved_ts that a cut must have reached to hold all up to a position; None: not captured yet.
@@ -62,11 +83,29 @@ class LakeReader:
         Positions of a server that was captured before a failover say nothing of its successor's.
         """
         wanted = Position.of(file, offset)
-        columns = ["source", "server_id", "file", "end_pos", "resolved_ts"]
-        rows = self._rows(tables.SEGMENTS, columns, filters=[("source", "=", source)])
-        mine = [row for row in rows if row["server_id"] == self.servers[source]]
-        found = [row["resolved_ts"] for row in mine if Position.of(row["file"], row["end_pos"]) >= wanted]
+        found: list[int] = []
+        for path in self._newest_first(source):
+            if path in self._below:
+                break
+            with self._lake.open(f"{tables.SEGMENTS.path}/{unquote(path)}") as handle:
+                rows = pq.read_table(handle, columns=_PLACES, partitioning=None).to_pylist()
+            mine = [row for row in rows if row["server_id"] == self.servers[source]]
+            covering = [row["resolved_ts"] for row in mine if Position.of(row["file"], row["end_pos"]) >= wanted]
+            found += covering
+            if not covering:
+                self._below.add(path)
+            if len(covering) < len(mine):
+                break  # what a server wrote before lies lower
         return min(found, default=None)
+
+    def _newest_first(self, source: str) -> list[str]:
+        found = control.load(self._lake, tables.SEGMENTS)
+        if found is None:
+            return []
+        actions = pa.table(found.get_add_actions(flatten=True))
+        mine = actions.filter(pc.equal(actions["partition.source"], source)).sort_by([("max.seq", "descending")])
+        paths: list[str] = mine["path"].to_pylist()
+        return paths
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
         """The first cut that covers all positions. Raises VerifyError when none does in time."""
@@ -77,24 +116,18 @@ class LakeReader:
                 resolved = needed.get(source) or self.covered_by(source, file, offset)
                 if resolved is not None:
                     needed[source] = resolved
-            cut = self.newest_cut()
-            if len(needed) == len(positions) and cut is not None and cut.cut_ts >= max(needed.values()):
-                return cut
+            newest = cut_ts(self._lake)
+            if len(needed) == len(positions) and newest >= max(needed.values()):
+                cut = self.newest_cut()
+                if cut is not None:
+                    return cut
             if time.monotonic() >= until:
-                raise _too_late(positions, needed, cut, timeout_seconds)
+                raise _too_late(positions, needed, newest, timeout_seconds)
             time.sleep(_POLL_SECONDS)
-
-    def _rows(self, table: tables.Table, columns: list[str], filters: Any = None) -> list[dict[str, Any]]:
-        try:
-            found = DeltaTable(f"{self.root}/{table.path}", storage_options=dict(self.options))
-        except TableNotFoundError:
-            return []
-        rows: list[dict[str, Any]] = found.to_pyarrow_table(columns=columns, filters=filters).to_pylist()
-        return rows
 
 
 def _too_late(
-    positions: Mapping[str, tuple[str, int]], needed: Mapping[str, int], cut: Cut | None, seconds: float
+    positions: Mapping[str, tuple[str, int]], needed: Mapping[str, int], newest: int, seconds: float
 ) -> VerifyError:
     waiting = [source for source in positions if source not in needed]
     if waiting:
@@ -104,7 +137,7 @@ def _too_late(
             where=waiting[0],
             remedy="is capture running? give a larger --timeout",
         )
-    at = f"the newest cut is {cut.cut_ts}" if cut else "there is no cut"
+    at = f"the newest cut is {newest}" if newest else "there is no cut"
     return VerifyError(
         f"{at}, wanted is {max(needed.values())} after {seconds:g} s",
         remedy="is apply running? give a larger --timeout",

@@ -1,0 +1,96 @@
+"""Waiting for a cut: what a source had written is found in bronze by looking at what came since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.segments import segment
+from tidegate import tables
+from tidegate.errors import VerifyError
+from tidegate.lake import control
+from tidegate.lake.bronze import Bronze
+from tidegate.lake.files import LakeFiles
+from tidegate.tables import SegmentFlag
+from tidegate.verify.cut import LakeReader
+
+
+def capture(lake: LakeFiles, *seqs: int, server_id: int = 1) -> None:
+    """Segment n ends at binlog.000001:100n, its transactions at resolved_ts 10n + 5; a file for each."""
+    bronze = Bronze(lake, "one")
+    for seq in seqs:
+        mine = replace(segment(seq), start_pos=100 * seq - 100, end_pos=100 * seq, server_id=server_id)
+        bronze.append([replace(mine, flags=SegmentFlag(0))])
+
+
+def publish(lake: LakeFiles, cut_ts: int, **versions: int) -> None:
+    rows = [
+        {"cut_ts": cut_ts, "table": name, "delta_version": version, "applied_ts": cut_ts, "state": "active"}
+        | {"published_at": datetime.now(UTC)}
+        for name, version in {"": -1, **versions}.items()
+    ]
+    control.append(lake, tables.CUTS, rows)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which files were opened."""
+    found: list[str] = []
+    real = LakeFiles.open
+
+    def noted(self: LakeFiles, path: str) -> Any:
+        found.append(path)
+        return real(self, path)
+
+    monkeypatch.setattr(LakeFiles, "open", noted)
+    return found
+
+
+def test_each_look_at_bronze_opens_only_what_came_since_the_last(tmp_path: Path, opened: list[str]) -> None:
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": 1})
+    assert reader.covered_by("one", "binlog.000001", 1) is None
+    capture(lake, *range(1, 9))
+    opened.clear()
+    assert reader.covered_by("one", "binlog.000001", 950) is None
+    assert len(opened) == 1, "what the server wrote before lies lower"
+    assert reader.covered_by("one", "binlog.000001", 950) is None
+    assert len(opened) == 1
+    capture(lake, 9, 10, 11)
+    opened.clear()
+    assert reader.covered_by("one", "binlog.000001", 950) == 105
+    assert len(opened) == 3
+    assert reader.covered_by("two", "binlog.000001", 950) is None
+
+
+def test_positions_of_a_server_before_a_failover_say_nothing(tmp_path: Path, opened: list[str]) -> None:
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": 2})
+    capture(lake, *range(1, 5), server_id=1)
+    opened.clear()
+    assert reader.covered_by("one", "binlog.000001", 50) is None
+    assert len(opened) == 4
+    assert reader.covered_by("one", "binlog.000001", 50) is None
+    assert len(opened) == 4
+    capture(lake, 5, 6, server_id=2)
+    assert reader.covered_by("one", "binlog.000001", 50) == 55
+
+
+def test_a_cut_is_read_once_it_is_there_and_shows_the_newest_row_of_each_table(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": 1})
+    assert reader.newest_cut() is None
+    capture(lake, 1, 2)
+    for cut_ts in range(1, 15):
+        publish(lake, cut_ts, **{"d.a": cut_ts, "d.b": 1})
+    opened.clear()
+    with pytest.raises(VerifyError, match="the newest cut is 14, wanted is 25"):
+        reader.wait({"one": ("binlog.000001", 200)}, 0)
+    assert not [path for path in opened if path.startswith(tables.CUTS.path)]
+    publish(lake, 25, **{"d.a": 30})
+    publish(lake, 25, **{"d.a": 31})
+    found = reader.wait({"one": ("binlog.000001", 200)}, 0)
+    assert (found.cut_ts, found.versions) == (25, {"d.a": (31, "active"), "d.b": (1, "active")})
