@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import time
 
-from deltalake.exceptions import DeltaError
+import pyarrow as pa
 
 from spark_jobs.application import Application, Window
 from tidegate import tables
@@ -27,10 +27,12 @@ def measure_latency(app: Application, window: Window) -> None:
         return
     visible_us = time.time_ns() // 1000
     try:
-        rows = latency.of_window(app.lake, entry.after_ts, window.cut_ts, visible_us)
+        version = window.delta_versions[tables.MARKER]
+        name = app.pipeline.pipeline
+        rows = latency.of_window(app.lake, name, version, entry.after_ts, window.cut_ts, visible_us)
         if rows:
             app.control.append(tables.LATENCY, rows)
-    except (DeltaError, OSError, TidegateError) as error:
+    except (pa.ArrowException, OSError, TidegateError) as error:
         print(f"latency was not measured: {error}", file=sys.stderr, flush=True)
         return
     window.latency = latency.Percentiles.of(row["seconds"] for row in rows)

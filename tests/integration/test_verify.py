@@ -63,7 +63,7 @@ class Lake:
 
     def _append(self, table: tables.Table, rows: list[dict[str, Any]]) -> None:
         data = pa.Table.from_pylist(rows, schema=table.schema)
-        write_deltalake(str(self.root / table.path), data, mode="append")
+        write_deltalake(str(self.root / table.path), data, mode="append", partition_by=list(table.partition_by) or None)
 
     def pipeline(self, **more: str) -> Pipeline:
         routes = more.get("routes", "[]")

@@ -9,17 +9,23 @@ is measured is true as far as the clocks of that machine and of the one that app
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from urllib.parse import unquote
 
-from deltalake import DeltaTable, QueryBuilder
+import pyarrow.parquet as pq
 
 from tidegate import tables
 from tidegate.lake import control
+from tidegate.lake.delta_log import DeltaLog, delta_log
 from tidegate.lake.files import LakeFiles
+
+# A window makes a few commits to a table, one per DDL at the most and one per packing.
+_COMMITS_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +54,21 @@ class Percentiles:
         return f"p50 {self.p50:.2f} s, p95 {self.p95:.2f} s, p99 {self.p99:.2f} s, longest {self.longest:.2f} s"
 
 
-def of_window(lake: LakeFiles, after_ts: int, cut_ts: int, visible_us: int) -> list[dict[str, Any]]:
-    """Rows of control/latency for the markers that silver gained in (after_ts, cut_ts]."""
+def of_window(
+    lake: LakeFiles, pipeline: str, version: int, after_ts: int, cut_ts: int, visible_us: int
+) -> list[dict[str, Any]]:
+    """Rows of control/latency for the markers that silver gained in (after_ts, cut_ts], with Delta version `version`.
+
+    The commits of the window are found by their numbers: opening the table would list a log of many days. A marker that
+    another one replaced within the window may count as well.
+    """
     place = tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE)
-    silver = DeltaTable(lake.uri(place), storage_options=dict(lake.storage_options))
-    rows = (
-        QueryBuilder()
-        .register("marker", silver)
-        .execute(
-            f"SELECT written_us, ahead_us FROM marker WHERE {tables.COMMIT_TS} > {int(after_ts)}"
-            f" AND {tables.COMMIT_TS} <= {int(cut_ts)}"
-        )
-    )
+    log = delta_log(lake.uri(place), lake.storage_options)
+    found = []
+    for path in _files_since(log, tables.app_id(pipeline, tables.MARKER), version, after_ts):
+        with lake.open(f"{place}/{unquote(path)}") as file:
+            rows = pq.read_table(file, columns=["written_us", "ahead_us", tables.COMMIT_TS], partitioning=None)
+        found += [row for row in rows.to_pylist() if after_ts < row[tables.COMMIT_TS] <= cut_ts]
     return [
         {
             "written_us": row["written_us"],
@@ -67,8 +76,24 @@ def of_window(lake: LakeFiles, after_ts: int, cut_ts: int, visible_us: int) -> l
             "seconds": (visible_us - row["written_us"] + row["ahead_us"]) / 1e6,
             "cut_ts": cut_ts,
         }
-        for row in rows.read_all().to_struct_array().to_pylist()
+        for row in found
     ]
+
+
+def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> list[str]:
+    """Live files of a version that came after the commit which applied up to after_ts."""
+    found: list[str] = []
+    gone: set[str] = set()
+    for at in range(version, max(-1, version - _COMMITS_MAX), -1):
+        text = log.commit(at)
+        actions = [json.loads(line) for line in (text or "").splitlines() if line.strip()]
+        marks = [action["txn"] for action in actions if "txn" in action]
+        if any(mark["appId"] == app_id and mark["version"] <= after_ts for mark in marks):
+            break
+        added = [action["add"]["path"] for action in actions if "add" in action]
+        found += [path for path in added if path not in gone and path not in found]
+        gone |= {action["remove"]["path"] for action in actions if "remove" in action} - set(added)
+    return found
 
 
 def recent(lake: LakeFiles, seconds: float) -> Percentiles | None:

@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from tidegate import tables
 from tidegate.lake import control, latency
+from tidegate.lake.delta_log import LocalDeltaLog
 from tidegate.lake.files import LakeFiles
 
 
@@ -20,19 +22,43 @@ def test_percentiles_are_those_of_nearest_rank() -> None:
     assert latency.Percentiles.of([]) is None
 
 
-def test_only_the_windows_markers_count_and_the_clocks_difference_is_taken_off(tmp_path: Path) -> None:
+def test_only_the_windows_markers_count_and_the_clocks_difference_is_taken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window's commits are read by number, however many came before it."""
     lake = LakeFiles(str(tmp_path))
     place = lake.uri(tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE))
-    rows = {
-        "slot": [1, 2, 3, 4],
-        "written_us": [1_000_000, 2_000_000, 3_000_000, 4_000_000],
-        "ahead_us": [0, 0, 500_000, 0],  # the source's clock showed 3 s when here it was 2.5 s
-        tables.COMMIT_TS: [10, 20, 30, 40],
-    }
-    write_deltalake(place, pa.table(rows))
-    found = latency.of_window(lake, after_ts=10, cut_ts=30, visible_us=5_000_000)
+
+    def write(upto_ts: int, written_us: list[int], ahead_us: list[int], commit_ts: list[int]) -> int:
+        rows = {"slot": commit_ts, "written_us": written_us, "ahead_us": ahead_us, tables.COMMIT_TS: commit_ts}
+        mark = Transaction(tables.app_id("p", tables.MARKER), upto_ts)
+        write_deltalake(
+            place,
+            pa.table(rows),
+            mode="append" if upto_ts < 30 else "overwrite",
+            commit_properties=CommitProperties(app_transactions=[mark]),
+        )
+        return int(DeltaTable(place).version())
+
+    for upto_ts in range(1, 11):
+        write(upto_ts, [1_000_000], [0], [upto_ts])
+    write(15, [2_000_000], [0], [15])
+    # As MERGE rewrites a small table; the source's clock showed 3 s when here it was 2.5 s.
+    written = [1_000_000, 2_000_000, 3_000_000, 4_000_000]
+    version = write(30, written, [0, 0, 500_000, 0], [10, 15, 30, 40])
+    looked: list[int] = []
+    real = LocalDeltaLog.commit
+
+    def noted(self: LocalDeltaLog, at: int) -> str | None:
+        looked.append(at)
+        return real(self, at)
+
+    monkeypatch.setattr(LocalDeltaLog, "commit", noted)
+    found = latency.of_window(lake, "p", version, after_ts=10, cut_ts=30, visible_us=5_000_000)
     assert sorted((row["written_us"], row["seconds"]) for row in found) == [(2_000_000, 3.0), (3_000_000, 2.5)]
     assert {row["cut_ts"] for row in found} == {30}
+    assert looked == [version, version - 1, version - 2]
+    assert len(latency.of_window(lake, "p", 3, after_ts=0, cut_ts=30, visible_us=5_000_000)) == 4
 
 
 def test_status_sums_up_the_last_minutes_from_the_files_that_can_hold_them(tmp_path: Path) -> None:
