@@ -32,7 +32,7 @@ from tidegate.lake.followed import Physical
 from tidegate.merge.window import choose_cut, in_window, resolved_everywhere
 from tidegate.schema.columns import VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, splits
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
 
 
 def next_window(app: Application) -> Window | None:
@@ -162,9 +162,11 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
             if (state is not None and state.state == HELD) or app.applied(name) >= ref.max_commit_ts:
                 continue
             place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
+            # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
+            way = "drop and create it" if ref.flags & SegmentFlag.HAS_DDL else "truncate it, or drop and create it,"
             reason = (
                 f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}: the source lost transactions that may"
-                " have changed it, which was accepted; truncate it, or drop and create it, at the source"
+                f" have changed it, which was accepted; {way} at the source"
             )
             window.hold(name, NEEDS_SNAPSHOT, reason, app.applied(name), place)
 

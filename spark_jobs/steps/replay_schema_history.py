@@ -54,8 +54,11 @@ Name = tuple[str, str]  # database, table
 def replay_schema_history(app: Application, window: Window) -> None:
     """Append the window's new table versions and hold what can't be followed."""
     new: list[TableVersion] = []
-    refs = [ref for ref in window.refs if ref.flags & SegmentFlag.HAS_DDL]
-    for ref in refs:
+    refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL]
+    for ref in sorted(refs, key=lambda ref: (ref.source, ref.seq)):
+        if ref.flags & SegmentFlag.GAP:
+            new += app.histories[ref.source].pass_gap(ref.max_commit_ts, ref.file, ref.end_pos)
+            continue
         for statement in _statements(app, window, ref):
             if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
                 window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
@@ -217,14 +220,26 @@ def _is_mended(app: Application, window: Window, emptied: TableVersion) -> bool:
     database, table, _ = app.logical(emptied.database, emptied.table)
     name = f"{database}.{table}"
     state = window.held.get(name) or app.states.get(name)
-    if state is None or state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES):
-        return state is not None
+    if state is None or _columns_are_lost(app, name, emptied):
+        return False
+    if state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES):
+        return True
     asks = state.error in (DDL_STOPS, DDL_ASKS) or state.error.partition(" ")[0] == RENAMED_WITH_HELD
     before = state.place is not None and state.place.at_ts <= emptied.commit_ts
     versions = app.histories[emptied.source].versions(emptied.database, emptied.table)
     since = [version for version in versions if app.applied(name) < version.commit_ts <= emptied.commit_ts]
     gave = any(version.kind == "rename" or version.moved is not None for version in since)
     return before and not asks and not gave and not app.pipeline.tables.keeps_deleted(database, table)
+
+
+def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:
+    """Whether a TRUNCATE stands behind an accepted gap that may hide an ALTER: only CREATE TABLE tells the columns."""
+    history = app.histories[emptied.source]
+    gap_ts = history.settings.gap_ts
+    if emptied.kind != "truncate" or app.applied(name) >= gap_ts:
+        return False
+    since = (v for v in history.versions(emptied.database, emptied.table) if gap_ts < v.commit_ts <= emptied.commit_ts)
+    return not any(version.kind == "create" for version in since)
 
 
 def _leave_out(app: Application, window: Window, version: TableVersion) -> None:

@@ -101,9 +101,11 @@ def test_what_the_source_lost_is_accepted_and_only_its_tables_wait(
         with pytest.raises(PositionLost):
             road.capture(seconds=30)
         assert "every table of the source would wait" in _accept(road, monkeypatch, "--lost")
-        server.query("TRUNCATE shop.b")
+        server.query("TRUNCATE shop.a")
+        server.query("DROP TABLE shop.b")
+        server.query("CREATE TABLE shop.b (id INT PRIMARY KEY)")
         server.query("INSERT INTO shop.b VALUES (9)")
         road.capture()
         road.apply(spark)
-        assert _waiting(road) == {"a", "c"}
+        assert _waiting(road) == {"a", "c"}, "what was altered in the gap isn't known of a table that is only emptied"
         assert road.assert_equal() == {"b": 1}

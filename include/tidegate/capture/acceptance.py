@@ -2,7 +2,8 @@
 
 In:  a source that capture stopped at (PositionLost), its bronze and value log.
 Out: a Gap: what is lost and where capture can go on; recorded, it is a segment of bronze without bytes, at which apply
-     holds the tables that it names, until a TRUNCATE or CREATE TABLE at the source makes them whole again.
+     holds the tables that it names, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless
+     what is lost may hide DDL (HAS_DDL).
 
 Where it goes on: behind the newest captured segment that the server still has and can continue; then the gap names the
 tables of the segments after it. When there is none, at the beginning of the server's binlog; then nobody can say what
@@ -63,9 +64,11 @@ def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Check
             point = _end_of(segment)
             if _goes_on(run, facts, captured, point):
                 names = {name for one in lost for name in one.tables}
-                return Gap(why, _segment(run.source_name, checkpoint, point, names))
+                has_ddl = any(one.flags & SegmentFlag.HAS_DDL for one in lost)
+                return Gap(why, _segment(run.source_name, checkpoint, point, names, has_ddl=has_ddl))
         lost.append(segment)
-    return Gap(why, _segment(run.source_name, checkpoint, _earliest(run, facts), {EVERY_TABLE}))
+    earliest = _earliest(run, facts)
+    return Gap(why, _segment(run.source_name, checkpoint, earliest, {EVERY_TABLE}, has_ddl=True))
 
 
 def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: Gap) -> None:
@@ -114,10 +117,11 @@ def _earliest(run: Run, facts: SourceFacts) -> Checkpoint:
     return Checkpoint.start(first, 4, executed, facts.server_id, facts.server_uuid)
 
 
-def _segment(source: str, checkpoint: Checkpoint, point: Checkpoint, names: set[str]) -> Segment:
+def _segment(source: str, checkpoint: Checkpoint, point: Checkpoint, names: set[str], *, has_ddl: bool) -> Segment:
     """One byte long in the file, so that it counts as a place; with no bytes of it.
 
-    point: where capture goes on, on the server whose file that is: another one's is found by GTID.
+    point: where capture goes on, on the server whose file that is: another one's is found by GTID. has_ddl: whether
+    what is lost may be DDL.
     """
     commit_ts = checkpoint.resolved_ts + 1
     return Segment(
@@ -135,7 +139,7 @@ def _segment(source: str, checkpoint: Checkpoint, point: Checkpoint, names: set[
         max_commit_ts=commit_ts,
         resolved_ts=commit_ts,
         tables=tuple(sorted(names)),
-        flags=SegmentFlag.GAP,
+        flags=SegmentFlag.GAP | (SegmentFlag.HAS_DDL if has_ddl else SegmentFlag(0)),
         event_count=0,
         txn_count=0,
         context=b"",

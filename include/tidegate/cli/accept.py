@@ -29,7 +29,7 @@ def accept(
     from tidegate.capture.run import CaptureRun
     from tidegate.capture.value_log import ValueLog, value_log_folder
     from tidegate.lake.bronze import Bronze
-    from tidegate.tables import EVERY_TABLE
+    from tidegate.tables import EVERY_TABLE, SegmentFlag
     from tidegate.wire.connection import ConnectionInfo, connect
     from tidegate.wire.preflight import Wanted, preflight
     from tidegate.wire.source import read_facts
@@ -60,9 +60,8 @@ def accept(
         typer.echo(f"{name}: {gap.why}")
         typer.echo(f"capture would go on at {segment.file}:{segment.end_pos}; {tables} would wait")
         if not lost:
-            typer.echo(
-                "--lost accepts that: each table waits until it is truncated, or dropped and created, at the source"
-            )
+            way = "dropped and created" if segment.flags & SegmentFlag.HAS_DDL else "truncated, or dropped and created,"
+            typer.echo(f"--lost accepts that: each table waits until it is {way} at the source")
             return
         record_gap(bronze, value_log, recovered, gap)
         typer.echo(f"accepted; start capture again: it goes on at {segment.file}:{segment.end_pos}")

@@ -107,12 +107,13 @@ class Effects:
     def _status_of_new(self, statement: CreateTable | CreateLike) -> VersionStatus:
         """IF NOT EXISTS of a table that nobody knows makes none when there is one: its rows aren't known then."""
         name = statement.table
-        database = self._history.last((name[0], ""))
+        known, database = self._history.last(name), self._history.last((name[0], ""))
+        gap_ts = self._context.settings.gap_ts
         proven = (
             not statement.if_not_exists
             or self._history.derives
-            or self._history.last(name) is not None
-            or (database is not None and makes_database(database.ddl))
+            or (known is not None and known.commit_ts >= gap_ts)
+            or (database is not None and database.commit_ts >= gap_ts and makes_database(database.ddl))
             or surely_new(name, self._logged, self._context.server, self._context.settings)
         )
         return VersionStatus.ACTIVE if proven else VersionStatus.NEEDS_SNAPSHOT

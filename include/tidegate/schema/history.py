@@ -266,6 +266,18 @@ class SchemaHistory:
         """All tables of a database that ever were, and its own defaults."""
         return [name for name in self._versions if name[0] == database]
 
+    def pass_gap(self, commit_ts: int, file: str, pos: int) -> list[TableVersion]:
+        """From here on nobody saw the source's DDL for a while: what a baseline looked for, and what was dropped, may
+        be there by now. The version that says so; [] when that was said before.
+        """
+        last = self.last(("", ""))
+        if last is None or last.commit_ts >= commit_ts:
+            return []
+        settings = replace(last.settings or ServerSettings(), kept=(), left_out=(), gap_ts=commit_ts)
+        made = replace(last, version=last.version + 1, commit_ts=commit_ts, file=file, pos=pos, settings=settings)
+        self.add([made])
+        return [made]
+
     def hold(self, names: Iterable[TableName], error: DdlNotRead) -> None:
         """Hold tables for a reason from outside."""
         for name in names:

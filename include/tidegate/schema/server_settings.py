@@ -24,6 +24,8 @@ class ServerSettings:
 
     native_keys: InnoDB carries out foreign keys' actions even where the SQL layer could. engine: of CREATE TABLE
     without ENGINE, in lower case. kept, left_out: the patterns of the tables that the baseline looked for.
+    gap_ts: commit_ts of the newest gap that a person accepted and that may hide DDL: what was known of tables before it
+    proves nothing behind it.
     """
 
     folds_names: bool = False
@@ -31,6 +33,7 @@ class ServerSettings:
     engine: str = "innodb"
     kept: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    gap_ts: int = 0
 
     @classmethod
     def of(cls, variables: Mapping[str, str], kept: tuple[str, ...] = (), left_out: tuple[str, ...] = ()) -> Self:

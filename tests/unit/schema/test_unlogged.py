@@ -76,6 +76,19 @@ def _of(version: str, settings: ServerSettings, child: str) -> TableVersion:
     return log.last("c")
 
 
+def test_behind_an_accepted_gap_only_the_event_proves_that_if_not_exists_made_a_table() -> None:
+    log = Log(MYSQL9, ServerSettings(kept=("*.*",)))
+    log.run("CREATE DATABASE db", "CREATE TABLE gone (a INT)", "DROP TABLE gone")
+    (said,) = log.history.pass_gap(next(log.ts), "b.2", 4)
+    assert log.history.pass_gap(said.commit_ts, "b.2", 4) == [], "once"
+    assert TableVersion.from_row(said.to_row()) == said, "as a row of schema_history"
+    for name in ("gone", "came"):
+        log.run(f"CREATE TABLE IF NOT EXISTS {name} (a INT)", said=EventSaid())
+        assert log.last(name).status is VersionStatus.NEEDS_SNAPSHOT
+    log.run("CREATE TABLE IF NOT EXISTS made (a INT)", "DROP TABLE made")
+    assert log.run("CREATE TABLE IF NOT EXISTS made (a INT)", said=EventSaid())[0].status is VersionStatus.ACTIVE
+
+
 def test_constraints_come_and_go_by_alter_and_stay_over_renames() -> None:
     log = Log()
     log.run(PARENT, "CREATE TABLE c (id INT PRIMARY KEY, p INT, q INT)")
