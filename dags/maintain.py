@@ -4,7 +4,8 @@
 bronze.
 
 **Tables written:** the silver tables (the same rows in other files), `control/cuts` (cuts that are too old go),
-`control/maintenance` (what was done, or why not); all tables under `control` are compacted. Small files of
+`control/maintenance` (what was done, or why not); all tables under `control` are compacted, and
+their records of before `keep_records_days` go. Small files of
 `bronze/segments` are packed, beside capture; segments of before `keep_bronze_days` go once every table has them, one
 that is held or waits included (empty: they stay for ever).
 

@@ -22,6 +22,7 @@ from spark_jobs.steps.cluster_files import cluster_files
 from spark_jobs.steps.compact_bronze import compact_bronze
 from spark_jobs.steps.compact_control import compact_control
 from spark_jobs.steps.forget_cuts import forget_cuts
+from spark_jobs.steps.forget_records import forget_records
 from spark_jobs.steps.purge_deleted_rows import purge_deleted_rows
 from spark_jobs.steps.remove_old_segments import remove_old_segments
 from spark_jobs.steps.retain_versions import retain_versions
@@ -42,7 +43,7 @@ STEPS: Final[tuple[Callable[[Maintenance, SilverTable], None], ...]] = (
 )
 # Segments go before the others are packed: nothing is rewritten that then goes.
 BRONZE: Final[tuple[Callable[[Maintenance], None], ...]] = (remove_old_segments, compact_bronze, vacuum_bronze)
-AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (compact_control,)
+AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_records, compact_control)
 
 
 def run(job: Maintenance, only: str | None = None) -> int:

@@ -251,6 +251,12 @@ class Maintain(Section):
         description="What was captured so many days ago leaves bronze once it is in silver of every table; null: never,"
         " so that `tidegate rebuild` can go back to the beginning",
     )
+    keep_records_days: int | None = Field(
+        90,
+        ge=1,
+        description="Records of work leave control/ledger, latency, maintenance and table_states (but for each table's"
+        " last event) after so many days; null: never",
+    )
 
 
 class Pipeline(Section):

@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tidegate.errors import CommitConflict, LakeUnavailable
 from tidegate.lake.control import exchange, load, pack, rows_of
+from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.replace_files import removed, replace_files
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
 
@@ -69,6 +72,25 @@ def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]
         else:
             return rows.num_rows, kept.num_rows
     raise AssertionError("the loop returns or raises")
+
+
+def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[int, int] | None:
+    """Take out the files all of whose rows have less in a column, by the log's statistics; rows before and after.
+
+    None when there is nothing to do. Raises CommitConflict when another commit rewrote the table first.
+    """
+    found = load(lake, table)
+    actions = None if found is None else pa.table(found.get_add_actions(flatten=True))
+    if found is None or actions is None or f"max.{column}" not in actions.column_names:
+        return None
+    old = actions.filter(pc.less(actions[f"max.{column}"], below))
+    if not old.num_rows:
+        return None
+    sizes = zip(old["path"].to_pylist(), old["size_bytes"].to_pylist(), strict=True)
+    gone = [removed(path, size, {}, data_change=True) for path, size in sizes]
+    replace_files(found, delta_log(lake.uri(table.path), lake.storage_options), gone, [], [])
+    before: int = pc.sum(actions["num_records"]).as_py()
+    return before, before - pc.sum(old["num_records"]).as_py()
 
 
 def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Size] | None:

@@ -1,0 +1,68 @@
+"""After the tables: what was recorded of work long done goes.
+
+In:  control/ledger, latency, maintenance and table_states; maintain.keep_records_days.
+Out: each without its old rows; of table_states the last event of each table stays.
+
+The ledger and latency may grow by rows a second. Of these whole files go, by the log's statistics, without a look
+inside: older rows that share a file with younger ones stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
+from tidegate import tables
+from tidegate.commit_ts import compose, physical_ms
+from tidegate.errors import CommitConflict
+from tidegate.lake.control import last_of
+from tidegate.lake.control_upkeep import drop_files, rewrite
+from tidegate.lake.status import cut_ts
+
+_EVENT: Final = ["pipeline", "table", "recorded_at"]
+
+
+def forget_records(job: Maintenance) -> None:
+    """Forget by the time of the work; of the ledger by the source's time, of which the newest cut is now."""
+    days = job.settings.keep_records_days
+    if days is None or job.dry_run:
+        return
+    keep = timedelta(days=days)
+    oldest = job.now - keep
+    oldest_us = int(oldest.timestamp() * 1e6)
+    newest_ms = physical_ms(cut_ts(job.lake))
+    oldest_ts = compose(max(0, newest_ms - keep // timedelta(milliseconds=1)))
+    _forget(job, tables.LEDGER, lambda: drop_files(job.lake, tables.LEDGER, "cut_ts", oldest_ts))
+    _forget(job, tables.LATENCY, lambda: drop_files(job.lake, tables.LATENCY, "visible_us", oldest_us))
+    at = pa.scalar(oldest, pa.timestamp("us", tz="UTC"))
+    _forget(
+        job,
+        tables.MAINTENANCE,
+        lambda: rewrite(job.lake, tables.MAINTENANCE, lambda rows: rows.filter(pc.greater_equal(rows["at"], at))),
+    )
+    _forget(job, tables.TABLE_STATES, lambda: rewrite(job.lake, tables.TABLE_STATES, lambda rows: _counting(rows, at)))
+
+
+def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
+    young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
+    old = rows.filter(pc.less(rows["recorded_at"], oldest))
+    last = last_of(rows, _EVENT[:2], _EVENT[2:])
+    return pa.concat_tables([old.join(last.select(_EVENT), keys=_EVENT, join_type="left semi"), young])
+
+
+def _forget(job: Maintenance, table: tables.Table, act: Callable[[], tuple[int, int] | None]) -> None:
+    started = time.monotonic()
+    try:
+        found = act()
+    except CommitConflict as error:
+        job.note(table.path, "forget", GAVE_WAY, time.monotonic() - started, error.what)
+        return
+    if found is not None:
+        detail = f"kept {found[1]} of {found[0]} rows"
+        job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*found, 0, 0))
