@@ -9,7 +9,7 @@ table_states and silver's own transaction versions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -92,6 +92,7 @@ class Application:
     upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
     _committer: DeltaCommitter | None = None
+    _claim: tuple[str, int] | None = None
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
     _applied: dict[str, int] = field(default_factory=dict)
@@ -117,6 +118,23 @@ class Application:
         self.cut_ts = control.application_version(self.lake, tables.CUTS, self.cuts_app_id) or 0
         self.followed = load_followed(self.lake)
         self.refresh()
+
+    def claim(self) -> None:
+        """From now on this application alone publishes cuts: one that lives on from before is told so.
+
+        Its cut would be true of what it knows, but not of a table that joined since, or was released.
+        """
+        claim_id = f"tidegate/{self.pipeline.pipeline}/apply"
+        self._claim = (claim_id, self.control.claim(tables.CUTS, claim_id))
+
+    def check_claim(self) -> None:
+        """Raises Overtaken when another application has started since."""
+        if self._claim is not None:
+            self.control.check(tables.CUTS, self._claim)
+
+    def publish(self, rows: Sequence[Mapping[str, Any]], app_transaction: tuple[str, int] | None = None) -> None:
+        """Append to control/cuts. Raises Overtaken."""
+        self.control.append(tables.CUTS, rows, app_transaction, self._claim)
 
     @property
     def cuts_app_id(self) -> str:

@@ -69,6 +69,7 @@ def apply_window(app: Application, window: Window) -> Window:
     tries = Tries(app, window.cut_ts)
     while True:
         try:
+            app.check_claim()
             for step in STEPS:
                 step(app, window)
         except WindowHealed:
@@ -94,6 +95,7 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
     started = last_work = time.monotonic()
     windows = 0
     goal = 0
+    app.claim()
     app.load()
     take_up_selection(app)
     app.lake.delete_folder("staging")
@@ -172,6 +174,7 @@ class Look:
         """What capture or a person wrote to a control table before a segment came must be known with that segment."""
         app = self._app
         if app.index.refresh(app.cut_ts) or time.monotonic() >= self._refresh_at:
+            app.check_claim()
             app.refresh()
             release_after_a_pause(app)
             self._refresh_at = time.monotonic() + _REFRESH_SECONDS

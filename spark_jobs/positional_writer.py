@@ -135,6 +135,7 @@ def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     upsert.snapshot = snapshot = app.committer.snapshot(app.lake.spark_uri(upsert.path), upsert.app_id)
     if snapshot.applied_ts >= upsert.phase.upto_ts:
         return snapshot.version
+    upsert.entry.check_follows(upsert.phase.after_ts, snapshot.applied_ts)
     check_fit(upsert.entry.name, snapshot, upsert.phase.layout)
     if upsert.resolved is None:
         held = window.key_files

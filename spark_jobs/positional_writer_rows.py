@@ -76,6 +76,7 @@ def write_hashed(app: Application, entry: TableWindow, phase: StagePhase) -> int
         snapshot = app.committer.snapshot(app.lake.spark_uri(path), app_id)
         if snapshot.applied_ts >= phase.upto_ts:
             return snapshot.version
+        entry.check_follows(phase.after_ts, snapshot.applied_ts)
         check_fit(entry.name, snapshot, phase.layout)
         net = net or _net(app.lake, entry.staged, phase)
         try:

@@ -24,7 +24,7 @@ from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
 from tidegate.config import Writer
 from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
-from tidegate.lake.silver import column_names, data_bytes
+from tidegate.lake.silver import applied_ts, column_names, data_bytes
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
@@ -79,6 +79,10 @@ class SilverWriter:
         ]
         if not files:
             return
+        applied = applied_ts(self.uri, self.app.lake.storage_options, self.app_id)
+        if applied >= phase.upto_ts:
+            return
+        self.entry.check_follows(phase.after_ts, applied)
         shape = shape_at(self.app, self.entry, phase.upto_ts)
         assert shape is not None, "staged rows have a version in force"
         self.ensure(shape)
@@ -143,6 +147,7 @@ class SilverWriter:
 
     def change_schema(self, phase: DdlPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
+        self.app.check_claim()
         shape = shape_at(self.app, self.entry, phase.upto_ts)
         if before := self._shape_before(phase):
             self._follow_soft_delete(before)

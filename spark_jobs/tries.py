@@ -40,6 +40,7 @@ class Tries:
         """Take in what a try ended with; returns when there is to be another one, else raises."""
         if isinstance(error, Terminal):
             raise error
+        self._app.check_claim()
         self._count += 1
         print(f"window {self._cut_ts}: try {self._count} of {TRIES_MAX}: {error}", file=sys.stderr, flush=True)
         self._app.reload()  # what this try put into memory but not into the lake must not be believed

@@ -15,7 +15,7 @@ from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch
 from tidegate.config import Writer
-from tidegate.errors import REFILL
+from tidegate.errors import REFILL, Overtaken
 from tidegate.lake.latency import Percentiles
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.columns import TableVersion
@@ -125,6 +125,19 @@ class TableWindow:
     why: str = ""
     target: UpsertTarget | None = None  # of a table that the positional writer takes
     upserts: list[StagedUpsert] = field(default_factory=list)
+
+    def check_follows(self, after_ts: int, applied_ts: int) -> None:
+        """Raises Overtaken when silver has a part of the rows phase that begins at after_ts: they would be in it twice.
+
+        applied_ts: silver's, below the phase's end. A phase behind a DDL begins before it, for rows of the same
+        commit_ts, and the DDL may have recorded its own.
+        """
+        if applied_ts > after_ts + (after_ts != self.after_ts):
+            raise Overtaken(
+                f"silver has all up to {applied_ts}, where this window saw {after_ts}: another apply wrote to it",
+                where=self.name,
+                remedy="run one apply of a pipeline at a time; this window is tried again",
+            )
 
 
 @dataclass(slots=True)

@@ -109,6 +109,10 @@ class CommitConflict(Transient):
     """Another commit changed the table since it was read; nothing of ours was written."""
 
 
+class Overtaken(Transient):
+    """Another application of this pipeline has started, or has written what this one was about to write."""
+
+
 class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 

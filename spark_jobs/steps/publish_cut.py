@@ -23,6 +23,7 @@ from tidegate.lake.silver import delta_version
 
 def publish_cut(app: Application, window: Window) -> None:
     """Record held tables and what became of the others, then the cut; below it, how far a source is."""
+    app.check_claim()
     found = dict(window.held)
     if window.main:
         _found_above(app, window, found)
@@ -37,14 +38,13 @@ def publish_cut(app: Application, window: Window) -> None:
     now = datetime.now(UTC)
     if window.main:
         cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": ACTIVE}
-        app.control.append(
-            tables.CUTS,
+        app.publish(
             [{**row, "cut_ts": window.cut_ts, "published_at": now} for row in (cut, *rows)],
-            app_transaction=(app.cuts_app_id, window.cut_ts),
+            (app.cuts_app_id, window.cut_ts),
         )
         app.cut_ts = window.cut_ts
     elif rows:  # below the published cut only their own rows are new
-        app.control.append(tables.CUTS, [{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
+        app.publish([{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
     if window.behind is not None:
         source_reached(app, window.behind, window.cut_ts)
         if window.behind not in app.followed.behind:

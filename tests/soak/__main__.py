@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.soak import faults
-from tests.soak.plan import Fault, apply_point, plan
+from tests.soak.plan import Fault, plan
 from tests.soak.witness import Wrong
 from tests.soak.world import ROOT, SilverDiffers, World
 
@@ -35,7 +35,7 @@ class Soak:
     def run(self) -> None:
         """Raises Wrong."""
         given = self.arguments
-        world = World(self.folder, given.seed, given.flavour)
+        world = World(self.folder, given.seed, given.flavour, disturbs_apply=given.disturb_applies)
         try:
             with world:
                 for fault in plan(given.seed, given.faults):
@@ -51,11 +51,10 @@ class Soak:
         given = self.arguments
         with (self.folder / "faults.log").open("a") as log:
             log.write(f"{time.monotonic() - self.began:8.2f} {fault}\n")
+        world.tend()
         faults.run(world, fault)
         world.check()
         self.done += 1
-        if given.kill_applies and self.done % given.apply_every == given.apply_every // 2:
-            world.begin_apply(apply_point(given.seed, self.done))
         if self.done % given.apply_every == 0:
             self._settle(world, compare=True)
         elif self.done % given.settle_every == 0:
@@ -63,13 +62,12 @@ class Soak:
 
     def _settle(self, world: World, *, compare: bool) -> None:
         world.settle()
-        rows = world.compare() if compare else None
+        compared = f", {world.compare()}" if compare else ""
         world.sessions.resume()
-        compared = f", {rows} rows equal in silver" if compare else ""
         seconds = time.monotonic() - self.began
         print(
             f"{seconds:.0f} s: {self.done} faults, {world.witness.transactions} transactions, "
-            f"capture started {world.capture.starts} times{compared}",
+            f"capture started {world.capture.starts} times, apply {world.applies.started}{compared}",
             file=sys.stderr,
             flush=True,
         )
@@ -88,7 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
     parser.add_argument("--settle-every", type=int, default=25, help="faults between comparisons of bronze")
     parser.add_argument("--apply-every", type=int, default=100, help="faults between comparisons of silver")
-    parser.add_argument("--no-kill-applies", dest="kill_applies", action="store_false", help="kill no apply")
+    parser.add_argument("--only-compare", dest="disturb_applies", action="store_false", help="no apply but to compare")
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
     given = parser.parse_args()
     if given.seed is None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.soak import table_faults
 from tests.soak.plan import Fault
 from tests.soak.witness import Wrong
 from tests.soak.world import World
@@ -174,7 +175,7 @@ def add_column(world: World, table: str) -> None:
     world.sessions.add_column(table)
 
 
-_KINDS: Final[dict[str, Callable[..., None]]] = {
+_KINDS: Final[dict[str, Callable[..., None]]] = table_faults.KINDS | {
     function.__name__: function
     for function in (
         *(kill, kill_point, kill_chasing, cut, half_open, trickle, flush_logs, checksum, restart_source, crash_source),

@@ -36,6 +36,7 @@ APPLY_POINTS: Final = (
     "apply_after_merge",
     "apply_before_publish",
     "apply_after_publish",
+    "apply_after_followed",
 )
 UPKEEP_POINTS: Final = (
     "bronze_before_removal",
@@ -71,6 +72,10 @@ def _half_open(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice([*Way, "both"]), "seconds": seconds}
 
 
+def _mode(rng: random.Random) -> str:
+    return rng.choice(["batch", "micro_batch"])
+
+
 _KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] = {
     "kill": (24, lambda rng: {"after": _seconds(rng, 0.0, 1.0)}),
     "kill_point": (18, lambda rng: {"point": f"{rng.choice(CAPTURE_POINTS)}:{rng.randint(1, 3)}"}),
@@ -95,6 +100,26 @@ _KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] 
     "two_captures": (4, lambda rng: {"folder": rng.choice(["same", "own", "own"]), "seconds": _seconds(rng, 0.3, 3.5)}),
     "upkeep": (6, lambda rng: {"point": rng.choice([*UPKEEP_POINTS, "none"])}),
     "add_column": (3, lambda rng: {"table": rng.choice(TABLES)}),
+    "rewrite_file": (
+        9,
+        lambda rng: {
+            "excluded": tuple(sorted(rng.sample(TABLES, rng.choice([0, 0, 1, 1, 2])))),
+            "listed": rng.random() < 0.5,
+        },
+    ),
+    "start_apply": (
+        9,
+        lambda rng: {"mode": _mode(rng), "point": rng.choice(APPLY_POINTS) if rng.random() < 0.5 else "none"},
+    ),
+    "second_apply": (8, lambda rng: {"mode": _mode(rng), "sleep": rng.choice([0.0, _seconds(rng, 1.0, 20.0)])}),
+    "retry_apply": (8, lambda rng: {"after": _seconds(rng, 0.0, 1.0)}),
+    "maintain": (2, lambda rng: {}),
+    "drop_column": (4, lambda rng: {"table": rng.choice(TABLES)}),
+    "approve": (4, lambda rng: {}),
+    "truncate": (3, lambda rng: {"table": rng.choice(TABLES)}),
+    "recreate": (3, lambda rng: {"table": rng.choice(TABLES)}),
+    "rename": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": _seconds(rng, 0.0, 0.6)}),
+    "statement": (2, lambda rng: {"table": rng.choice(TABLES)}),
 }
 
 
@@ -107,8 +132,3 @@ def plan(seed: int, count: int) -> list[Fault]:
         kind = rng.choices(kinds, weights)[0]
         faults.append(Fault(number, kind, _seconds(rng, 0.0, 0.6), _KINDS[kind][1](rng)))
     return faults
-
-
-def apply_point(seed: int, number: int) -> str:
-    """Where the apply that runs beside the faults from this number on is killed."""
-    return random.Random(f"{seed} apply {number}").choice(APPLY_POINTS)

@@ -7,6 +7,7 @@ Out: changes of every kind to four tables, and `soak.txns`: one row (session, n)
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -20,15 +21,15 @@ from tidegate.demo.server import Server
 DATABASE: Final = "soak"
 BURST_SESSION: Final = 99
 _ROWS_KEPT: Final = 400
-_SCHEMA: Final = (
-    "CREATE TABLE txns (session INT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (session, n))",
-    "CREATE TABLE keyed (id INT PRIMARY KEY, a VARCHAR(300), b INT, at DATETIME(6))",
-    "CREATE TABLE pairs (k VARCHAR(20) NOT NULL, n INT NOT NULL, v DECIMAL(18,4), PRIMARY KEY (k, n))",
-    "CREATE TABLE bag (a INT, b VARCHAR(40))",
-    "CREATE TABLE notes (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, t MEDIUMTEXT)",
-)
-# What may happen to a transaction whose sessions meet: it is rolled back.
-_MET: Final = (1062, 1205, 1213, 1020, 1412)
+_SCHEMA: Final = {
+    "txns": "CREATE TABLE txns (session INT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (session, n))",
+    "keyed": "CREATE TABLE keyed (id INT PRIMARY KEY, a VARCHAR(300), b INT, at DATETIME(6))",
+    "pairs": "CREATE TABLE pairs (k VARCHAR(20) NOT NULL, n INT NOT NULL, v DECIMAL(18,4), PRIMARY KEY (k, n))",
+    "bag": "CREATE TABLE bag (a INT, b VARCHAR(40))",
+    "notes": "CREATE TABLE notes (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, t MEDIUMTEXT)",
+}
+# What may happen to a transaction that meets others, or another definition of its tables: it is rolled back.
+_MET: Final = (1062, 1205, 1213, 1020, 1412, 1146, 1054)
 
 
 class Sessions:
@@ -50,7 +51,7 @@ class Sessions:
 
     def create(self) -> None:
         self.server.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
-        for statement in _SCHEMA:
+        for statement in _SCHEMA.values():
             self.server.query(statement, database=DATABASE)
 
     def __enter__(self) -> Self:
@@ -96,9 +97,22 @@ class Sessions:
             cursor.execute("ROLLBACK")
 
     def add_column(self, table: str) -> None:
-        name = f"c{len(self.columns[table]) + 1}"
+        name = next(f"c{n}" for n in itertools.count(1) if f"c{n}" not in self.columns[table])
         self.server.query(f"ALTER TABLE {table} ADD COLUMN {name} INT NULL DEFAULT 7", database=DATABASE)
         self.columns[table].append(name)
+
+    def drop_column(self, table: str) -> bool:
+        """The oldest that was added; False when there is none."""
+        if not self.columns[table]:
+            return False
+        self.server.query(f"ALTER TABLE {table} DROP COLUMN {self.columns[table].pop(0)}", database=DATABASE)
+        return True
+
+    def recreate(self, table: str) -> None:
+        """Another table of that name."""
+        self.server.query(f"DROP TABLE {table}", database=DATABASE)
+        self.server.query(_SCHEMA[table], database=DATABASE)
+        self.columns[table].clear()
 
     # --- a session ----------------------------------------------------------------------------------------
 
@@ -136,6 +150,7 @@ class Sessions:
 
 
 def _added(rng: random.Random, columns: list[str]) -> str:
+    columns = list(columns)  # others add and drop them
     return "" if not columns or rng.random() < 0.5 else f", {rng.choice(columns)} = {rng.randint(0, 99)}"
 
 

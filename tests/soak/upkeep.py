@@ -1,4 +1,4 @@
-"""Upkeep of bronze beside capture and apply, as it would be days later, by maintain's own steps and without Spark.
+"""Upkeep of bronze and of control tables beside the others, as days later, by maintain's steps and without Spark.
 
 In:  a pipeline file, up to which seq segments may leave bronze; TIDEGATE_FAILPOINT, perhaps.
 Out: cuts forgotten, segments removed and packed, VACUUM; what each step said on stdout.
@@ -16,6 +16,7 @@ from typing import Any, Final
 import spark_jobs.steps.remove_old_segments as removal
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.steps.compact_bronze import compact_bronze
+from spark_jobs.steps.compact_control import compact_control
 from spark_jobs.steps.forget_cuts import forget_cuts
 from spark_jobs.steps.vacuum_bronze import vacuum_bronze
 from tidegate import config
@@ -29,6 +30,7 @@ _STEPS: Final[tuple[Callable[[Maintenance], None], ...]] = (
     removal.remove_old_segments,
     compact_bronze,
     vacuum_bronze,
+    compact_control,
 )
 
 

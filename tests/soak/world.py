@@ -9,23 +9,23 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from tests.integration.capture_support import binlog_end
+from tests.soak.applies import Applies
 from tests.soak.disk import Disk
+from tests.soak.kept import Kept
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
 from tests.support.fault_proxy import FaultProxy
 from tests.support.nursery import GATE, TERMINAL, TRANSIENT, Child, Nursery
 from tests.support.own_server import own_server
 from tidegate import config
-from tidegate.demo import jars
+from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
 from tidegate.verify.report import Outcome
 from tidegate.verify.verification import Options, verify
@@ -33,7 +33,7 @@ from tidegate.wire.connection import ConnectionInfo
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _CATCH_UP_SECONDS: Final = 120.0
-_APPLY_SECONDS: Final = 600.0
+_APPLY_SECONDS: Final = 30  # then another one is started
 _MARKER_SESSION: Final = 98
 # Small, so that what takes hours elsewhere happens every few seconds: rotation of the value log, full queues, returns.
 _CAPTURE: Final = (
@@ -129,13 +129,12 @@ class Capture:
 class World:
     """A context manager: starts all, and ends all that it started, whatever happens."""
 
-    def __init__(self, folder: Path, seed: int, flavour: str) -> None:
+    def __init__(self, folder: Path, seed: int, flavour: str, *, disturbs_apply: bool) -> None:
         self.folder, self.seed = folder, seed
         self.lake = folder / "lake"
         self.server = own_server(flavour, folder / "server")
         self.stack = contextlib.ExitStack()
-        self.applies = 0
-        self._apply: subprocess.Popen[bytes] | None = None
+        self.disturbs_apply = disturbs_apply
 
     def __enter__(self) -> Self:
         try:
@@ -146,22 +145,22 @@ class World:
         return self
 
     def _start(self) -> None:
-        jars.ensure(ROOT)
         self.disk = self.stack.enter_context(Disk(self.lake / "bronze"))
         nursery = self.stack.enter_context(Nursery())
         server = self.stack.enter_context(self.server)
         self.proxy = self.stack.enter_context(FaultProxy(server.host, server.port))
-        (self.folder / "soak.yaml").write_text(
+        self.kept = Kept(
+            self.folder / "soak.yaml",
             f"pipeline: soak_{os.getpid()}\nlake: {{path: {self.lake}}}\n"
             f"sources: {{one: {{conn_id: one, flavour: {server.flavour}, start: now}}}}\n"
-            f"tables: {{include: ['{DATABASE}.*']}}\ncapture: {_CAPTURE}\napply: {{mode: batch}}\n"
-            "maintain: {keep_bronze_days: 1, keep_cuts_hours: 1}\n"
+            f"capture: {_CAPTURE}\napply: {{mode: batch, run_for_seconds: {_APPLY_SECONDS}}}\n"
+            "ddl: {drop_column: ask}\nmaintain: {keep_bronze_days: 1, keep_cuts_hours: 1}\n",
         )
+        self.applies = self.stack.enter_context(Applies(self.folder / "soak.yaml", self.folder / "apply.log"))
         login = f"mysql://{server.user}:{server.password}@{self.proxy.host}:{self.proxy.port}"
         self.capture = Capture(nursery, self.folder, {"AIRFLOW_CONN_ONE": login})
         self.witness = Witness(self.lake, server, "one")
         self.sessions = Sessions(server, self.seed)
-        self.stack.callback(self.end_apply)
         self.stack.enter_context(self.capture)
         self._until(lambda: self.witness.look()[1] > 0, "capture doesn't begin")
         self.sessions.create()
@@ -204,56 +203,69 @@ class World:
 
     # --- apply --------------------------------------------------------------------------------------------
 
-    def begin_apply(self, failpoint: str = "") -> None:
-        """`tidegate apply` beside everything else; killed at the point."""
-        self.end_apply()
-        self.applies += 1
-        environment = os.environ | {"TIDEGATE_HOME": str(ROOT), "TIDEGATE_FAILPOINT": failpoint or "none"}
-        with (self.folder / "apply.log").open("ab") as log:
-            self._apply = subprocess.Popen(
-                [str(Path(sys.executable).parent / "tidegate"), "apply", str(self.folder / "soak.yaml")],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+    def tend(self) -> None:
+        """Let an apply run beside everything else, always. Raises Wrong."""
+        self.applies.tend()
+        if self.disturbs_apply and not self.applies.applies():
+            self.applies.start(mode="micro_batch")
 
-    def wait_for_apply(self) -> int:
-        """Its exit code; 0 when none runs."""
-        if self._apply is None:
-            return 0
-        end = time.monotonic() + _APPLY_SECONDS
-        while (code := self._apply.poll()) is None:
-            self.check()
-            if time.monotonic() > end:
-                raise Wrong(f"apply takes over {_APPLY_SECONDS:.0f} s")
-            time.sleep(0.2)
-        self._apply = None
-        return code
+    def held(self) -> dict[str, dict[str, Any]]:
+        """Silver table -> why it is held."""
+        return held.held_events(LakeFiles(str(self.lake)))
 
-    def end_apply(self) -> None:
-        """Kill what still runs of it, the JVM and its workers included."""
-        if self._apply is not None and self._apply.poll() is None:
-            os.killpg(self._apply.pid, signal.SIGKILL)
-            self._apply.wait()
-        self._apply = None
+    def approve(self) -> None:
+        """A person agrees to each DDL that waits for it."""
+        lake = LakeFiles(str(self.lake))
+        for event in held.questions(lake).values():
+            held.release(lake, event)
 
-    def compare(self) -> int:
-        """Apply to the end, then silver against the source's own rows; how many rows. Raises Wrong."""
-        self.wait_for_apply()
-        self.begin_apply()
-        if code := self.wait_for_apply():
-            raise Wrong(f"apply ended with {code}: see apply.log")
+    def compare(self) -> str:
+        """Apply to the end: silver against the source's own rows; then mend what is held, and all of it once more.
+
+        How many rows, in words. Raises Wrong.
+        """
+        self.applies.to_the_end()
+        rows, waiting = self._verify()
+        if not waiting:
+            self.kept.settled()
+            return f"{rows} rows equal in silver"
+        while asked := held.questions(LakeFiles(str(self.lake))):
+            self.approve()
+            self.applies.to_the_end()
+            asked_again = held.questions(LakeFiles(str(self.lake)))
+            if any(asked_again.get(name, {}).get("place_pos") == one["place_pos"] for name, one in asked.items()):
+                raise Wrong(f"still asked for after it was approved: {sorted(asked)}")
+        for name in self.held():
+            self.server.query(f"TRUNCATE TABLE {name}", database=DATABASE)
+        self.catch_up()
+        self.applies.to_the_end()
+        after, still = self._verify()
+        if still:
+            raise Wrong(f"held although approved and truncated: {still}")
+        self.kept.settled()
+        return f"{rows} rows equal in silver, {after} without holds ({'; '.join(sorted(waiting))})"
+
+    def _verify(self) -> tuple[int, list[str]]:
+        """How many rows are equal, and which tables are held for which reason."""
         server = self.server
         info = ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
         pipeline = config.load(self.folder / "soak.yaml")
         report = verify(pipeline, {"one": info}, LakeFiles(str(self.lake)).root, {}, Options(timeout_seconds=60))
-        bad = [found for found in report.tables if found.outcome is not Outcome.EQUAL]
+        events = self.held()
+        if unexplained := self.kept.unexplained(events):
+            raise SilverDiffers(f"held for nothing: {'; '.join(unexplained)}", len(unexplained))
+        bad = [
+            one
+            for one in report.tables
+            if one.outcome not in (Outcome.EQUAL, Outcome.DROPPED)
+            and (one.outcome is not Outcome.HELD or one.silver not in events)
+        ]
         if bad:
             told = "; ".join(f"{one.table} {one.outcome}: {one.reason} {one.differences[:2]}" for one in bad)
             raise SilverDiffers(f"{len(bad)} tables of silver: {told}", len(bad))
-        return sum(found.source_rows for found in report.tables)
+        there = {one.silver for one in report.tables}
+        waiting = [f"{name}: {event['reason']}" for name, event in events.items() if name in there]
+        return sum(found.source_rows for found in report.tables), waiting
 
 
 class SilverDiffers(Wrong):

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application, StagedFile, TableWindow, Window
+from spark_jobs.failures import TablesFailed
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.merge_into_silver import merge_into_silver
 from spark_jobs.table_moves import find_moves
@@ -170,6 +171,24 @@ def test_a_window_tried_again_changes_nothing(shop: Callable[..., Shop]) -> None
     third = it.apply(0, 30, changes)
     assert it.silver("t") == [{"id": 1, "a": "x"}, {"id": 1, "a": "x"}]
     assert first.delta_versions == again.delta_versions == third.delta_versions == {"d.t": 1}, "nothing was committed"
+
+
+@pytest.mark.parametrize("key", ["", " PRIMARY KEY"])
+def test_of_two_applications_none_writes_again_what_the_other_wrote_of_its_window(
+    shop: Callable[..., Shop], key: str
+) -> None:
+    one, other = shop(), shop()
+    for it in (one, other):
+        it.ddl(10, f"CREATE TABLE t (id INT{key}, a VARCHAR(20))")
+    changes: dict[str, Rows] = {"t": [(11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 2, "a": "x"})]}
+    later: dict[str, Rows] = {"t": [*changes["t"], (21, DEL, {"id": 1, "a": "x"}), (22, UP, {"id": 3, "a": "x"})]}
+    assert other.app.applied("d.t") == 0
+    one.apply(0, 20, changes)
+    with pytest.raises(TablesFailed, match="another apply wrote to it"):
+        other.apply(0, 30, later)  # it doesn't know yet
+    assert other.silver("t") == [{"id": 1, "a": "x"}, {"id": 2, "a": "x"}]
+    other.apply(0, 30, later)
+    assert other.silver("t") == [{"id": 2, "a": "x"}, {"id": 3, "a": "x"}]
 
 
 def test_truncate_drop_and_a_new_table_of_the_same_name(shop: Callable[..., Shop]) -> None:

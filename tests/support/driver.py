@@ -1,7 +1,8 @@
-"""Apply drivers that die at a named point, over the Spark of the test's own session.
+"""Drivers of apply and maintain, some of which die at a named point, over the Spark of the test's own session.
 
 In:  the session, a pipeline file, a failpoint.
-Out: killed(): the driver process died of SIGKILL there, and Spark runs nothing of it any more.
+Out: started(): a driver's process, whose exit code is the job's. killed(): the same, which died of SIGKILL at its
+     point, and Spark runs nothing of it any more.
 
 A driver is a process of its own, forked from one that has imported everything, and speaks to the JVM that is there:
 `tidegate apply` and a JVM of its own for each point would cost five times as much. What a driver knows dies with it all
@@ -13,7 +14,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
+import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +25,84 @@ from pyspark.sql import SparkSession
 
 _SECONDS_MAX = 300
 _IDLE_SECONDS_MAX = 30
+BROKEN = 70  # the exit code of an exception that isn't ours
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["spark_jobs.apply", "tidegate.binlog.decode", "tests.support.driver"])
+_forks.set_forkserver_preload(
+    ["spark_jobs.apply", "spark_jobs.maintain", "tidegate.binlog.decode", "tests.support.driver"]
+)
+
+
+def started(
+    spark: SparkSession, file: Path, point: str, *, job: str = "apply", mode: str | None = None, log: Path | None = None
+) -> Any:
+    """A driver that works on the pipeline. job: apply or maintain; mode: apply.mode, the file's when left out."""
+    context: Any = spark.sparkContext
+    gateway = context._gateway.gateway_parameters
+    arguments = ((gateway.port, gateway.auth_token), str(file), point, job, mode, None if log is None else str(log))
+    driver = _forks.Process(target=_drive, args=arguments)
+    driver.start()
+    return driver
 
 
 def killed(spark: SparkSession, file: Path, point: str) -> None:
     """Apply the pipeline in a driver of its own, which must die at the point, not end by itself."""
-    context: Any = spark.sparkContext
-    parameters = context._gateway.gateway_parameters
-    driver = _forks.Process(target=_drive, args=(parameters.port, parameters.auth_token, str(file), point))
-    driver.start()
+    driver = started(spark, file, point)
     driver.join(_SECONDS_MAX)
     code = driver.exitcode
     if code is None:
         driver.kill()
     assert code == -signal.SIGKILL, f"{point} was not reached: the driver's exit code is {code}"
-    context.cancelAllJobs()
+    settled(spark, cancel=True, what=point)
+
+
+def settled(spark: SparkSession, *, cancel: bool, what: str) -> None:
+    """Wait until Spark does nothing of what drivers that were killed have asked for."""
+    context: Any = spark.sparkContext
+    if cancel:
+        context.cancelAllJobs()
     end = time.monotonic() + _IDLE_SECONDS_MAX
     while context.statusTracker().getActiveJobsIds():
-        assert time.monotonic() < end, f"{point}: Spark goes on with what the driver asked for"
+        assert time.monotonic() < end, f"{what}: Spark goes on with what the driver asked for"
         time.sleep(0.02)
 
 
-def _drive(port: int, secret: str, file: str, point: str) -> None:
-    """What `tidegate apply` does, in a JVM that isn't its own."""
-    os.environ |= {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret, "TIDEGATE_FAILPOINT": point}
+def _drive(gateway: tuple[int, str], file: str, point: str, job: str, mode: str | None, log: str | None) -> None:
+    """What `tidegate apply` or `tidegate maintain` does, in a JVM that isn't its own."""
+    if log is not None:
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+    os.environ |= {
+        "PYSPARK_GATEWAY_PORT": str(gateway[0]),
+        "PYSPARK_GATEWAY_SECRET": gateway[1],
+        "TIDEGATE_FAILPOINT": point,
+    }
+    code = 0
+    try:
+        _work(Path(file), job, mode)
+    except BaseException as error:  # noqa: BLE001  as an interpreter would end
+        from spark_jobs.failures import TableWriteError
+        from spark_jobs.job import failed
+        from tidegate.errors import TidegateError
+
+        if isinstance(error, TidegateError | TableWriteError):
+            code = failed(error)
+        else:
+            traceback.print_exc()
+            code = BROKEN
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # without a word to the JVM: it is the test's
+
+
+def _work(file: Path, job: str, mode: str | None) -> None:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
+    from spark_jobs import apply, maintain
     from spark_jobs.application import Application
-    from spark_jobs.apply import run
-    from spark_jobs.session import fit_to_size
+    from spark_jobs.maintenance import Maintenance
+    from spark_jobs.session import fit_to_size, maintenance_session
     from tidegate import config
     from tidegate.lake.bronze_index import BronzeIndex
     from tidegate.lake.files import LakeFiles
@@ -62,7 +113,13 @@ def _drive(port: int, secret: str, file: str, point: str) -> None:
     context = SparkContext(jsc=jsc, gateway=gateway, conf=SparkConf(_jconf=jsc.getConf()))
     session = SparkSession(context).newSession()
     fit_to_size(session, large=False)
-    pipeline = config.load(Path(file))
+    pipeline = config.load(file)
     lake = LakeFiles(pipeline.lake.path)
-    run(Application(session, pipeline, lake, BronzeIndex(lake)), report=print)
-    os._exit(0)  # without a word to the JVM: it is the test's
+    report = partial(print, flush=True)
+    if job == "maintain":
+        maintain.run(Maintenance(maintenance_session(session, pipeline.maintain.file_bytes), pipeline, lake, report))
+        return
+    if mode is not None:
+        changed = pipeline.apply.model_copy(update={"mode": config.ApplyMode(mode)})
+        pipeline = pipeline.model_copy(update={"apply": changed})
+    apply.run(Application(session, pipeline, lake, BronzeIndex(lake)), report=report)

@@ -25,7 +25,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
+from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable, Overtaken
 from tidegate.lake.bronze_file import created
 from tidegate.lake.delta_log import DeltaLog, delta_log
 from tidegate.lake.files import LakeFiles
@@ -240,8 +240,50 @@ class ControlTables:
             self._logs[table.path] = delta_log(self._lake.uri(table.path), self._lake.storage_options)
         return self._logs[table.path].latest()
 
-    def append(self, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
-        """As the function `append`.
+    def claim(self, table: Table, claim_id: str) -> int:
+        """A number larger than everybody's before: who held one until now is told so by its next look or append."""
+        nothing = pa.Table.from_pylist([], schema=table.schema)
+        for attempt in range(COMMIT_ATTEMPTS_MAX):
+            try:
+                found = load(self._lake, table) or _create(self._lake, table)
+                number = (found.transaction_version(claim_id) or 0) + 1
+                properties = CommitProperties(app_transactions=[Transaction(claim_id, number)])
+                write_deltalake(found, nothing, mode="append", schema_mode="merge", commit_properties=properties)
+            except (CommitFailedError, DeltaError, OSError) as error:
+                if attempt + 1 == COMMIT_ATTEMPTS_MAX:
+                    raise _failed(self._lake, table, attempt, error) from error
+                time.sleep(_BACKOFF_SECONDS * 2**attempt)
+            else:
+                self._open[table.path], self._tables[table.path] = found, table
+                return number
+        raise AssertionError("unreachable")
+
+    def check(self, table: Table, claim: tuple[str, int]) -> None:
+        """Raises Overtaken when somebody has claimed the table since. One look at its log, while nobody wrote to it."""
+        found = self._open.get(table.path)
+        if found is None or self.version(table) != found.version():
+            found = load(self._lake, table)
+            if found is not None:
+                self._open[table.path], self._tables[table.path] = found, table
+        self._check(table, found, claim)
+
+    def _check(self, table: Table, found: DeltaTable | None, claim: tuple[str, int]) -> None:
+        there = 0 if found is None else found.transaction_version(claim[0]) or 0
+        if there != claim[1]:
+            raise Overtaken(
+                "another apply of this pipeline has started since this one did",
+                where=self._lake.uri(table.path),
+                remedy="leave the pipeline to the other one; run one at a time",
+            )
+
+    def append(
+        self,
+        table: Table,
+        rows: Sequence[Row],
+        app_transaction: tuple[str, int] | None = None,
+        claim: tuple[str, int] | None = None,
+    ) -> int:
+        """As the function `append`. With a claim: only as long as nobody else has claimed the table, else Overtaken.
 
         What is held open may be old: then delta-rs refuses a commit under an application id that has moved, as it
         does in bronze, and all is looked at again.
@@ -250,11 +292,13 @@ class ControlTables:
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
                 found = self._open.pop(table.path, None) or load(self._lake, table) or _create(self._lake, table)
+                if claim is not None:
+                    self._check(table, found, claim)
                 if app_transaction is not None:
                     there = found.transaction_version(app_transaction[0])
                     if there is not None and there >= app_transaction[1]:
                         return int(found.version())
-                marks = [Transaction(*app_transaction)] if app_transaction else []
+                marks = [Transaction(*mark) for mark in (app_transaction, claim) if mark is not None]
                 properties = CommitProperties(app_transactions=marks)
                 # merge: a table that an older version of tidegate made gets the columns that are new
                 write_deltalake(found, data, mode="append", schema_mode="merge", commit_properties=properties)

@@ -1,0 +1,67 @@
+"""What the soak's pipeline file keeps, and which tables may be held, for which reason.
+
+In:  what the faults did to the file and to tables.
+Out: the file, rewritten in one step while others read it; Kept.unexplained(): held tables that no fault explains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tests.soak.plan import TABLES
+from tests.soak.source import DATABASE
+
+# A cause that a fault gave -> what control/table_states may then say.
+_REASONS: Final = {
+    "asked": r"waits for approval",
+    "statement": r"silver lacked rows of it when it was left out|statement|changes rows that the binlog does not show",
+    "renamed": r"renamed from another table|RenamedWithHeld|waits with|together with",
+    "left": r"bronze no longer reaches back|and bronze begins after"
+    r"|silver lacked rows of it when it was left out|another selection of tables",
+}
+
+
+class Kept:
+    """excluded: the tables that the file leaves out now."""
+
+    def __init__(self, file: Path, head: str) -> None:
+        self._file, self._head = file, head
+        self.excluded: tuple[str, ...] = ()
+        self._causes: dict[str, set[str]] = defaultdict(set)
+        self.write((), listed=False)
+
+    def write(self, excluded: tuple[str, ...], *, listed: bool) -> None:
+        """listed: by the names of those that are kept, instead of all but some."""
+        names = [name for name in ("txns", *TABLES) if name not in excluded]
+        include = [f"{DATABASE}.{name}" for name in names] if listed else [f"{DATABASE}.*"]
+        left_out = [] if listed else [f"{DATABASE}.{name}" for name in excluded]
+        for name in {*excluded, *self.excluded}:
+            self.explain(name, "left")
+        self.excluded = excluded
+        beside = self._file.with_suffix(".new")
+        beside.write_text(f"{self._head}tables: {{include: {include}, exclude: {left_out}}}\n")
+        beside.replace(self._file)
+
+    def explain(self, table: str, cause: str) -> None:
+        """From now on, until all is settled, this table may be held for this cause."""
+        self._causes[table].add(cause)
+
+    def settled(self) -> None:
+        """No table waits; of those that are left out it is still true that they were left."""
+        self._causes.clear()
+        for name in self.excluded:
+            self.explain(name, "left")
+
+    def unexplained(self, held: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """held: logical table -> its last event."""
+        found = []
+        for name, event in sorted(held.items()):
+            causes = self._causes[name.removeprefix(f"{DATABASE}.").removesuffix("_away")]
+            said = f"{event['error']}: {event['reason']}"
+            if not any(re.search(_REASONS[cause], said) for cause in causes):
+                found.append(f"{name} ({', '.join(sorted(causes)) or 'no cause'}): {said}")
+        return found
