@@ -85,11 +85,13 @@ def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[S
 def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     """Refs of one source in order of seq, those marked that end in a transaction which the next doesn't go on with.
 
-    A ref may be missing where all of it is applied, which isn't so of one that such a transaction still needs.
+    A ref may be missing where all of it is applied, which isn't so of one that goes on with a transaction that isn't:
+    behind a ref that is missing begins another one.
     """
     found = list(refs)
     for at, (ref, after) in enumerate(pairwise(refs)):
-        if not ref.flags & SegmentFlag.OPEN_AT_END or after.flags & SegmentFlag.OPEN_AT_START:
+        goes_on = after.flags & SegmentFlag.OPEN_AT_START and after.seq == ref.seq + 1
+        if not ref.flags & SegmentFlag.OPEN_AT_END or goes_on:
             continue
         given_up = ref.max_commit_ts
         for back in range(at, -1, -1):

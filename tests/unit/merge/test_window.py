@@ -78,6 +78,9 @@ def test_a_transaction_that_no_segment_goes_on_with_is_outside_of_every_window()
         assert without_given_up(more) == more, "nothing is known yet, or it goes on"
     alone = [replace(ref("a", 1, 20, 20, 15), flags=begins), replace(ref("a", 2, 0, 0, 40, size=0), flags=ends)]
     assert in_window(without_given_up(alone), 0, 40) == []
+    # The other server's own, dated earlier and as large, began in a third that is applied and forgotten.
+    again = [*refs[:2], replace(ref("a", 4, 17, 30, 30), flags=SegmentFlag.OPEN_AT_START)]
+    assert [each.given_up_ts for each in without_given_up(again)] == [20, 20, 0]
 
 
 def test_a_window_is_split_into_runs_of_neighbours_with_about_equal_bytes() -> None:
