@@ -14,7 +14,8 @@ harmless: each window is applied exactly once.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* the lake can't be reached, or Spark was ended from outside. It tries again by itself.
+- *Up for retry:* the lake can't be reached, or Spark was ended from outside, or hung for a day. It tries again by
+  itself.
 - *Failed:* do what the line says, then clear the task, or wait: the next bronze event starts a run. It pauses
   itself after five failures in a row: unpause it then.
 - *Green, but a table doesn't move:* that table is held, the others go on; `control/table_states` says why.
@@ -22,8 +23,11 @@ harmless: each window is applied exactly once.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow.sdk import DAG
 
+from tidegate import limits
 from tidegate_airflow import pipelines
 from tidegate_airflow.apply_operator import ApplyOperator
 from tidegate_airflow.assets import bronze_asset, silver_asset
@@ -46,4 +50,5 @@ for file in pipelines.good_files():
             inlets=[bronze],
             outlets=[silver_asset(pipeline)],
             max_active_tis_per_dag=1,
+            execution_timeout=timedelta(seconds=pipeline.apply.run_for_seconds + limits.JOB_HANGS_SECONDS),
         )

@@ -23,8 +23,11 @@ it can't be sure. `dry_run` says in the log what would be done.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow.sdk import DAG, Param
 
+from tidegate import limits
 from tidegate_airflow import pipelines
 from tidegate_airflow.dag_arguments import dag_arguments
 from tidegate_airflow.maintain_operator import MaintainOperator
@@ -50,4 +53,5 @@ for file in pipelines.good_files():
             pipeline_file=str(file.path),
             conn_id=pipeline.apply.spark_conn_id,
             max_active_tis_per_dag=1,
+            execution_timeout=timedelta(seconds=limits.JOB_HANGS_SECONDS),
         )

@@ -117,6 +117,10 @@ PROBE_TASK_ROWS: Final = 2_000_000
 # Changes of a table without a key that the driver counts by itself, in bytes of binlog; more go by MERGE.
 HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 
+# A Spark job that takes this much longer than it is meant to loop hangs (a store, a lock): Airflow ends it, and the
+# next try goes on where it stood. Of a window, and of a batch, none is known that takes so long.
+JOB_HANGS_SECONDS: Final = 86_400
+
 # --- value log ----------------------------------------------------------------------------------
 VALUE_LOG_FILE_BYTES: Final = 512 * MIB
 # Left free on the value log's disk: what else runs there (a server, Airflow's logs) must not die of a slow lake.

@@ -79,6 +79,8 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
         # Statistics for every column an analyst may filter by are collected by Delta's default (32).
         "spark.databricks.delta.stats.collect": "true",
         "spark.log.level": "WARN",
+        # What Spark doesn't show of settings: its own words, and how Azure's keys are called.
+        "spark.redaction.regex": "(?i)secret|password|passwd|token|access[.]?key|account[.]key",
     }
     master = os.environ.get("TIDEGATE_SPARK_MASTER")
     if master:

@@ -18,6 +18,7 @@ import pytest
 from tests.support.servers import ROOT
 from tidegate import tables
 from tidegate.config import Apply, Capture, Maintain
+from tidegate.limits import JOB_HANGS_SECONDS
 
 SHOP = """
 pipeline: shop
@@ -113,6 +114,12 @@ def test_capture_runs_continuously_with_one_sensor_per_source(parsed: dict[str, 
     serialised = (parsed["dags"][f"{name}__capture"]["serialised"]["dag"] for name in ("shop", "two"))
     pauses = [dag["max_consecutive_failed_dag_runs"] for dag in serialised]
     assert pauses == [3, 0], "one source: pause what fails for good; several: the healthy ones go on"
+
+
+def test_a_spark_job_that_hangs_is_ended(parsed: dict[str, Any]) -> None:
+    for kind, seconds in (("apply", 3600 + JOB_HANGS_SECONDS), ("maintain", JOB_HANGS_SECONDS)):
+        (task,) = parsed["dags"][f"shop__{kind}"]["serialised"]["dag"]["tasks"]
+        assert task["__var"]["execution_timeout"] == seconds
 
 
 def test_apply_is_scheduled_by_the_watched_bronze_asset_of_its_own_lake(parsed: dict[str, Any]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tidegate.config import parse
 from tidegate.errors import ConfigError
 from tidegate.lake.files import lake_files
 from tidegate.lake.storage import delta_options, lake_root, spark_options, spark_uri
+from tidegate.spark_settings import submit_conf
 
 
 def test_a_relative_path_is_taken_from_the_projects_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,6 +45,21 @@ def test_s3_keys_endpoint_and_plain_http_reach_spark() -> None:
 def test_azure_key_is_set_for_its_account() -> None:
     found = spark_options("abfss://c@acc.dfs.core.windows.net/p", {"azure_storage_account_key": "k"})
     assert found == {"spark.hadoop.fs.azure.account.key.acc.dfs.core.windows.net": "k"}
+
+
+def test_spark_shows_no_key_of_a_store_among_its_settings() -> None:
+    text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+    hides = re.compile(submit_conf(parse(text, where="p.yaml"), Path("/"))["spark.redaction.regex"])
+    azure = "abfss://c@acc.dfs.core.windows.net/p"
+    for url, given in (
+        ("s3://b/p", {"aws_access_key_id": "k", "aws_secret_access_key": "k", "aws_session_token": "k"}),
+        (azure, {"azure_storage_account_key": "k"}),
+        (azure, {"azure_storage_sas_token": "k"}),
+        (azure, {"azure_client_id": "i", "azure_client_secret": "k", "azure_tenant_id": "t"}),
+    ):
+        shown = {name for name, value in spark_options(url, given).items() if value == "k"}
+        assert shown, given
+        assert all(hides.search(name) for name in shown)
 
 
 def test_an_unknown_scheme_is_named() -> None:
