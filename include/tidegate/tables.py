@@ -37,6 +37,7 @@ class SegmentFlag(IntFlag):
     OPEN_AT_END = 8  # the last transaction isn't finished in this segment
     OPEN_AT_START = 16  # starts in mid-transaction: `context` carries its GTID and TABLE_MAP events
     GAP = 32  # of SegmentKind.GAP: its tables may lack changes from here on
+    ROLLED_BACK = 64  # the transaction that it starts in ends in here, with ROLLBACK
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import limits, tables
 from tidegate.binlog import decode
-from tidegate.binlog.segment import Segment
+from tidegate.binlog.segment import Segment, may_name
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import segments_or_damage
@@ -154,7 +154,7 @@ def decode_refs(
 def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage) -> Iterator[tuple[str, str]]:
     """What an undamaged segment gives. Raises StreamCorrupt, UnknownEvent."""
     ledger = decode.Ledger(payload_bytes=0)
-    known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
+    known = replace(plan.known.get(ref.source, decode.NOTHING_KNOWN), rolled_back_ts=ref.rolled_back_ts)
     versions = plan.versions.get(ref.source, {})
     for done in decode.decode_in_pieces(segment, versions, _windows_of(ref, plan), known=known):
         for changes in done.changes:
@@ -178,7 +178,7 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[tup
     known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
     judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))
     for (database, table), wanted in plan.windows.get(ref.source, {}).items():
-        named = tables.EVERY_TABLE in ref.tables or f"{database}.{table}" in ref.tables
+        named = may_name(ref.tables, (database, table))
         if judged is not None:
             named = (database, table) in judged
         versions = plan.versions.get(ref.source, {}).get((database, table), ())

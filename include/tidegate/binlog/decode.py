@@ -30,10 +30,10 @@ from tidegate.binlog.events import UNREAD_ROWS_TYPES, EventFlag, EventType, type
 from tidegate.binlog.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED, Fates, Settlement, fates_by_type
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import layout as L  # noqa: N812
-from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late
+from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.result import NOTHING_KNOWN, DecodedSegment, Known, Ledger, Problem, TableChanges, Window
-from tidegate.binlog.segment import Segment
+from tidegate.binlog.segment import Segment, may_name
 from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.binlog.versioned import current_rows
@@ -158,6 +158,7 @@ def _decode_index(
     settlement: Settlement,
 ) -> DecodedSegment:
     fates = fates_by_type(index)
+    undo_known(index.events, index.segment, known.rolled_back_ts)
     wanted = _judge_rows(index, windows, known.held, fates)
     problems = _judge_others(index, versions, windows, known, fates)
     changes: list[TableChanges] = []
@@ -265,8 +266,10 @@ def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known
 
 
 def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
-    """A statement that takes back rows of earlier segments."""
-    return judge_unfollowed(index, event, windows, known, UnknownEvent(rolled_back_too_late("").what, remedy=WAYS_ON))
+    """A statement that takes back rows of earlier segments: of tables that capture named with it."""
+    named = [name for name in {*windows, *known.held} if may_name(index.segment.tables, name)]
+    error = UnknownEvent(rolled_back_too_late("").what, remedy=WAYS_ON)
+    return judge_unfollowed(index, event, windows, known, error, named)
 
 
 _LOST: Final = "the source lost events here (INCIDENT)"

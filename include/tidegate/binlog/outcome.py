@@ -10,7 +10,9 @@ changed since the savepoint. The transaction then ends with QUERY "ROLLBACK", or
 Rows of tables without transactions aren't among them: in row format they have a transaction of their own (sql/log.cc,
 use_trans_cache).
 
-What began before the index can't be taken back here: the event that says so is marked, and holds the tables asked for.
+What began before the index can't be taken back here. That a whole transaction is rolled back is known of each of its
+segments, by a flag that capture gave the last one. ROLLBACK TO what began earlier is marked, and holds the tables that
+the transaction named so far.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ import numpy.typing as npt
 
 from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.segment import Segment
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import REFILL, UnknownEvent
+from tidegate.tables import SegmentFlag
 
 UNDONE: Final = 1 << 21  # of a rows event: rolled back
 UNDOES_EARLIER: Final = 1 << 22  # of a QUERY event: what it rolls back began before this index
@@ -56,6 +60,19 @@ def settle_outcomes(data: Data, events: Events) -> None:
         if begin is not None and begin >= 0:
             events[begin:event, K.BITS] &= ~K.XA_BIT
             events[event, K.BITS] |= AT_ONCE
+
+
+def undo_known(events: Events, segment: Segment, rolled_back_ts: int) -> None:
+    """Mark the rows of transactions that aren't whole in the segment and end with ROLLBACK: of the one that it starts
+    in, when its flag says so, and of the one at rolled_back_ts, which it ends in (0: none).
+    """
+    known = {rolled_back_ts} if rolled_back_ts else set()
+    if segment.flags & SegmentFlag.ROLLED_BACK:
+        known.add(segment.min_commit_ts)
+    for commit_ts in known:
+        mine = events[:, K.COMMIT_TS] == commit_ts
+        events[mine, K.BITS] &= ~UNDOES_EARLIER
+        events[mine & (events[:, K.BITS] & ROWS != 0), K.BITS] |= UNDONE
 
 
 def rolled_back_too_late(where: str) -> UnknownEvent:

@@ -6,13 +6,19 @@ Out: one row of bronze/segments; apply reads it back and decodes it with only sc
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self
 
 from tidegate.binlog.crc32c import crc32c
 from tidegate.errors import REFILL, StreamCorrupt
-from tidegate.tables import SegmentFlag, SegmentKind
+from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+
+
+def may_name(names: Collection[str], table: tuple[str, str]) -> bool:
+    """Whether what a segment names, its `tables`, may mean this (database, table)."""
+    return EVERY_TABLE in names or ".".join(table) in names
 
 
 @dataclass(frozen=True, slots=True)

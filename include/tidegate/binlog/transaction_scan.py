@@ -180,11 +180,13 @@ def _says(at: int, end: int, word_: bytes, whole: bool) -> bool:
 # What a QUERY event says.
 Q_STATEMENT: Final = 0
 Q_BEGIN: Final = 1
-Q_COMMIT: Final = 2  # or a whole ROLLBACK
+Q_COMMIT: Final = 2
 Q_SAVEPOINT: Final = 3
 Q_XA_START: Final = 4
 Q_XA_END: Final = 5
 Q_XA_ANSWER: Final = 6
+Q_ROLLBACK: Final = 7  # a whole one
+Q_ROLLBACK_TO: Final = 8
 Q_MALFORMED: Final = -1
 
 
@@ -202,14 +204,14 @@ def classify_at(event: int, end: int) -> int:
         return Q_MALFORMED
     if _says(at, end, b"BEGIN", True):
         return Q_BEGIN
-    if _says(at, end, b"COMMIT", True) or _says(at, end, b"ROLLBACK", True):
+    if _says(at, end, b"COMMIT", True):
         return Q_COMMIT
-    if (
-        _says(at, end, b"SAVEPOINT ", False)
-        or _says(at, end, b"ROLLBACK TO ", False)
-        or _says(at, end, b"RELEASE SAVEPOINT ", False)
-    ):
+    if _says(at, end, b"ROLLBACK", True):
+        return Q_ROLLBACK
+    if _says(at, end, b"SAVEPOINT ", False) or _says(at, end, b"RELEASE SAVEPOINT ", False):
         return Q_SAVEPOINT
+    if _says(at, end, b"ROLLBACK TO ", False):
+        return Q_ROLLBACK_TO
     if _says(at, end, b"XA START ", False) or _says(at, end, b"XA BEGIN ", False):
         return Q_XA_START
     if _says(at, end, b"XA END ", False):
@@ -252,9 +254,9 @@ def _query(said: int, state: int) -> int:
         if said == Q_XA_START:
             set_word(state, XA, 1)
         return FRAME
-    if said == Q_COMMIT:
+    if said in (Q_COMMIT, Q_ROLLBACK):
         return _end(state)
-    if said in (Q_SAVEPOINT, Q_XA_END):
+    if said in (Q_SAVEPOINT, Q_ROLLBACK_TO, Q_XA_END):
         if phase == OPENED:
             set_word(state, PHASE, BODY)
         return SAVEPOINT
@@ -343,9 +345,9 @@ def scan_at(event: int, available: int, length: int, state: int) -> int:
         set_word(state, SAID, 0)
     bits = 0
     if word(state, PHASE) == IDLE:
-        if kind == 16 or said == Q_COMMIT:
+        if kind == 16 or said in (Q_COMMIT, Q_ROLLBACK):
             return 0  # an end without a transaction ends nothing
-        if said == Q_SAVEPOINT:
+        if said in (Q_SAVEPOINT, Q_ROLLBACK_TO):
             return SAVEPOINT
         _begin(state, load32(event) * 1000, BODY if rows or kind == 19 else OPENED)
         bits = BEGINS

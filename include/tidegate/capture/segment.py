@@ -248,6 +248,9 @@ class Cutter:
                 self._space.transaction[scan.SAID] = said + 1
             self._flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
             self._ddl_tables.update(names)
+            if self.open and self._begun_open and not self._state["opened_here"]:
+                flag, earlier = self._carried.taken_back(said)
+                self._flags, self._ddl_tables = self._flags | flag, self._ddl_tables | earlier
         elif kind == EventType.XA_PREPARE:
             self._flags |= SegmentFlag.HAS_PREWRITE
         elif kind == EventType.GTID_TAGGED:
@@ -332,7 +335,7 @@ class Cutter:
             )
         if position == stop_at:
             self._state["stop_at"] = 0
-        self._carried.take(self._space, is_open=self.open)
+        self._carried.take(self._space, self._tables(), is_open=self.open)
         self._begin()
         return []
 
@@ -341,7 +344,7 @@ class Cutter:
         self._gtids.add(self._space.runs[: int(state["runs"])], self.where)
         self._seeks()
         segment = self._emit(SegmentKind.BINLOG, int(state["position"]) - int(state["length"]), self._prev_commit_ts)
-        self._carried.take(self._space, is_open=self.open)
+        self._carried.take(self._space, self._tables(), is_open=self.open)
         self._begin()
         return segment
 
@@ -350,11 +353,8 @@ class Cutter:
         payload = memoryview(self._space.payload.data)[: int(state["length"])].toreadonly()
         if state["payloads"]:
             self._look_inside(self._space.payload[: int(state["length"])])
-        flags = self._flags
-        if self._begun_open:
-            flags |= SegmentFlag.OPEN_AT_START
-        if self.open:
-            flags |= SegmentFlag.OPEN_AT_END
+        flags = self._flags | (SegmentFlag.OPEN_AT_START if self._begun_open else 0)
+        flags |= SegmentFlag.OPEN_AT_END if self.open else 0
         segment = Segment(
             source=self.settings.source,
             seq=self.checkpoint.seq + 1,

@@ -24,6 +24,7 @@ class SegmentRef:
     path: of the Parquet file, relative to the table; row_group and row: index of the group in the file
     and of the row in the group. given_up_ts: commit_ts of the transaction that the segment ends in, when no segment
     goes on with it: the source died, and another server sends it from its beginning, if it has it at all. 0: none.
+    rolled_back_ts: the same when a later segment ends it with ROLLBACK; what isn't rows of it stands.
     """
 
     source: str
@@ -40,6 +41,7 @@ class SegmentRef:
     row_group: int
     row: int
     given_up_ts: int = 0
+    rolled_back_ts: int = 0
 
     @property
     def payload_bytes(self) -> int:
@@ -83,20 +85,22 @@ def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[S
 
 
 def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
-    """Refs of one source in order of seq, those marked that end in a transaction which the next doesn't go on with.
+    """Refs of one source in order of seq, those marked that end in a transaction which the next doesn't go on with, or
+    which a later one rolls back.
 
     A ref may be missing where all of it is applied, which isn't so of one that goes on with a transaction that isn't:
     behind a ref that is missing begins another one.
     """
     found = list(refs)
     for at, (ref, after) in enumerate(pairwise(refs)):
-        goes_on = after.flags & SegmentFlag.OPEN_AT_START and after.seq == ref.seq + 1
-        if not ref.flags & SegmentFlag.OPEN_AT_END or goes_on:
+        goes_on = bool(after.flags & SegmentFlag.OPEN_AT_START) and after.seq == ref.seq + 1
+        if not ref.flags & SegmentFlag.OPEN_AT_END or (goes_on and not after.flags & SegmentFlag.ROLLED_BACK):
             continue
-        given_up = ref.max_commit_ts
+        began = ref.max_commit_ts
         for back in range(at, -1, -1):
-            found[back] = replace(refs[back], given_up_ts=given_up)
-            if not refs[back].flags & SegmentFlag.OPEN_AT_START or refs[back].min_commit_ts < given_up:
+            here = refs[back]
+            found[back] = replace(here, rolled_back_ts=began) if goes_on else replace(here, given_up_ts=began)
+            if not here.flags & SegmentFlag.OPEN_AT_START or here.min_commit_ts < began:
                 break
     return found
 

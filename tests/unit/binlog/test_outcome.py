@@ -1,11 +1,13 @@
 """Rows that a server logged and then took back, where a segment doesn't hold the whole transaction.
 
 In:  a recorded file (tests/golden) in which transactions end with ROLLBACK, or go back to a savepoint.
-Out: the decoder stops rather than keep rows of an earlier segment that a later one takes back. (That whole
-     transactions are right is shown by test_golden_truth.py.)
+Out: the decoder leaves out what it knows to be rolled back, and else holds tables rather than keep rows of an earlier
+     segment that a later one takes back. (That whole transactions are right is shown by test_golden_truth.py.)
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE
 from tidegate.binlog.result import Window
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, ROWS, SAVEPOINT
+from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 CONTENT = (GOLDEN / "mariadb114_rollback_logged" / "events.binlog").read_bytes()
 WHOLE = index_segment(segment_of_file(CONTENT))
@@ -43,14 +46,20 @@ def cut(begin: int, start: int, stop: int) -> EventIndex:
     return index_segment(segment(first + gtid, CONTENT[4 + offsets[start] : 4 + offsets[stop]]))
 
 
-def test_a_rollback_of_what_an_earlier_segment_began_holds_the_tables_asked_for() -> None:
+def test_a_rollback_of_what_an_earlier_segment_began_holds_the_tables_named_unless_it_is_known() -> None:
     begin, end = rolled_back_transaction()
     index = cut(begin, begin + 1, end + 1)
     assert index.events[-1, K.BITS] & UNDOES_EARLIER
     windows = {NAME: ALL_TIME, ("golden", "other"): ALL_TIME}
-    found = decode_segment(index.segment, {}, windows)
-    assert {(p.database, p.table) for p in found.problems} == set(windows)
-    assert all("rolled back" in p.message for p in found.problems)
+    for names, held in (("golden.t",), {NAME}), ((EVERY_TABLE,), set(windows)):
+        found = decode_segment(replace(index.segment, tables=names), {}, windows)
+        assert {(p.database, p.table) for p in found.problems} == held
+        assert all("rolled back" in p.message for p in found.problems)
+    commit_ts = int(index.events[-1, K.COMMIT_TS])
+    flagged = replace(index.segment, tables=(EVERY_TABLE,), flags=SegmentFlag.ROLLED_BACK, min_commit_ts=commit_ts)
+    known = decode_segment(flagged, {}, windows)
+    assert (known.problems, known.changes) == ((), ())
+    assert known.ledger.ignored["rolled back"]
 
 
 def test_outside_the_window_it_stops_nobody() -> None:
