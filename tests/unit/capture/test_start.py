@@ -91,6 +91,7 @@ class Begun:
 def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """These facts are of no server that could be asked again."""
     monkeypatch.setattr(beginning, "settled", lambda _info, facts: facts)
+    monkeypatch.setattr(beginning, "wait_for_prepared", lambda _info, _where: None)
 
 
 def begun(tmp_path: Path) -> Begun:
