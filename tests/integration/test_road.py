@@ -94,7 +94,8 @@ def test_a_segment_that_bronze_no_longer_has_as_captured_holds_its_tables_until_
     )
     content, rows = file.read_bytes(), pq.ParquetFile(file).read()
     changed = [payload.replace(b"as captured", b"as CAPTURED") for payload in rows["payload"].to_pylist()]
-    pq.write_table(rows.set_column(rows.schema.names.index("payload"), "payload", pa.array(changed)), file)
+    at = rows.schema.names.index("payload")
+    pq.write_table(rows.set_column(at, "payload", pa.array(changed, rows.schema.field(at).type)), file)
     app = road.apply(spark)
     assert set(app.states) == {f"{database}.a"}
     assert app.states[f"{database}.a"].state == "held"
