@@ -99,7 +99,7 @@ class Rebuild:
         """An apply of this table alone, in a lake of its own that stands where the table begins."""
         given = self.pipeline
         only = OnlyTables(**given.tables.model_dump(), only=frozenset(name[1:] for name in self.physical))
-        policies = {kind: _answered(policy) for kind, policy in given.ddl}
+        policies = {kind: _answered(policy) if isinstance(policy, Policy) else policy for kind, policy in given.ddl}
         mine = {name: source for name, source in given.sources.items() if name in {of[0] for of in self.physical}}
         pipeline = given.model_copy(update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": mine})
         silver = tables.silver_path(self.database, self.name)

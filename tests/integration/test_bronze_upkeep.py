@@ -20,6 +20,7 @@ from tests.support.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate import config
+from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
 
@@ -76,7 +77,8 @@ def busy(road: Road, database: str) -> Iterator[None]:
 
     with ThreadPoolExecutor(1) as pool:
         with writing(road.server, database, write):
-            captured = pool.submit(road.capture, seconds=250, idle=2.0)
+            run = CaptureRun(road.pipeline, "one", road.info, road.folder / "state")
+            captured = pool.submit(run.run, 250, idle_seconds=2.0)
             yield
         captured.result()
 
