@@ -20,6 +20,7 @@ import pytest
 from tests.unit.binlog.golden import CASES, decoded, versions_of
 from tests.unit.binlog.support import DECODERS
 from tidegate.binlog.result import DecodedSegment
+from tidegate.silver_names import silver_column
 from tidegate.tables import OP, OP_DELETE, ORDINAL
 
 TRUTHS = [case for case in CASES if (case / "truth.json").exists()]
@@ -120,7 +121,7 @@ def test_changes_add_up_to_what_the_server_selects(case: Path, which: int) -> No
         )
         rows = Rows(columns, life["key"], start)
         for change in batches[name].sort_by(ORDINAL).to_pylist() if name in batches else []:
-            row = [plain(change[column], types[column]) for column in columns]
+            row = [plain(change[silver_column(column)], types[column]) for column in columns]
             (rows.drop if change[OP] == OP_DELETE else rows.put)(row)
         assert rows.all() == Rows(columns, life["key"], end).all(), name
 
