@@ -38,6 +38,7 @@ from tidegate.lake.rebuild import (
     Physical,
     RebuildLake,
     begin_ts,
+    history_pieces,
     moment,
     physical_tables,
     silver_version,
@@ -67,13 +68,14 @@ class Rebuild:
     def plan(cls, pipeline: Pipeline, lake: LakeFiles, table: str, at: str, to: str) -> Rebuild:
         """Where it begins and what belongs to it. Raises UsageError, LakeRefused."""
         found = cls(pipeline, lake, table, moment(lake, table, at))
-        history = control.read(lake, tables.SCHEMA_HISTORY)
-        found.physical = physical_tables(history, pipeline.tables, table, pipeline.sources)
+        found.physical = physical_tables(history_pieces(lake), pipeline.tables, table, pipeline.sources)
         if not found.physical:
             raise UsageError(f"no table {table}", where=pipeline.pipeline, remedy="give database.table as in silver")
         pairs = {pipeline.tables.logical(*name[1:])[:2] for name in found.physical}
         found.database, found.name = next(pair for pair in pairs if ".".join(pair) == table)
-        rows = [row for row in history.to_pylist() if (row["source"], row["database"], row["table"]) in found.physical]
+        pieces = history_pieces(lake, {name[2] for name in found.physical})
+        known = (row for piece in pieces for row in piece.to_pylist())
+        rows = [row for row in known if (row["source"], row["database"], row["table"]) in found.physical]
         own = [row for row in rows if pipeline.tables.logical(row["database"], row["table"])[:2] == found.pair]
         begin = begin_ts(rows, found.at_ts, emptied=found.is_alone)
         if begin is None or begin_ts(own, found.at_ts, emptied=False) is None:
@@ -105,8 +107,9 @@ class Rebuild:
         silver = tables.silver_path(self.database, self.name)
         scratch = f"{SCRATCH}/{uuid.uuid4().hex[:8]}"
         lake = RebuildLake(self.lake.root, self.lake.storage_options, silver=silver, to=self.to, scratch=scratch)
-        history = control.read(self.lake, tables.SCHEMA_HISTORY)
-        control.append(lake, tables.SCHEMA_HISTORY, history.to_pylist())
+        copy = control.ControlTables(lake)
+        for piece in history_pieces(self.lake):
+            copy.append(tables.SCHEMA_HISTORY, piece.to_pylist())
         control.append(lake, tables.JUDGEMENTS, control.read(self.lake, tables.JUDGEMENTS).to_pylist())
         app = Application(spark, pipeline, lake, BronzeIndex(lake))
         if self.begin_ts:

@@ -40,7 +40,8 @@ _BACKOFF_SECONDS: Final = 0.05
 # cost more the longer the table lives.
 _APPENDS_UNTIDY_MAX: Final = 128
 _TIDY_BYTES: Final = 4 << 20
-_PART_ROWS: Final = 1 << 16
+_PART_ROWS: Final = 1 << 13
+_FOLDED_ROWS: Final = 1 << 16
 _AT: Final = "_at"  # the place of a row; no control table has such a column
 
 Row = Mapping[str, Any]
@@ -110,7 +111,7 @@ def _parts(
     filters: Filters,
     paths: Sequence[str] | None = None,
 ) -> Iterator[pa.Table]:
-    """The same in pieces of some thousand rows, of which a reader may keep less."""
+    """The same in pieces, of which a reader may keep less."""
     needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))
     wanted = pq.filters_to_expression(list(filters)) if filters else None
     # File by file through Arrow's own file system: delta-rs's dataset calls back into Python from Arrow's threads,
@@ -127,6 +128,13 @@ def _parts(
                 if wanted is not None:
                     rows = rows.filter(wanted)
                 yield rows.select(schema.names).cast(schema)
+
+
+def pieces(lake: LakeFiles, table: Table, *, filters: Filters | None = None) -> Iterator[pa.Table]:
+    """As read, of a table that may be too long for the memory: some rows of one snapshot after the other."""
+    found = load(lake, table)
+    if found is not None:
+        yield from _parts(lake, table, found, _nullable(table.schema), filters or ())
 
 
 def newest(
@@ -146,7 +154,7 @@ def newest(
     for part in () if found is None else _parts(lake, table, found, schema, filters or ()):
         parts.append(part)
         rows += part.num_rows
-        if rows >= _PART_ROWS:  # files of one row each are not worth a look at all the others
+        if rows >= _FOLDED_ROWS:  # files of one row each are not worth a look at all the others
             parts, rows = [last_of(pa.concat_tables(parts), by, order)], 0
     kept = last_of(pa.concat_tables(parts), by, order)
     return kept if columns is None else kept.select(list(columns))

@@ -7,7 +7,7 @@ Out: RebuildLake, in which apply's own steps write the table under another name;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -116,14 +116,22 @@ def silver_version(lake: LakeFiles, table: str, at_ts: int) -> int | None:
     return last[table]["delta_version"] if table in last and last[table]["delta_version"] >= 0 else None
 
 
-def physical_tables(history: pa.Table, pipeline_tables: Tables, table: str, sources: Collection[str]) -> set[Physical]:
+def history_pieces(lake: LakeFiles, names: Collection[str] | None = None) -> Iterator[pa.Table]:
+    """Rows of control/schema_history, of tables with these names, a few thousand at a time: each holds all columns."""
+    filters = None if names is None else [("table", "in", sorted(names))]
+    return control.pieces(lake, tables.SCHEMA_HISTORY, filters=filters)
+
+
+def physical_tables(
+    history: Iterable[pa.Table], pipeline_tables: Tables, table: str, sources: Collection[str]
+) -> set[Physical]:
     """The physical tables that flow into a logical one, and all that gave rows to one of them without row events.
 
-    history: rows of control/schema_history. Column ids travel with a renamed table; partitions that become tables, or
-    tables that become partitions, name each other.
+    history: rows of control/schema_history, in pieces. Column ids travel with a renamed table; partitions that become
+    tables, or tables that become partitions, name each other.
     """
     links: dict[Physical, set[Physical | tuple[str, int]]] = {}
-    for row in history.to_pylist():
+    for row in (row for piece in history for row in piece.to_pylist()):
         name = (row["source"], row["database"], row["table"])
         if row["table"] and row["source"] in sources:
             version = TableVersion.from_row(row)

@@ -79,6 +79,7 @@ def test_the_last_row_of_each_table_is_found_with_few_rows_in_memory(
     real = control.last_of
     monkeypatch.setattr(control, "last_of", counted)
     monkeypatch.setattr(control, "_PART_ROWS", 100)
+    monkeypatch.setattr(control, "_FOLDED_ROWS", 100)
     found = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=["delta_version"])
     assert sorted(found["delta_version"].to_pylist()) == sorted({9, *range(2_994, 3_001)} - {2_997})
     assert max(most) <= 2 * 100 + 7
@@ -111,3 +112,12 @@ def test_statistics_rule_out_files_from_both_ends(tmp_path: Path, monkeypatch: p
 def _cut(cut_ts: int, table: str, version: int) -> dict[str, Any]:
     row = {"cut_ts": cut_ts, "table": table, "delta_version": version, "applied_ts": cut_ts, "state": "active"}
     return row | {"published_at": datetime.now(UTC)}
+
+
+def test_a_long_table_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_PART_ROWS", 100)
+    lake = LakeFiles(str(tmp_path))
+    assert list(control.pieces(lake, tables.CUTS)) == []
+    control.append(lake, tables.CUTS, [_cut(cut_ts, f"d.t{cut_ts % 2}", version=1) for cut_ts in range(1_000)])
+    found = list(control.pieces(lake, tables.CUTS, filters=[("table", "in", ["d.t1"])]))
+    assert [piece.num_rows for piece in found] == [50] * 10

@@ -32,7 +32,7 @@ def history(*rows: dict[str, Any]) -> pa.Table:
 
 
 def along(rows: pa.Table, table: str) -> set[str]:
-    return {name[2] for name in physical_tables(rows, ALL, table, ["a"])}
+    return {name[2] for name in physical_tables([rows[:4], rows[4:]], ALL, table, ["a"])}
 
 
 def test_tables_that_gave_rows_by_renames_partitions_and_routes_come_along() -> None:
@@ -52,7 +52,7 @@ def test_tables_that_gave_rows_by_renames_partitions_and_routes_come_along() -> 
     assert along(rows, "d.all") == {"shard_1", "shard_2", "moved_in"}
     assert along(rows, "d.piece") == along(rows, "d.whole") == {"whole", "piece"}
     assert along(rows, "d.nothing") == set()
-    assert physical_tables(rows, ALL, "d.later", ["other"]) == set()
+    assert physical_tables([rows], ALL, "d.later", ["other"]) == set()
 
 
 def test_it_begins_at_the_first_version_or_where_the_table_was_last_empty() -> None:
