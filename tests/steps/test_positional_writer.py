@@ -118,8 +118,9 @@ def test_a_change_that_comes_between_choice_and_commit_gives_the_table_to_merge(
     it = keyed(shop(), 3)
     before = data_files(it, "t")
     monkeypatch.setattr("spark_jobs.positional_writer.why_not", lambda _: "somebody switched something on")
-    with pytest.raises(GivenBack):
+    with pytest.raises(TablesFailed) as caught:
         it.apply(20, 40, {"t": many(2, 21, a="new")})
+    assert isinstance(caught.value.failures["d.t"], GivenBack)
     assert data_files(it, "t") == before, "what was staged is gone"
     window = it.apply(20, 40, {"t": many(2, 21, a="new")})
     assert window.writers() == "by MERGE: d.t (somebody switched something on)"
@@ -135,7 +136,7 @@ def test_more_keys_than_the_driver_may_hold_go_by_merge_the_largest_table_first(
     it.apply(0, 15, {})  # tables whose window holds DDL are written one by one
     monkeypatch.setattr("tidegate.limits.UPSERT_KEYS_BYTES_MAX", 10 * KEY_RECORD_BYTES)
     changes = {"t": many(9, 17), "u": many(3, 17)}
-    with pytest.raises(GivenBack, match="keys of 9 changes"):
+    with pytest.raises(TablesFailed, match="keys of 9 changes"):
         it.apply(15, 20, changes)
     assert [row["id"] for row in it.silver("u")] == [0, 1, 2], "it fits, and doesn't wait"
     assert it.silver("t") == []

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs import positional_writer
 from spark_jobs.application import Window
+from spark_jobs.failures import TablesFailed
 from tests.steps.test_silver_writer import Shop
 from tidegate import tables
 from tidegate.errors import CommitConflict, LakeUnavailable, Transient
@@ -101,8 +102,9 @@ def test_optimize_delete_and_insert_between_probe_and_commit_are_followed_by_ano
 def test_a_lost_answer_doubles_nothing(analyst: Analyst) -> None:
     it = analyst
     it.answer_is_lost = True
-    with pytest.raises(LakeUnavailable):
+    with pytest.raises(TablesFailed) as caught:
         it.window({1: "second", 20: "new"}, deletes=(2,))
+    assert isinstance(caught.value.failures["d.t"], LakeUnavailable)
     it.again()
     assert it.rows() == {i: "first" for i in range(10) if i not in (1, 2)} | {1: "second", 20: "new"}
     assert it.attempts == 1, "the second try found the first one's version and wrote nothing"
@@ -111,8 +113,9 @@ def test_a_lost_answer_doubles_nothing(analyst: Analyst) -> None:
 def test_a_table_that_changes_before_every_commit_is_given_up_for_now_and_whole(analyst: Analyst) -> None:
     it = analyst
     it.before = ["ALTER TABLE {t} SET TBLPROPERTIES ('note'='" + str(i) + "')" for i in range(COMMIT_ATTEMPTS_MAX)]
-    with pytest.raises(CommitConflict):
+    with pytest.raises(TablesFailed) as caught:
         it.window({1: "second"})
+    assert isinstance(caught.value.failures["d.t"], CommitConflict)
     assert it.attempts == COMMIT_ATTEMPTS_MAX
     assert it.rows() == dict.fromkeys(range(10), "first")
     it.again()
@@ -130,8 +133,9 @@ def test_a_table_that_changes_before_every_commit_is_given_up_for_now_and_whole(
 def test_what_only_merge_can_write_goes_by_merge_at_the_next_try(analyst: Analyst, statement: str) -> None:
     it = analyst
     it.before = [statement]
-    with pytest.raises(Transient, match="MERGE"):
+    with pytest.raises(TablesFailed, match="MERGE") as caught:
         it.window({1: "second"}, deletes=(2,))
+    assert isinstance(caught.value.failures["d.t"], Transient)
     assert it.rows() == dict.fromkeys(range(10), "first")
     assert it.again().tables["d.t"].target is None, "by MERGE"
     assert it.rows() == {i: "first" for i in range(10) if i not in (1, 2)} | {1: "second"}
