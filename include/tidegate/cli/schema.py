@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.cli.held import held_event
 from tidegate.cli.lake import open_lake
 from tidegate.errors import REFILL, UsageError
+
+if TYPE_CHECKING:
+    from tidegate.lake.files import LakeFiles
 
 schema = typer.Typer(add_completion=False, no_args_is_help=True, help="Versions of a table, and what made them.")
 
@@ -60,6 +63,9 @@ def log(
         shown.add_row(*cells)
         before = version
     if not as_json:
+        for column in shown.columns:
+            column.overflow = "fold"  # narrow as a pipe is, all is there
+        shown.columns[3].no_wrap = True  # a place is copied
         Console().print(shown)
 
 
@@ -126,13 +132,14 @@ def judge(
     loaded, lake = open_lake(pipeline)
     named = {pair for text in holds or () for pair in splits(text)}
     if nothing == bool(named):
-        raise UsageError("what does it change?", where=loaded.pipeline, remedy="give --nothing, or --holds DB.T")
+        raise UsageError("say what it changes", where=loaded.pipeline, remedy="give either --nothing, or --holds DB.T")
     known = [e for e in held.held_events(lake).values() if e["place_file"] and e["error"] != NEEDS_SNAPSHOT]
     here = [e for e in known if (e["place_source"], f"{e['place_file']}:{e['place_pos']}") == (source, place)]
     if not here:
         places = sorted({f"{e['place_source']} {e['place_file']}:{e['place_pos']}" for e in known})
         remedy = f"tables are held at: {', '.join(places)}" if places else "see `tidegate status`"
         raise UsageError(f"no table is held at {source} {place}", where=loaded.pipeline, remedy=remedy)
+    _known_only(loaded.pipeline, lake, source, named)
     stay = [event for event in here if (event["place_database"], event["place_table"]) in named]
     who = judgements.record(lake, here, holds or (), by)
     for event in here:
@@ -140,3 +147,13 @@ def judge(
             held.release(lake, event, reason=f"{who} judged {source} {place}")
     kept = f", {', '.join(e['table'] for e in stay)} held" if stay else ""
     typer.echo(f"{len(here) - len(stay)} tables go on with the next window{kept}: judged by {who}")
+
+
+def _known_only(pipeline: str, lake: LakeFiles, source: str, named: set[tuple[str, str]]) -> None:
+    """A name that is mistyped would let the table that was meant go on without the change."""
+    from tidegate.lake.schema_rows import table_rows
+
+    for name in sorted(named):
+        if not any(row["source"] == source for row in table_rows(lake, *name)):
+            what = f"schema_history has no table {'.'.join(name)} of {source}"
+            raise UsageError(what, where=pipeline, remedy="name tables that are captured; --nothing for others")

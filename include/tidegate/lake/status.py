@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from tidegate import tables
-from tidegate.errors import SchemaMismatch, StreamCorrupt, UnknownEvent
+from tidegate.errors import REFILL, SchemaMismatch, StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_events, waits
@@ -32,6 +32,11 @@ NEEDS_ROWS: Final = (
     "its rows can't be filled in yet (there are no snapshots): leave it out by tables.exclude, or begin a new lake with"
     " start: earliest if the binlog reaches back to its creation, or empty it at the source if its rows may go"
 )
+_NO_VERSION: Final = (
+    "its older rows and columns aren't in the log that was read: DROP and CREATE it at the source if its rows may go,"
+    " make them pass through the log (docs/operate.md, existing rows), or leave it out by tables.exclude"
+)
+_JUDGE: Final = "tidegate schema judge"
 _DDL_SHOWN = 120
 _LAST = ["seq", "kind", "server_id", "file", "end_pos", "gtid_executed"]
 
@@ -132,10 +137,13 @@ def way_out(state: Mapping[str, Any]) -> str:
         return NEEDS_ROWS
     if state["error"] == tables.UNLOGGED_CHANGES:
         return "take its cause away at the source, then truncate the table there, or drop and create it"
+    if state["error"] == SchemaMismatch.__name__ and REFILL in state["reason"]:  # refresh needs an older version
+        return _NO_VERSION
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
-    if state["place_source"] is not None and state["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__):
-        return _judge(state).removeprefix("; or ")
+    unfollowed = state["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__) or _JUDGE in state["reason"]
+    if state["place_source"] is not None and unfollowed:
+        return _judge(state).removeprefix("; or ") + f"; when it changed {table}: TRUNCATE it, or DROP and CREATE it"
     word, _, partner = state["error"].partition(" ")
     if word == tables.RENAMED_WITH_HELD:
         return f"see {partner}: it goes on with that one"
