@@ -168,10 +168,26 @@ class SilverWriter:
                     self._delete_partitions(old, new)
 
     def _delete_partitions(self, old: TableVersion, new: TableVersion) -> None:
-        """Without a transaction version, for the reason that _empty gives."""
         if (rows := self.rows()) is not None:
             shard = silver_sql.only_shard(new) if self.entry.routed else "true"
-            self.session.sql(delete_statement(rows, silver_sql.table_at(self.spark_uri), shard, old, new))
+            self._once("partitions", new, delete_statement(rows, silver_sql.table_at(self.spark_uri), shard, old, new))
+
+    def _once(self, what: str, version: TableVersion, sql: str) -> None:
+        """One change of rows by a DDL, which an application that is behind must not do again to rows that came since.
+
+        Recorded under an id of its own: under the rows' one Delta would skip those that a CREATE ... SELECT commits with
+        the DDL's commit_ts, and one id for all shards would have one shadow the others.
+        """
+        done = self._ddl_id(what, version)
+        with transaction(self.session, done, version.commit_ts):
+            self.session.sql(sql)
+            if applied_ts(self.uri, self.app.lake.storage_options, done) < version.commit_ts:
+                # A DELETE that finds nothing commits nothing, an UPDATE does.
+                target, stamp = silver_sql.table_at(self.spark_uri), tables.COMMIT_TS
+                self.session.sql(f"UPDATE {target} SET {stamp} = {stamp} WHERE false")
+
+    def _ddl_id(self, what: str, version: TableVersion) -> str:
+        return f"{self.app_id}/ddl/{version.source}.{version.name}/{what}"
 
     def _shape_before(self, phase: DdlPhase) -> SilverShape | None:
         """What silver looks like when the phase begins; of a table that is dropped, what it looked like last."""
@@ -191,11 +207,7 @@ class SilverWriter:
             self._add_columns(missing)
 
     def _empty(self, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
-        """No live rows (of this shard) from here on, and the columns of `shape`, whatever they were before.
-
-        No transaction version: doing it again is harmless until rows of this commit_ts or later are in, and
-        recording it would make Delta skip the rows that a CREATE ... SELECT commits with it.
-        """
+        """No live rows (of this shard) from here on, and the columns of `shape`, whatever they were before."""
         names = column_names(self.uri, self.app.lake.storage_options)
         if names is None:
             if shape is not None:
@@ -209,10 +221,11 @@ class SilverWriter:
                 if not as_it_is:
                     self._rewrite((), shape, {}, None)
         elif shape is None or as_it_is:
-            self.session.sql(f"DELETE FROM {silver_sql.table_at(self.spark_uri)}{self._only(version)}")
+            self._once("rows", version, f"DELETE FROM {silver_sql.table_at(self.spark_uri)}{self._only(version)}")
         else:
             nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns)
-            self.overwrite(self.session.sql(f"SELECT {nothing} WHERE false"), shape)
+            empty = self.session.sql(f"SELECT {nothing} WHERE false")
+            self.overwrite(empty, shape, version.commit_ts, self._ddl_id("rows", version))
 
     def rows(self) -> DataFrame | None:
         """Silver as it is; None when there is none."""
@@ -283,8 +296,7 @@ class SilverWriter:
             return
         frame = literals(values)
         assign = ", ".join(f"{quote(name)} = {value}" for name, value in frame.items())
-        # Without a transaction version, for the reason that _empty gives.
-        self.session.sql(f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{self._only(new)}")
+        self._once("values", new, f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{self._only(new)}")
 
     def _describe(self, old: TableVersion, new: TableVersion) -> None:
         """Columns whose type text or comment at the source changed, and silver's column didn't, say so."""
@@ -349,7 +361,8 @@ class SilverWriter:
         """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time."""
         assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {version.commit_ts}"
         where = self._only(version) or " WHERE true"
-        self.session.sql(f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{where} AND NOT {tables.DELETED}")
+        target = silver_sql.table_at(self.spark_uri)
+        self._once("marks", version, f"UPDATE {target} SET {assign}{where} AND NOT {tables.DELETED}")
 
     def _keep_marked(self, old: TableVersion | None, new: TableVersion, shape: SilverShape) -> None:
         """Raises SchemaMismatch when marked rows can't stay beside rows of another key or of other types."""
@@ -368,7 +381,7 @@ class SilverWriter:
         found = self.session.read.format("delta").load(self.spark_uri)
         return found.where(tables.DELETED).count() if tables.DELETED in found.columns else 0
 
-    def overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None) -> None:
+    def overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None, app_id: str = "") -> None:
         """Replace rows and columns in one commit, then put clustering back, which an overwrite drops."""
         self._allow_types(shape.all_columns)
         rows = rows.select(*(quote(c.name) for c in shape.all_columns))
@@ -376,7 +389,7 @@ class SilverWriter:
             rows = rows.withMetadata(column.name, {"comment": column.comment})
         writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         if upto_ts is not None:
-            writer = writer.option("txnAppId", self.app_id).option("txnVersion", str(upto_ts))
+            writer = writer.option("txnAppId", app_id or self.app_id).option("txnVersion", str(upto_ts))
         writer.save(self.spark_uri)
         if shape.cluster_by:
             cluster = ", ".join(map(quote, shape.cluster_by))
