@@ -15,7 +15,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidegate import tables
 from tidegate.merge import silver_sql
-from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.schema.columns import TableVersion
 from tidegate.schema.silver_change import AddColumn
 from tidegate.schema.types import canonical
 from tidegate.upsert.row_hash import row_hashes
@@ -61,3 +62,11 @@ def sql_value(value: object, delta: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"CAST({silver_sql.literal(str(value))} AS {delta})"
+
+
+def staged_schema(version: TableVersion, shape: SilverShape) -> str:
+    """Of a file of staged changes of one version, as Spark reads it."""
+    fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
+    columns = ", ".join(f"{quote(c.silver)} {canonical(c).delta}" for c in version.columns)
+    mark = f", {tables.DELETED} boolean" if shape.keeps_deleted else ""
+    return f"{fixed}, {columns}" + (mark if version.key else f", {tables.ROW_HASH} string")

@@ -19,7 +19,7 @@ from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.partition_rows import delete_statement
 from spark_jobs.recast_values import recast_values
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
-from spark_jobs.silver_values import literals, numbered
+from spark_jobs.silver_values import literals, numbered, staged_schema
 from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
 from tidegate.config import Writer
@@ -112,7 +112,7 @@ class SilverWriter:
             by_version.setdefault((file.source, file.database, file.table, file.version), []).append(file)
         for (source, database, table, number), group in by_version.items():
             version = next(v for v in self.app.histories[source].versions(database, table) if v.version == number)
-            frame = self.session.read.schema(_staged_schema(version, shape)).parquet(
+            frame = self.session.read.schema(staged_schema(version, shape)).parquet(
                 *(self.app.lake.spark_uri(f.path) for f in group)
             )
             frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
@@ -175,7 +175,7 @@ class SilverWriter:
     def _once(self, what: str, version: TableVersion, sql: str) -> None:
         """One change of rows by a DDL, which an application that is behind must not do again to rows that came since.
 
-        Recorded under an id of its own: under the rows' one Delta would skip those that a CREATE ... SELECT commits with
+        Recorded under an id of its own: under the rows' one Delta would skip those that a CREATE ... SELECT commits at
         the DDL's commit_ts, and one id for all shards would have one shadow the others.
         """
         done = self._ddl_id(what, version)
@@ -208,12 +208,11 @@ class SilverWriter:
 
     def _empty(self, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
         """No live rows (of this shard) from here on, and the columns of `shape`, whatever they were before."""
-        names = column_names(self.uri, self.app.lake.storage_options)
-        if names is None:
-            if shape is not None:
-                self.ensure(shape)
+        if shape is None and column_names(self.uri, self.app.lake.storage_options) is None:
             return
-        as_it_is = self.entry.routed or shape is None or self._types() == _types_of(shape)
+        if shape is not None:
+            (self.ensure_columns if self.entry.routed else self.ensure)(shape)
+        as_it_is = self.entry.routed or shape is None or self._types() == [(c.name, c.type) for c in shape.all_columns]
         if keeps_deleted(self.app, self.entry):
             self._mark_all(version)
             if shape is not None:
@@ -394,14 +393,3 @@ class SilverWriter:
         if shape.cluster_by:
             cluster = ", ".join(map(quote, shape.cluster_by))
             self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} CLUSTER BY ({cluster})")
-
-
-def _types_of(shape: SilverShape) -> list[tuple[str, str]]:
-    return [(column.name, column.type) for column in shape.all_columns]
-
-
-def _staged_schema(version: TableVersion, shape: SilverShape) -> str:
-    fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
-    columns = ", ".join(f"{quote(c.silver)} {canonical(c).delta}" for c in version.columns)
-    mark = f", {tables.DELETED} boolean" if shape.keeps_deleted else ""
-    return f"{fixed}, {columns}" + (mark if version.key else f", {tables.ROW_HASH} string")

@@ -17,16 +17,18 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application, StagedFile, TableWindow, Window
 from spark_jobs.failures import TablesFailed
+from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.merge_into_silver import merge_into_silver
 from spark_jobs.table_moves import find_moves
-from spark_jobs.table_shapes import keeps_deleted
+from spark_jobs.table_shapes import keeps_deleted, window_phases
 from spark_jobs.upsert_staging import UpsertStage
 from tidegate import config, tables
 from tidegate.binlog.decode import TableChanges
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import applied_ts
+from tidegate.merge.phases import DdlPhase
 from tidegate.merge.soft_delete import marked
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.ddl_statement import DdlStatement
@@ -251,3 +253,46 @@ def test_shards_flow_into_one_table_and_keep_apart(shop: Callable[..., Shop]) ->
         {"id": 2, "a": "w", "n": 2},
         {"id": 5, "a": "z", "n": None},
     ]
+
+
+def test_an_application_that_is_behind_does_no_ddl_again_to_rows_that_came_since(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Shop(spark, tmp_path, "merge", routes="[{match: 'd.s_.*', to: d.s}]")
+    for at, sql in (
+        (10, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"),
+        (11, "CREATE TABLE e (id INT PRIMARY KEY, a INT)"),
+        (12, "CREATE TABLE s_1 (id INT PRIMARY KEY, a INT)"),
+        (13, "CREATE TABLE s_2 (id INT PRIMARY KEY, a INT)"),
+        (20, "TRUNCATE TABLE t"),
+        (21, "TRUNCATE TABLE e"),
+        (22, "DROP TABLE s_1"),
+        (23, "CREATE TABLE s_1 (id INT PRIMARY KEY, a INT, more INT)"),
+        (24, "TRUNCATE TABLE s_2"),
+        (25, "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7"),
+    ):
+        it.ddl(at, sql)
+    old = {"id": 1, "a": 1}
+    before: dict[str, Rows] = {name: [(15, UP, old)] for name in ("t", "s_1", "s_2")}
+    assert not it.apply(0, 16, before).held
+    new = {"id": 2, "a": 2}
+    after = {
+        "t": [(26, UP, {**new, "n": 8})],
+        "e": [(26, UP, new)],
+        "s_1": [(26, UP, {**new, "more": 3})],
+        "s_2": [(26, UP, new)],
+    }
+    window = it.apply(16, 30, after)
+    assert not window.held
+    wanted = {name: it.silver(name) for name in ("t", "e", "s")}
+    assert wanted == {
+        "t": [{"id": 2, "a": 2, "n": 8}],
+        "e": [new],
+        "s": [{**new, "more": 3}, {**new, "more": None}],
+    }
+    for entry in window.tables.values():
+        writer = SilverWriter.of(it.app, entry, it.times)
+        for phase in window_phases(it.app, entry, 30):
+            if isinstance(phase, DdlPhase):
+                writer.change_schema(phase)
+    assert {name: it.silver(name) for name in ("t", "e", "s")} == wanted
