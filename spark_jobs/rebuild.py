@@ -206,8 +206,11 @@ def rebuild(plan: Rebuild, spark: SparkSession, *, compare: bool, report: Callab
     if found is None:
         report(f"not compared: no kept cut says how silver was at {plan.at_ts}")
         return spark_settings.EXIT_OK
-    report("equal" if found == (0, 0) else f"not equal: {found[0]} rows only here, {found[1]} rows only in silver")
-    return spark_settings.EXIT_OK if found == (0, 0) else EXIT_DIFFERENT
+    if found == (0, 0):
+        report("equal")
+        return spark_settings.EXIT_OK
+    report(f"{spark_settings.DIFFERS}{found[0]} rows only here, {found[1]} rows only in silver")
+    return EXIT_DIFFERENT
 
 
 def main(argv: list[str]) -> int:

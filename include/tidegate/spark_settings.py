@@ -27,6 +27,7 @@ EXIT_OK = 0
 EXIT_TERMINAL = 1
 EXIT_USAGE = 2
 EXIT_TRANSIENT = 75  # EX_TEMPFAIL of sysexits.h
+DIFFERS = "not equal: "  # begins the last line of a job that ends with 1 because it found a difference: no fault
 
 # Arrow reaches into these packages of the JVM.
 _ARROW_OPENS = " ".join(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.nio", "sun.nio.ch", "java.lang"))

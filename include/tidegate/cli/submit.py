@@ -54,7 +54,7 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
         assert process.stdout is not None
         for text in process.stdout:  # spark-submit puts both of the job's streams there
             found = _ERROR_LINE.match(text)
-            told = told or found is not None
+            told = told or found is not None or text.startswith(spark_settings.DIFFERS)
             print(f"tidegate: {found['line']}" if found else text.rstrip("\n"), flush=True, file=_stream(found))
     code = process.returncode
     if code != 0 and not told and (code not in _KNOWN_CODES or code == spark_settings.EXIT_TERMINAL):
