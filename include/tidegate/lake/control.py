@@ -258,9 +258,7 @@ class ControlTables:
                 properties = CommitProperties(app_transactions=[Transaction(claim_id, number)])
                 write_deltalake(found, nothing, mode="append", schema_mode="merge", commit_properties=properties)
             except (CommitFailedError, DeltaError, OSError) as error:
-                if attempt + 1 == COMMIT_ATTEMPTS_MAX:
-                    raise _failed(self._lake, table, attempt, error) from error
-                time.sleep(_BACKOFF_SECONDS * 2**attempt)
+                _wait(self._lake, table, attempt, error)
             else:
                 self._open[table.path], self._tables[table.path] = found, table
                 return number
@@ -311,9 +309,7 @@ class ControlTables:
                 # merge: a table that an older version of tidegate made gets the columns that are new
                 write_deltalake(found, data, mode="append", schema_mode="merge", commit_properties=properties)
             except (CommitFailedError, DeltaError, OSError) as error:
-                if attempt + 1 == COMMIT_ATTEMPTS_MAX:
-                    raise _failed(self._lake, table, attempt, error) from error
-                time.sleep(_BACKOFF_SECONDS * 2**attempt)
+                _wait(self._lake, table, attempt, error)
             else:
                 self._open[table.path], self._tables[table.path] = found, table
                 self._appends[table.path] = self._appends.get(table.path, 0) + 1
@@ -335,10 +331,13 @@ class ControlTables:
                 log.warning("%s was not compacted: %s", path, error)
 
 
-def _failed(lake: LakeFiles, table: Table, attempt: int, error: Exception) -> LakeUnavailable:
-    return LakeUnavailable(
-        f"commit failed {attempt + 1} times: {error}", where=lake.uri(table.path), remedy="check the lake's store"
-    )
+def _wait(lake: LakeFiles, table: Table, attempt: int, error: Exception) -> None:
+    """Before a commit's next attempt. Raises LakeUnavailable after the last one."""
+    if attempt + 1 == COMMIT_ATTEMPTS_MAX:
+        raise LakeUnavailable(
+            f"commit failed {attempt + 1} times: {error}", where=lake.uri(table.path), remedy="check the lake's store"
+        ) from error
+    time.sleep(_BACKOFF_SECONDS * 2**attempt)
 
 
 def _create(lake: LakeFiles, table: Table) -> DeltaTable:
