@@ -33,10 +33,11 @@ from spark_jobs.delta_create import create_table
 from spark_jobs.delta_jvm import DeltaClasses
 from spark_jobs.delta_state import LogState, checkpoint_actions
 from spark_jobs.session import fit_to_size
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.limits import LOG_CHECKPOINT_BYTES_MAX, LOG_STATES_BYTES_MAX
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
+from tidegate.upsert.snapshot import SilverSnapshot
 
 # More commits than this are left to Delta to reconcile.
 _TAIL_COMMITS_MAX = 200
@@ -233,7 +234,7 @@ class DeltaCommitter:
         self,
         snapshot: SilverSnapshot,
         *,
-        removes: Sequence[SilverFile],
+        removes: Sequence[LiveFile],
         adds: Sequence[Mapping[str, Any]],
         transaction: tuple[str, int] | None,
         operation: str,
@@ -310,7 +311,7 @@ def _session(spark: SparkSession, *, attempts: int) -> Any:
     return session._jsparkSession  # noqa: SLF001
 
 
-def _lines(removes: Sequence[SilverFile], adds: Sequence[Mapping[str, Any]], *, data_change: bool) -> list[str]:
+def _lines(removes: Sequence[LiveFile], adds: Sequence[Mapping[str, Any]], *, data_change: bool) -> list[str]:
     """Actions as in the log's JSON (PROTOCOL.md, "Add File and Remove File")."""
     now = int(time.time() * 1000)
     lines = [json.dumps({"remove": _remove(file.action, now, data_change=data_change)}) for file in removes]

@@ -16,8 +16,8 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 
 from spark_jobs.delta_jvm import DeltaClasses
+from tidegate.delta.types import delta_json
 from tidegate.merge.silver_sql import SilverShape, properties
-from tidegate.upsert.delta_types import delta_json
 
 _OPERATION: Final = "CREATE TABLE"
 # Delta takes these out of the properties and puts them into the protocol.

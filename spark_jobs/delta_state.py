@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
+from tidegate.delta.live_file import LiveFile
+from tidegate.upsert.snapshot import SilverSnapshot
 
 # What older protocols demand without naming it (PROTOCOL.md, "Writer Version Requirements" and readers').
 _BY_WRITER_VERSION = (
@@ -34,12 +35,12 @@ class LogState:
     """A table's reconciled log. files: (path, id of its deletion vector) -> file, as the protocol keys them."""
 
     version: int = -1
-    files: dict[tuple[str, str], SilverFile] = field(default_factory=dict)
+    files: dict[tuple[str, str], LiveFile] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     protocol: dict[str, Any] = field(default_factory=dict)
     bytes: int = 0  # a rough measure of what it takes in memory
-    _listed: tuple[SilverFile, ...] | None = None
+    _listed: tuple[LiveFile, ...] | None = None
 
     @property
     def table_id(self) -> str:
@@ -64,7 +65,7 @@ class LogState:
 
     def _apply(self, action: Mapping[str, Any], size: int) -> None:
         if add := action.get("add"):
-            self.files[_key(add)] = SilverFile(add)
+            self.files[_key(add)] = LiveFile(add)
             self.bytes += size * _OBJECT_FACTOR
         elif remove := action.get("remove"):
             gone = self.files.pop(_key(remove), None)
@@ -83,7 +84,7 @@ class LogState:
             self.version, dict(self.files), dict(self.transactions), self.metadata, self.protocol, self.bytes, None
         )
 
-    def listed(self) -> tuple[SilverFile, ...]:
+    def listed(self) -> tuple[LiveFile, ...]:
         if self._listed is None:
             self._listed = tuple(self.files.values())
         return self._listed

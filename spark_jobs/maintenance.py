@@ -22,11 +22,12 @@ from spark_jobs.delta_commit import DeltaCommitter
 from spark_jobs.session import CODEGEN_BYTES_MIN, fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import MAINTAIN_ATTEMPTS_MAX
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
+from tidegate.upsert.snapshot import SilverSnapshot
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
 # What Delta calls a commit that another one has made invalid (delta-error-classes.json).
@@ -118,7 +119,7 @@ class Maintenance:
         }
 
     def move(
-        self, snapshot: SilverSnapshot, removes: Sequence[SilverFile], adds: Sequence[Mapping[str, Any]], name: str
+        self, snapshot: SilverSnapshot, removes: Sequence[LiveFile], adds: Sequence[Mapping[str, Any]], name: str
     ) -> int:
         """Commit without a change of data; the new version. Raises CommitConflict when a file of `removes` changed."""
         assert self._committer is not None, "a snapshot comes first"

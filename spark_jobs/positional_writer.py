@@ -25,6 +25,7 @@ from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.positional_writer_probe import Probe, probe_all
 from spark_jobs.upsert_target import StagedUpsert, StagePhase, misfit
 from tidegate import limits, tables
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import CommitConflict, Transient
 from tidegate.failpoint import failpoint
 from tidegate.upsert.actions import adopted, replaced, rows_of
@@ -36,7 +37,7 @@ from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.key_file import read_keys
 from tidegate.upsert.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.rewrite import live_rows
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot, why_not
+from tidegate.upsert.snapshot import SilverSnapshot, why_not
 
 OPERATION = "UPSERT"
 # Seconds to wait after a conflict, times the number of the try, jittered so that two writers fall out of step.
@@ -184,7 +185,7 @@ def _new_files(app: Application, upsert: Upsert, resolved: Resolved) -> list[New
         for file in resolved.files:
             live = rows_of(file.add) - len(file.losers)
             if live and len(file.losers) > live:
-                pieces = live_rows(app.lake, upsert.path, SilverFile(file.add), upsert.phase.layout, file.losers)
+                pieces = live_rows(app.lake, upsert.path, LiveFile(file.add), upsert.phase.layout, file.losers)
                 adds = write(app.lake, upsert.path, pa.concat_tables(pieces), upsert.phase.layout)
                 upsert.files += [NewFile(add, np.zeros(0, np.int64)) for add in adds]
             else:

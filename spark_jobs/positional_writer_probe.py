@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from spark_jobs.application import Application
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import TidegateError
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PROBE_DRIVER_ROWS_MAX, PROBE_TASK_ROWS
 from tidegate.upsert import roaring
 from tidegate.upsert.key_table import KeyTable
 from tidegate.upsert.probe_file import Hits, probe_file
-from tidegate.upsert.snapshot import SilverFile
 
 # A file whose statistics don't say: as if it had this many rows per byte.
 _ROW_BYTES = 32
@@ -40,7 +40,7 @@ class Probe:
 
     path: str
     table: KeyTable
-    files: Sequence[SilverFile]
+    files: Sequence[LiveFile]
     hits: list[Hits] = field(default_factory=list)
     error: TidegateError | None = None
 
@@ -52,7 +52,7 @@ class _Part:
     path: str
     keys: str
     numbers: tuple[int, ...]
-    files: tuple[SilverFile, ...]
+    files: tuple[LiveFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Packed:
     dead: bytes
     rows: int
 
-    def hits(self, file: SilverFile) -> Hits:
+    def hits(self, file: LiveFile) -> Hits:
         return Hits(file, roaring.decode(self.fresh), roaring.decode(self.dead), self.rows)
 
 
@@ -92,7 +92,7 @@ def probe_all(app: Application, probes: Sequence[Probe]) -> None:
         list(pool.map(one, work))
 
 
-def _rows(file: SilverFile) -> int:
+def _rows(file: LiveFile) -> int:
     return file.rows if file.rows is not None else file.size // _ROW_BYTES
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.upsert.delta_types import arrow_schema
+from tidegate.delta.types import arrow_schema
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.snapshot import SilverSnapshot
 

@@ -117,6 +117,10 @@ class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 
 
+class DeltaUnsupported(Terminal):
+    """A Delta table has a feature that tidegate's own reader or writer of logs doesn't know exactly."""
+
+
 class DDLError(Terminal):
     """A DDL statement that can't be understood; it holds the tables it names."""
 

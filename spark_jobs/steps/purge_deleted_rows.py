@@ -17,10 +17,11 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, Size, giving_way
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import CommitConflict
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.rewrite import rewrite
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot, why_not
+from tidegate.upsert.snapshot import SilverSnapshot, why_not
 from tidegate.upsert.upkeep import dead_share
 
 # Files with less than this are left as they are: rewriting them would win nothing.
@@ -70,6 +71,6 @@ def _purge_file(job: Maintenance, table: SilverTable, path: str, key: tuple[str,
         raise
 
 
-def _place(file: SilverFile) -> dict[str, Any]:
+def _place(file: LiveFile) -> dict[str, Any]:
     """What says that a file is clustered: some of its rows, in its order, are as much."""
     return {name: file.action[name] for name in ("tags", "clusteringProvider") if file.action.get(name)}

@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 
 from spark_jobs import delta_commit
 from spark_jobs.delta_commit import DeltaCommitter
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import CommitConflict, ConfigError, LakeRefused, LakeUnavailable
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
+from tidegate.upsert.snapshot import SilverSnapshot
 
 pytestmark = pytest.mark.spark
 APP = "tidegate/pipe/db.t"
@@ -61,7 +62,7 @@ def insert(spark: SparkSession, uri: str, low: int, high: int) -> None:
     spark.sql(f"INSERT INTO delta.`{uri}` {rows}")
 
 
-def rewritten(snapshot: SilverSnapshot, file: SilverFile, name: str = "ours.parquet") -> dict[str, Any]:
+def rewritten(snapshot: SilverSnapshot, file: LiveFile, name: str = "ours.parquet") -> dict[str, Any]:
     """An `add` of a copy of the file: what an upsert that changes nothing would add."""
     shutil.copy(f"{snapshot.uri}/{file.path}", f"{snapshot.uri}/{name}")
     return {**file.action, "path": name}

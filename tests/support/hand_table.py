@@ -14,8 +14,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
+from tidegate.upsert.snapshot import SilverSnapshot
 
 CONFIGURATION = {"delta.enableDeletionVectors": "true"}
 
@@ -56,7 +57,7 @@ class HandTable:
         return SilverSnapshot(
             uri=self.lake.uri(self.path),
             version=len(commits) - 1,
-            files=tuple(SilverFile(add) for add in live.values()),
+            files=tuple(LiveFile(add) for add in live.values()),
             schema=schema,
             partition_columns=partitions,
             configuration=dict(CONFIGURATION),
@@ -65,7 +66,7 @@ class HandTable:
             created=True,
         )
 
-    def commit(self, removes: Iterable[SilverFile], adds: Iterable[Mapping[str, Any]]) -> None:
+    def commit(self, removes: Iterable[LiveFile], adds: Iterable[Mapping[str, Any]]) -> None:
         lines: list[dict[str, Any]] = [{"commitInfo": {"timestamp": 0, "operation": "UPSERT"}}]
         for file in removes:
             kept = {

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.delta.live_file import LiveFile, VectorDescriptor
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.probe_file import Hits
 from tidegate.upsert.resolve import NewFile
 from tidegate.upsert.roaring import Positions
-from tidegate.upsert.snapshot import SilverFile, VectorDescriptor
 from tidegate.upsert.statistics import loosened
 
 
@@ -27,7 +27,7 @@ from tidegate.upsert.statistics import loosened
 class Actions:
     """removes: live files that go. adds: `add` actions. rows_removed: live rows that die, rows_added: that come."""
 
-    removes: list[SilverFile] = field(default_factory=list)
+    removes: list[LiveFile] = field(default_factory=list)
     adds: list[Mapping[str, Any]] = field(default_factory=list)
     rows_removed: int = 0
     rows_added: int = 0
@@ -79,7 +79,7 @@ def adopted(files: Iterable[NewFile], vectors: VectorWriter) -> Actions:
 
 def rows_of(add: Mapping[str, Any]) -> int:
     """Rows of a file that we wrote."""
-    rows = SilverFile(add).rows
+    rows = LiveFile(add).rows
     assert rows is not None, "data_file.write gives statistics"
     return rows
 

@@ -18,30 +18,30 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import UnsupportedValue
 from tidegate.upsert.key_file import Int64s
 from tidegate.upsert.key_hash import leads
 from tidegate.upsert.key_table import WHOLE, KeyTable
 from tidegate.upsert.partition_values import partition_value
-from tidegate.upsert.snapshot import SilverFile
 
 # Statistics hold milliseconds; writers round their maximum either way (PROTOCOL.md asks readers to add one).
 _ROUNDED: Final = timedelta(milliseconds=1)
 _FLOAT_STEP: Final = 1 << 29  # two neighbours of 32 bits, in leads of doubles
 
 
-def candidates(files: Iterable[SilverFile], table: KeyTable) -> list[SilverFile]:
+def candidates(files: Iterable[LiveFile], table: KeyTable) -> list[LiveFile]:
     """Files that the bounds of their leading key columns can't rule out."""
     fields = [table.key_schema.field(name) for name in table.lead_names]
     return [file for file in files if table.may_lie_in(box_of(file, fields))]
 
 
-def box_of(file: SilverFile, fields: Sequence[pa.Field]) -> Int64s:
+def box_of(file: LiveFile, fields: Sequence[pa.Field]) -> Int64s:
     """int64[columns, 2]: inclusive bounds of the leads of a file's rows."""
     return np.array([_lead_bounds(file, field) for field in fields], np.int64).reshape(len(fields), 2)
 
 
-def _lead_bounds(file: SilverFile, field: pa.Field) -> tuple[int, int]:
+def _lead_bounds(file: LiveFile, field: pa.Field) -> tuple[int, int]:
     if field.name in file.partition_values:
         try:
             value = partition_value(file.partition_values[field.name], field.type)

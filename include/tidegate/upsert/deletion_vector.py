@@ -17,11 +17,11 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
+from tidegate.delta.live_file import VectorDescriptor
 from tidegate.errors import REFILL, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import roaring, z85
 from tidegate.upsert.roaring import DamagedBitmap, Positions
-from tidegate.upsert.snapshot import VectorDescriptor
 
 _VERSION: Final = b"\x01"
 _UUID_CHARACTERS: Final = 20

@@ -12,9 +12,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.delta.types import arrow_schema
 from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.tables import SYSTEM_PREFIX
-from tidegate.upsert.delta_types import arrow_schema
 from tidegate.upsert.snapshot import SilverSnapshot
 
 _INDEXED_COLUMNS: Final = 32  # Delta's default of delta.dataSkippingNumIndexedCols

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import REFILL, LakeRefused, LakeUnavailable, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.candidates import lead_bounds
 from tidegate.upsert.key_table import WHOLE, KeyTable
 from tidegate.upsert.partition_values import partition_value
-from tidegate.upsert.snapshot import SilverFile
 
 _BATCH_ROWS: Final = 1 << 20
 
@@ -30,7 +30,7 @@ _BATCH_ROWS: Final = 1 << 20
 class KeyColumns:
     """An open data file. rows: in the file, dead ones included."""
 
-    def __init__(self, lake: LakeFiles, table_path: str, file: SilverFile, key_schema: pa.Schema) -> None:
+    def __init__(self, lake: LakeFiles, table_path: str, file: LiveFile, key_schema: pa.Schema) -> None:
         self.where = f"{table_path}/{file.local_path}"
         self._file, self._key_schema = file, key_schema
         self._stored = [field for field in key_schema if field.name not in file.partition_values]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import deletion_vector
@@ -17,14 +18,13 @@ from tidegate.upsert.key_columns import KeyColumns
 from tidegate.upsert.key_hash import Cells
 from tidegate.upsert.key_table import KeyTable
 from tidegate.upsert.roaring import Positions
-from tidegate.upsert.snapshot import SilverFile
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
     """fresh: ascending positions that die now. dead: those that were dead before. rows: in the file, all of them."""
 
-    file: SilverFile
+    file: LiveFile
     fresh: Positions
     dead: Positions
     rows: int
@@ -34,7 +34,7 @@ class Hits:
         return self.rows - len(self.dead) - len(self.fresh)
 
 
-def probe_file(lake: LakeFiles, table_path: str, file: SilverFile, table: KeyTable) -> Hits:
+def probe_file(lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable) -> Hits:
     """Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain."""
     none = np.zeros(0, np.int64)
     with KeyColumns(lake, table_path, file, table.key_schema) as columns:

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import data_file, deletion_vector
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.partition_values import partition_value
 from tidegate.upsert.roaring import Positions
-from tidegate.upsert.snapshot import SilverFile
 
 
 def rewrite(
-    lake: LakeFiles, table_path: str, files: Sequence[SilverFile], layout: FileLayout, *, data_change: bool = False
+    lake: LakeFiles, table_path: str, files: Sequence[LiveFile], layout: FileLayout, *, data_change: bool = False
 ) -> list[dict[str, Any]]:
     """New files with the live rows of `files`, in order of partition, then key, within each new file."""
     adds: list[dict[str, Any]] = []
@@ -49,7 +49,7 @@ def _flush(lake: LakeFiles, table_path: str, held: list[pa.Table], layout: FileL
 
 
 def live_rows(
-    lake: LakeFiles, table_path: str, file: SilverFile, layout: FileLayout, dead: Positions | None = None
+    lake: LakeFiles, table_path: str, file: LiveFile, layout: FileLayout, dead: Positions | None = None
 ) -> Iterator[pa.Table]:
     """A file's live rows in the table's layout, row group by row group. dead: instead of its own deletion vector."""
     if dead is None:
@@ -72,7 +72,7 @@ def live_rows(
                 yield layout.fit(_whole(rows, file, layout))
 
 
-def _whole(rows: pa.Table, file: SilverFile, layout: FileLayout) -> pa.Table:
+def _whole(rows: pa.Table, file: LiveFile, layout: FileLayout) -> pa.Table:
     """With the columns that lie in the path, and those that were added after the file was written."""
     for field in layout.schema:
         if field.name in file.partition_values:

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.limits import MIB
-from tidegate.upsert.snapshot import SilverFile
 
 # This many files of one tier are rewritten into the next; each tier is as many times larger.
 TIER_FILES: Final = 8
@@ -32,14 +32,14 @@ DEAD_SHARE_MAX: Final = 0.3
 class Rewrite:
     """Files of one partition whose live rows go into a new file. bytes: of the files."""
 
-    files: tuple[SilverFile, ...]
+    files: tuple[LiveFile, ...]
 
     @property
     def bytes(self) -> int:
         return sum(file.size for file in self.files)
 
 
-def choose(files: Sequence[SilverFile], budget_bytes: int, key: Sequence[str] = ()) -> list[Rewrite]:
+def choose(files: Sequence[LiveFile], budget_bytes: int, key: Sequence[str] = ()) -> list[Rewrite]:
     """What to rewrite now, at most budget_bytes in all; smallest tiers first, then the files that are most dead.
 
     key: names of the key; files come in the order of its first column, so that what is split stays in order.
@@ -63,13 +63,13 @@ def choose(files: Sequence[SilverFile], budget_bytes: int, key: Sequence[str] = 
     return chosen
 
 
-def dead_share(file: SilverFile) -> float:
+def dead_share(file: LiveFile) -> float:
     """Part of the file's rows that its deletion vector takes away; 0 when the log doesn't say how many it has."""
     vector, rows = file.deletion_vector, file.rows
     return vector.cardinality / rows if vector and rows else 0.0
 
 
-def live_bytes(file: SilverFile) -> int:
+def live_bytes(file: LiveFile) -> int:
     return round(file.size * (1 - dead_share(file)))
 
 
@@ -81,9 +81,9 @@ def tier(size: int) -> int:
     return found
 
 
-def _tiers(files: Sequence[SilverFile]) -> list[list[SilverFile]]:
+def _tiers(files: Sequence[LiveFile]) -> list[list[LiveFile]]:
     """Files that aren't full, by tier and partition; the lowest tier first."""
-    found: dict[tuple[int, str], list[SilverFile]] = {}
+    found: dict[tuple[int, str], list[LiveFile]] = {}
     for file in files:
         size = live_bytes(file)
         if size < FULL_BYTES:
@@ -91,9 +91,9 @@ def _tiers(files: Sequence[SilverFile]) -> list[list[SilverFile]]:
     return [found[name] for name in sorted(found)]
 
 
-def _fitting(group: Sequence[SilverFile], budget_bytes: int) -> list[SilverFile]:
+def _fitting(group: Sequence[LiveFile], budget_bytes: int) -> list[LiveFile]:
     """As many as the budget takes, smallest first: that rewrites the fewest bytes per file that goes."""
-    taken: list[SilverFile] = []
+    taken: list[LiveFile] = []
     for file in sorted(group, key=lambda file: (file.size, file.path)):
         if file.size > budget_bytes:
             break
@@ -102,8 +102,8 @@ def _fitting(group: Sequence[SilverFile], budget_bytes: int) -> list[SilverFile]
     return taken
 
 
-def _in_order(files: Sequence[SilverFile], key: Sequence[str]) -> tuple[SilverFile, ...]:
-    def place(file: SilverFile) -> tuple[str, float, str, str]:
+def _in_order(files: Sequence[LiveFile], key: Sequence[str]) -> tuple[LiveFile, ...]:
+    def place(file: LiveFile) -> tuple[str, float, str, str]:
         bounds = file.bounds(key[0]) if key else None
         low = bounds[0] if bounds else None
         number = float(low) if isinstance(low, int | float) else 0.0

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, key_hashes, leads
 from tidegate.upsert.key_table import KeyTable
 from tidegate.upsert.partition_values import partition_text
 from tidegate.upsert.resolve import resolve
-from tidegate.upsert.snapshot import SilverFile
 from tidegate.upsert.statistics import statistics
 
 
@@ -44,8 +44,8 @@ def table_of(keys: pa.Table) -> KeyTable:
     ).table
 
 
-def file_of(stats: str | None, **partitions: str | None) -> SilverFile:
-    return SilverFile({"path": "f", "size": 1, "partitionValues": partitions, "stats": stats})
+def file_of(stats: str | None, **partitions: str | None) -> LiveFile:
+    return LiveFile({"path": "f", "size": 1, "partitionValues": partitions, "stats": stats})
 
 
 VALUES: dict[str, tuple[st.SearchStrategy[Any], pa.DataType]] = {
@@ -90,7 +90,7 @@ def test_a_partition_that_holds_a_key_is_never_ruled_out(name: str) -> None:
     holds()
 
 
-def file_between(low: Any, high: Any) -> SilverFile:
+def file_between(low: Any, high: Any) -> LiveFile:
     return file_of(json.dumps({"numRecords": 1, "minValues": {"k": low}, "maxValues": {"k": high}}))
 
 

@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidegate import tables
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import data_file
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.rewrite import rewrite
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot
+from tidegate.upsert.snapshot import SilverSnapshot
 from tidegate.upsert.stage import Target, staged
 
 SCHEMA = {
@@ -167,14 +168,14 @@ def test_a_key_that_silver_does_not_have_is_refused() -> None:
 def test_rewriting_leaves_out_the_dead_and_fills_later_columns(lake: LakeFiles) -> None:
     old = pa.table({"id": [4, 2, 3], tables.COMMIT_TS: [1, 1, 1]})
     pq.write_table(old, Path(lake.root, "t", "old.parquet"), row_group_size=2)
-    first = SilverFile({"path": "old.parquet", "size": 1, "partitionValues": {}})
+    first = LiveFile({"path": "old.parquet", "size": 1, "partitionValues": {}})
     keys = staged(Target(lake, "t", layout()), changes([1, 5]), "s")
     from tidegate.upsert.deletion_vector import VectorWriter
 
     with VectorWriter(lake, "t") as vectors:
         descriptor = vectors.add(np.array([2]))
-    second = SilverFile({**first.action, "deletionVector": descriptor.as_action()})
-    (add,) = rewrite(lake, "t", [second, SilverFile(keys.adds[0])], layout())
+    second = LiveFile({**first.action, "deletionVector": descriptor.as_action()})
+    (add,) = rewrite(lake, "t", [second, LiveFile(keys.adds[0])], layout())
     rows = read(lake, add)
     assert rows.column("id").to_pylist() == [1, 2, 4, 5]
     assert rows.column("note").to_pylist() == ["n1", None, None, "n5"]

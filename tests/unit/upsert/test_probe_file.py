@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused, LakeUnavailable, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import key_columns
@@ -22,7 +23,6 @@ from tidegate.upsert.key_hash import SEED, key_hashes, leads
 from tidegate.upsert.key_table import KeyTable
 from tidegate.upsert.probe_file import Hits, probe_file
 from tidegate.upsert.resolve import resolve
-from tidegate.upsert.snapshot import SilverFile
 
 TABLE = "silver/t"
 
@@ -52,14 +52,14 @@ def keys(**columns: pa.Array) -> KeyTable:
     return resolve([key_file]).table
 
 
-def stored(lake: LakeFiles, rows: pa.Table, **options: Any) -> SilverFile:
+def stored(lake: LakeFiles, rows: pa.Table, **options: Any) -> LiveFile:
     path = Path(lake.root, TABLE, "a b.parquet")
     pq.write_table(rows, path, **{"store_schema": False, "row_group_size": 100, **options})
     stats = json.dumps({"numRecords": rows.num_rows})
-    return SilverFile({"path": "a%20b.parquet", "size": path.stat().st_size, "partitionValues": {}, "stats": stats})
+    return LiveFile({"path": "a%20b.parquet", "size": path.stat().st_size, "partitionValues": {}, "stats": stats})
 
 
-def probed(lake: LakeFiles, file: SilverFile, table: KeyTable) -> list[int]:
+def probed(lake: LakeFiles, file: LiveFile, table: KeyTable) -> list[int]:
     fresh: list[int] = probe_file(lake, TABLE, file, table).fresh.tolist()
     return fresh
 
@@ -149,14 +149,14 @@ def test_a_column_named_as_a_path_is_not_a_nested_one(lake: LakeFiles) -> None:
 
 def test_part_of_the_key_may_lie_in_the_path(lake: LakeFiles) -> None:
     file = stored(lake, pa.table({"id": [1, 2, 3]}))
-    east = SilverFile({**file.action, "partitionValues": {"region": "east"}})
+    east = LiveFile({**file.action, "partitionValues": {"region": "east"}})
     table = keys(region=pa.array(["east", "west"]), id=pa.array([2, 3]))
     assert probed(lake, east, table) == [1]
 
 
-def with_vector(lake: LakeFiles, file: SilverFile, positions: list[int]) -> SilverFile:
+def with_vector(lake: LakeFiles, file: LiveFile, positions: list[int]) -> LiveFile:
     with VectorWriter(lake, TABLE) as vectors:
-        return SilverFile({**file.action, "deletionVector": vectors.add(np.array(positions)).as_action()})
+        return LiveFile({**file.action, "deletionVector": vectors.add(np.array(positions)).as_action()})
 
 
 def test_rows_that_are_dead_already_do_not_die_again(lake: LakeFiles) -> None:
@@ -196,11 +196,11 @@ def test_files_that_are_not_what_the_log_says_are_refused(lake: LakeFiles) -> No
     file = stored(lake, pa.table({"id": [1, 2]}))
     table = keys(id=pa.array([1]))
     with pytest.raises(LakeRefused, match="2 rows, the log says 3"):
-        probed(lake, SilverFile({**file.action, "stats": '{"numRecords":3}'}), table)
+        probed(lake, LiveFile({**file.action, "stats": '{"numRecords":3}'}), table)
     with pytest.raises(LakeUnavailable, match="gone"):
-        probed(lake, SilverFile({**file.action, "path": "other.parquet"}), table)
+        probed(lake, LiveFile({**file.action, "path": "other.parquet"}), table)
     with pytest.raises(LakeRefused, match="outside"):
-        probed(lake, SilverFile({**file.action, "path": "s3://b/other.parquet"}), table)
+        probed(lake, LiveFile({**file.action, "path": "s3://b/other.parquet"}), table)
     Path(lake.root, TABLE, "a b.parquet").write_bytes(b"PAR1")
     with pytest.raises(LakeRefused, match="can't be read"):
         probed(lake, file, table)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.upsert.snapshot import SilverFile, SilverSnapshot, why_not
+from tidegate.delta.live_file import LiveFile
+from tidegate.upsert.snapshot import SilverSnapshot, why_not
 
 COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 FINE = SilverSnapshot(
@@ -56,7 +57,7 @@ def test_a_table_as_tidegate_makes_it_is_written_by_position() -> None:
         (with_column(metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}), "column c"),
         (with_column(type={"type": "map"}), "type map"),
         (with_column(type="variant"), "type variant"),
-        (replace(FINE, files=(SilverFile({"path": "s3://other/f.parquet"}),)), "files of another table"),
+        (replace(FINE, files=(LiveFile({"path": "s3://other/f.parquet"}),)), "files of another table"),
     ],
 )
 def test_what_a_positional_write_would_break_goes_by_merge(snapshot: SilverSnapshot, phrase: str) -> None:
@@ -66,12 +67,12 @@ def test_what_a_positional_write_would_break_goes_by_merge(snapshot: SilverSnaps
 def test_a_file_tells_its_rows_and_bounds_and_travels() -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "x" * 20, "offset": 1, "sizeInBytes": 40, "cardinality": 3}
     stats = '{"numRecords":10,"minValues":{"id":1},"maxValues":{"id":9,"c":2}}'
-    file = SilverFile(
+    file = LiveFile(
         {"path": "a%20b", "size": 5, "partitionValues": {"p": None}, "stats": stats, "deletionVector": vector}
     )
     for copy in (file, pickle.loads(pickle.dumps(file))):
         assert (copy.local_path, copy.size, copy.rows, copy.live_rows) == ("a b", 5, 10, 7)
         assert (copy.bounds("id"), copy.bounds("c")) == ((1, 9), None)
         assert copy == file
-    bare = SilverFile({"path": "f", "size": 5})
+    bare = LiveFile({"path": "f", "size": 5})
     assert (bare.rows, bare.live_rows, bare.bounds("id"), bare.deletion_vector) == (None, None, None, None)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.upsert.snapshot import SilverFile
+from tidegate.delta.live_file import LiveFile
 from tidegate.upsert.upkeep import (
     DEAD_SHARE_MAX,
     FIRST_TIER_BYTES,
@@ -25,7 +25,7 @@ PLENTY = 1 << 40
 ROW = 100  # bytes of a row, so that a file's rows follow from its size
 
 
-def file(number: int, size: int, dead: int = 0, partition: str | None = None, low: Any = None) -> SilverFile:
+def file(number: int, size: int, dead: int = 0, partition: str | None = None, low: Any = None) -> LiveFile:
     rows = max(1, size // ROW)
     stats: dict[str, Any] = {"numRecords": rows}
     if low is not None:
@@ -39,7 +39,7 @@ def file(number: int, size: int, dead: int = 0, partition: str | None = None, lo
     if dead:
         vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 40, "cardinality": dead}
         add["deletionVector"] = vector
-    return SilverFile(add)
+    return LiveFile(add)
 
 
 def test_tiers_grow_by_a_factor_of_their_files() -> None:
@@ -68,7 +68,7 @@ def test_a_file_is_rewritten_once_a_good_part_of_it_is_dead() -> None:
 
 def test_a_full_file_is_left_alone_and_an_unknown_number_of_rows_is_no_reason() -> None:
     assert choose([file(n, FULL_BYTES) for n in range(20)], PLENTY) == []
-    unknown = SilverFile({**file(1, 10, dead=3).action, "stats": None})
+    unknown = LiveFile({**file(1, 10, dead=3).action, "stats": None})
     assert dead_share(unknown) == 0.0
 
 
@@ -93,7 +93,7 @@ class Table:
     """Windows of appended files, each followed by a compaction."""
 
     def __init__(self) -> None:
-        self.files: list[SilverFile] = []
+        self.files: list[LiveFile] = []
         self.number = 0
         self.written = self.rewritten = self.merges = 0
 

@@ -1,0 +1,92 @@
+"""What a table demands of those who read its log and of those who commit to it: what we don't do exactly is refused.
+
+In:  a state and, for a commit, its actions.
+Out: nothing, or DeltaUnsupported. PROTOCOL.md: "Table Features", "Requirements for Writers", "Append-only Tables".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tidegate.delta.state import Action, TableState
+from tidegate.errors import DeltaUnsupported
+
+# Those that change nothing in how a log is reconciled, or that are reconciled here.
+_READ: Final = frozenset(
+    {
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+        "changeDataFeed",
+        "generatedColumns",
+        "identityColumns",
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "typeWidening",
+        "typeWidening-preview",
+        "domainMetadata",
+        "clustering",
+        "inCommitTimestamp",
+        "rowTracking",
+        "allowColumnDefaults",
+        "icebergCompatV1",
+        "icebergCompatV2",
+    }
+)
+# Whose supported table asks something of each commit that ours don't give: row ids, Iceberg's rules.
+_NOT_WRITTEN: Final = frozenset({"rowTracking", "icebergCompatV1", "icebergCompatV2"})
+_ON: Final = "true"
+# Keys in a column's metadata that ask a writer to check or to make values.
+_CHECKED_COLUMN: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
+
+
+def check_readable(state: TableState) -> None:
+    """Raise DeltaUnsupported when the log may hold what we would pass over."""
+    _refuse(state, sorted(state.features - _READ), "can't be read")
+
+
+def check_writable(state: TableState, actions: Sequence[Action]) -> None:
+    """Raise DeltaUnsupported when the protocol asks more of this commit than we do.
+
+    state: what the table is behind the commit. Whoever takes rows out of files or adds files with rows has checked by
+    himself that the values fit the columns.
+    """
+    check_readable(state)
+    _refuse(state, sorted(state.features & _NOT_WRITTEN), "can't be written")
+    changes = [one for one in actions if _changes_rows(one)]
+    if not changes:
+        return
+    on = {name for name, value in state.configuration.items() if value.strip().lower() == _ON}
+    if "delta.enableChangeDataFeed" in on and any("remove" in one for one in changes):
+        _refuse(state, ["change data feed"], "can't be written")
+    if "delta.appendOnly" in on and any("remove" in one for one in changes):
+        _refuse(state, ["rows that only come (delta.appendOnly)"], "can't be written")
+    if state.configuration.get("delta.columnMapping.mode", "none") != "none":
+        _refuse(state, ["column mapping"], "can't be written")
+    if any("add" in one for one in changes):
+        found = [name for name in state.configuration if name.startswith("delta.constraints.")]
+        found += [
+            f"{key} of column {column['name']}"
+            for column in state.schema["fields"]
+            for key in _CHECKED_COLUMN
+            if key in (column.get("metadata") or {})
+        ]
+        _refuse(state, found, "can't be written")
+
+
+def _changes_rows(action: Action) -> bool:
+    body = action.get("add") or action.get("remove")
+    return bool(body) and bool(body.get("dataChange", True)) if body else False
+
+
+def _refuse(state: TableState, names: Sequence[str], how: str) -> None:
+    if names:
+        raise DeltaUnsupported(
+            f"a table with {names[0]} {how} by tidegate",
+            where=state.place,
+            remedy="take the feature or property off the table, or give silver a table of its own",
+        )

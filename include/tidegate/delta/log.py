@@ -1,0 +1,268 @@
+"""One table's Delta log: its newest state, and commits at exactly the version after the one that was read.
+
+In:  a table's place (local folder or store URL) and the store's options; the actions of a commit.
+Out: TableStates; commit files.
+
+Why no commit is lost and none is made twice, whoever else writes to the table, on whatever machine:
+1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py): of
+   all who try a version one wins, and what he made is whole and durable.
+2. It is tried at the version behind the state that its actions were decided on, and nowhere else. Who has that version
+   instead has changed what was decided on: CommitConflict, and the caller reads again and decides again. Nothing is
+   ever rebased.
+3. Whether an attempt was made is known by the log, not by an answer: each commit carries the id of its attempt
+   (commitInfo.txnId). When the store says "taken" or an error, that version is read back: a client may have sent the
+   same request twice, or its answer may have been lost. When it can't be read either, LakeUnavailable: not known.
+4. An attempt whose fate isn't known may still arrive later, at its own version only. Who tries again looks for all ids
+   of his attempts in the commits since (update()), or records a transaction version with its actions: both find it.
+5. Before a commit the known version is looked for: a table that was dropped and made again starts at 0, and a commit
+   behind the old one's last version would leave a gap in its log.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tidegate.delta import checkpoint
+from tidegate.delta.actions import commit_info, lines, now_ms, parsed, transaction
+from tidegate.delta.features import check_readable, check_writable
+from tidegate.delta.state import NO_TABLE, Action, TableState
+from tidegate.delta.store import Entry, LogStore, log_store
+from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
+from tidegate.failpoint import failpoint
+from tidegate.limits import COMMIT_ATTEMPTS_MAX
+
+_BACKOFF_SECONDS: Final = 0.02
+_IN_COMMIT_TIMESTAMPS: Final = "delta.enableInCommitTimestamps"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit does. transactions: application id -> version to record. operation: its name in the history."""
+
+    actions: Sequence[Action]
+    operation: str
+    transactions: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def commit_name(version: int) -> str:
+    """The name of a version's commit file in the log's folder."""
+    return f"{version:020d}.json"
+
+
+class DeltaLog:
+    """A table's log. Its methods may run in many threads and processes at once; each holds what it has read."""
+
+    def __init__(self, place: str, options: Mapping[str, str] | None = None, store: LogStore | None = None) -> None:
+        self.place = place
+        self._store = store or log_store(f"{place.rstrip('/')}/_delta_log", options or {})
+        self._lock = threading.Lock()
+        self._known = TableState(place)
+        self._seen: Entry | None = None  # the known version's commit file
+
+    @property
+    def store(self) -> LogStore:
+        """The folder of its commits."""
+        return self._store
+
+    @property
+    def held_bytes(self) -> int:
+        """A rough measure of what the known state takes in memory."""
+        return self._known.bytes
+
+    def forget(self) -> None:
+        """Hold no state; the next look reads the log from its checkpoint."""
+        with self._lock:
+            self._known, self._seen = TableState(self.place), None
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    def state(self) -> TableState:
+        """The newest version; `created` is False without a table. An unchanged one costs two looks at its log.
+
+        Raises LakeUnavailable, LakeRefused (a log that contradicts itself), DeltaUnsupported.
+        """
+        with self._lock:
+            known = self._known if self._is_there() else self._load()
+            self._keep(self._forward(known))
+            return self._known
+
+    def state_at(self, version: int) -> TableState | None:
+        """The table as it was at a version; None when the log doesn't reach back so far."""
+        found = checkpoint.newest(self._store, version)
+        state = TableState(self.place)
+        if found is not None:
+            state = state.after(found[0], found[1])
+        state = self._forward(state, version)
+        return state if state.version == version else None
+
+    def actions(self, version: int) -> list[dict[str, Any]] | None:
+        """A commit's actions; None when the log has no such file."""
+        data = self._store.get(commit_name(version))
+        if data is None:
+            return None
+        try:
+            return parsed(data)
+        except ValueError as error:
+            raise LakeRefused(
+                f"version {version} of its log isn't readable: {error}", where=self.place, remedy="restore that file"
+            ) from error
+
+    def _is_there(self) -> bool:
+        """Whether the known version still is what it was."""
+        if self._known.version == NO_TABLE:
+            return False
+        found = self._store.stat(commit_name(self._known.version))
+        return found is not None and found == self._seen
+
+    def _load(self) -> TableState:
+        """The table by its newest checkpoint, or from its first commit."""
+        found = checkpoint.newest(self._store)
+        start = TableState(self.place)
+        return start.after(found[0], found[1]) if found is not None else start
+
+    def _forward(self, state: TableState, upto: int | None = None) -> TableState:
+        """Carried forward by the commits that are there."""
+        while upto is None or state.version < upto:
+            actions = self.actions(state.version + 1)
+            if actions is None:
+                break
+            state = state.after(state.version + 1, actions)
+        if not state.created and upto is None:
+            self._check_empty()
+        return state
+
+    def _check_empty(self) -> None:
+        """A log without a first commit and without a usable checkpoint isn't a table that doesn't exist."""
+        left = [entry.name for entry in self._store.names() if entry.name[:1].isdigit()]
+        if left and commit_name(0) not in left:
+            raise LakeRefused(
+                f"its log begins at {left[0]} without a usable checkpoint", where=self.place, remedy="restore its files"
+            )
+
+    def _keep(self, state: TableState) -> None:
+        check_readable(state)
+        if state is not self._known:
+            self._known, self._seen = state, None
+            if state.created:
+                self._seen = self._store.stat(commit_name(state.version))
+
+    # --- committing ---------------------------------------------------------------------------------
+
+    def commit(self, read: TableState, change: Change, *, attempt: str = "") -> TableState:
+        """Commit at version read.version + 1; the state behind it.
+
+        attempt: an id that the caller uses for all tries of one change; when an earlier one of them arrived after all,
+        at whatever version since, nothing is written again. Raises CommitConflict when somebody else has that version,
+        LakeUnavailable (not known whether it is there), LakeRefused, DeltaUnsupported.
+        """
+        attempt = attempt or uuid.uuid4().hex
+        version = read.version + 1
+        self._check_same_table(read)
+        actions = self._complete(read, change, attempt)
+        after = read.after(version, actions)
+        check_writable(after, change.actions)
+        failpoint("delta_before_commit")
+        made, trouble = self._put(version, lines(actions))
+        if not made and not self._is_ours(version, attempt, trouble):
+            raise CommitConflict(
+                f"{self._whose(version)} changed the table after version {read.version}",
+                where=self.place,
+                remedy="it is read and decided again",
+            ) from trouble
+        failpoint("delta_after_commit")
+        with self._lock:
+            self._known, self._seen = after, self._store.stat(commit_name(version))
+        return after
+
+    def _check_same_table(self, read: TableState) -> None:
+        """Raise CommitConflict when the version that was read isn't there as it was."""
+        if not read.created:
+            return
+        found = self._store.stat(commit_name(read.version))
+        with self._lock:
+            seen = self._seen if read is self._known else found
+        if found is None or found != seen:
+            self.forget()
+            raise CommitConflict(f"version {read.version} is no longer in its log", where=self.place)
+
+    def update(
+        self, decide: Callable[[TableState], Change | None], *, attempts: int = COMMIT_ATTEMPTS_MAX
+    ) -> TableState:
+        """Commit what `decide` makes of the newest state, again on the next one as long as others come first.
+
+        decide returns None when there is nothing to do (any more). Raises CommitConflict when others came first every
+        time, LakeUnavailable when the store failed every time.
+        """
+        attempt, first = uuid.uuid4().hex, None
+        for number in range(1, attempts + 1):
+            try:
+                read = self.state()
+                if first is not None and (done := self._made_since(first, read, attempt)) is not None:
+                    return done
+                first = read.version if first is None else first
+                change = decide(read)
+                return read if change is None else self.commit(read, change, attempt=attempt)
+            except (CommitConflict, LakeUnavailable):
+                if number == attempts:
+                    raise
+                time.sleep(_BACKOFF_SECONDS * 2 ** min(number, 6) * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+        raise AssertionError("the loop returns or raises")
+
+    def _complete(self, read: TableState, change: Change, attempt: str) -> list[Action]:
+        """All lines of the commit, its provenance first: in-commit timestamps are read from the first line."""
+        info = commit_info(change.operation, attempt, parameters=change.parameters)
+        if read.configuration.get(_IN_COMMIT_TIMESTAMPS, "").lower() == "true":
+            info["commitInfo"]["inCommitTimestamp"] = max(now_ms(), self._timestamp(read) + 1)
+        marks = [transaction(app_id, version) for app_id, version in change.transactions.items()]
+        return [info, *marks, *change.actions]
+
+    def _timestamp(self, read: TableState) -> int:
+        """The in-commit timestamp of the version that was read (PROTOCOL.md, "In-Commit Timestamps")."""
+        for action in self.actions(read.version) or ():
+            if found := (action.get("commitInfo") or {}).get("inCommitTimestamp"):
+                return int(found)
+        raise LakeRefused(
+            f"version {read.version} has no in-commit timestamp", where=self.place, remedy="restore that file"
+        )
+
+    def _put(self, version: int, data: bytes) -> tuple[bool, LakeUnavailable | None]:
+        try:
+            return self._store.create(commit_name(version), data), None
+        except LakeUnavailable as error:
+            return False, error
+
+    def _is_ours(self, version: int, attempt: str, trouble: LakeUnavailable | None) -> bool:
+        """After "taken" or an error: whether that version is this very attempt."""
+        try:
+            actions = self.actions(version)
+        except LakeUnavailable as error:
+            raise LakeUnavailable(
+                f"a commit failed ({(trouble or error).what}), and whether it is there isn't known: {error.what}",
+                where=self.place,
+                remedy="check the lake's store; it is tried again and counts once",
+            ) from error
+        if actions is None:
+            if trouble is not None:
+                raise trouble
+            raise LakeUnavailable(f"version {version} was taken and is gone", where=self.place)
+        return any((action.get("commitInfo") or {}).get("txnId") == attempt for action in actions)
+
+    def _whose(self, version: int) -> str:
+        for action in self.actions(version) or ():
+            if info := action.get("commitInfo"):
+                return str(info.get("operation", "another commit"))
+        return "another commit"
+
+    def _made_since(self, first: int, read: TableState, attempt: str) -> TableState | None:
+        """The state behind an earlier try of this change that arrived after all; None when none did."""
+        for version in range(first + 1, read.version + 1):
+            if any((one.get("commitInfo") or {}).get("txnId") == attempt for one in self.actions(version) or ()):
+                return read
+        return None

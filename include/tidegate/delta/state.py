@@ -1,0 +1,167 @@
+"""What a Delta table is at one version, carried forward by its log's own actions.
+
+In:  the actions of a checkpoint, then those of each commit behind it, in order.
+Out: TableState: live files, transaction versions, domain metadata, metadata, protocol.
+
+Reconciled by PROTOCOL.md, "Action Reconciliation". Tombstones aren't kept here: only checkpoints need them, and they
+are made from the checkpoint before and the commits since (checkpoint.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tidegate.delta.live_file import LiveFile
+
+Action = Mapping[str, Any]  # one line of the log: {kind: body}
+
+NO_TABLE = -1
+# What older protocols demand without naming it (PROTOCOL.md, "Writer Version Requirements" and readers').
+_BY_WRITER_VERSION = (
+    (2, ("appendOnly", "invariants")),
+    (3, ("checkConstraints",)),
+    (4, ("changeDataFeed", "generatedColumns")),
+    (5, ("columnMapping",)),
+    (6, ("identityColumns",)),
+)
+# A Python object costs about this many times the text it was parsed from.
+_OBJECT_FACTOR = 3
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table at one version; never changed once it is made, so any thread may hold it.
+
+    place: of the table, for messages. version: NO_TABLE before it exists. live: (path, id of its deletion vector) ->
+    file, as the protocol keys them. transactions: application id -> version. domains: name -> configuration.
+    bytes: a rough measure of what it takes in memory.
+    """
+
+    place: str
+    version: int = NO_TABLE
+    live: Mapping[tuple[str, str], LiveFile] = field(default_factory=dict, repr=False)
+    transactions: Mapping[str, int] = field(default_factory=dict, repr=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
+    bytes: int = 0
+
+    @property
+    def created(self) -> bool:
+        """Whether there is such a table."""
+        return self.version != NO_TABLE
+
+    @property
+    def table_id(self) -> str:
+        """Changes when a table is dropped and made again at the same place."""
+        return str(self.metadata.get("id", ""))
+
+    @cached_property
+    def files(self) -> tuple[LiveFile, ...]:
+        """The live files."""
+        return tuple(self.live.values())
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The metadata's schemaString, parsed (PROTOCOL.md, "Schema Serialization Format")."""
+        if not self.created:
+            return {"type": "struct", "fields": []}
+        found: Mapping[str, Any] = json.loads(self.metadata["schemaString"])
+        return found
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple(self.metadata.get("partitionColumns") or ())
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """The table's properties."""
+        return dict(self.metadata.get("configuration") or {})
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """Names of the table features in force, those of old protocol versions included."""
+        return features(self.protocol)
+
+    def transaction(self, app_id: str) -> int:
+        """The version recorded under an application id; 0 when none."""
+        return self.transactions.get(app_id, 0)
+
+    def after(self, version: int, actions: Iterable[Action]) -> TableState:
+        """The state behind the next commit, or behind a checkpoint's actions when there is none yet."""
+        assert self.version in (version - 1, NO_TABLE), "commits are applied in order"
+        made = _Making(self)
+        for action in actions:
+            made.take(action)
+        return made.state(version)
+
+
+class _Making:
+    """A state on its way to the next."""
+
+    def __init__(self, before: TableState) -> None:
+        self._place = before.place
+        self._live = dict(before.live)
+        self._transactions = dict(before.transactions)
+        self._domains = dict(before.domains)
+        self._metadata, self._protocol, self._bytes = before.metadata, before.protocol, before.bytes
+
+    def take(self, action: Action) -> None:
+        """One action. Of a commit's actions no two are about the same file, so their order doesn't matter."""
+        if add := action.get("add"):
+            self._live[file_key(add)] = LiveFile(add)
+            self._bytes += _weight(add)
+        elif remove := action.get("remove"):
+            gone = self._live.pop(file_key(remove), None)
+            if gone is not None:
+                self._bytes = max(0, self._bytes - _weight(gone.action))
+        elif txn := action.get("txn"):
+            self._transactions[str(txn["appId"])] = int(txn["version"])
+        elif metadata := action.get("metaData"):
+            self._metadata = dict(metadata)
+        elif protocol := action.get("protocol"):
+            self._protocol = dict(protocol)
+        elif domain := action.get("domainMetadata"):
+            self._domains.pop(domain["domain"], None)
+            if not domain.get("removed"):
+                self._domains[str(domain["domain"])] = str(domain["configuration"])
+
+    def state(self, version: int) -> TableState:
+        return TableState(
+            self._place,
+            version,
+            self._live,
+            self._transactions,
+            self._metadata,
+            self._protocol,
+            self._domains,
+            self._bytes,
+        )
+
+
+def _weight(add: Mapping[str, Any]) -> int:
+    return _OBJECT_FACTOR * (200 + len(str(add["path"])) + len(add.get("stats") or ""))
+
+
+def file_key(action: Mapping[str, Any]) -> tuple[str, str]:
+    """What names a logical file: its path and its deletion vector (PROTOCOL.md, "Add File and Remove File")."""
+    vector = action.get("deletionVector")
+    if not vector:
+        return str(action["path"]), ""
+    offset = vector.get("offset")
+    tail = "" if offset is None else f"@{offset}"
+    return str(action["path"]), f"{vector['storageType']}{vector['pathOrInlineDv']}{tail}"
+
+
+def features(protocol: Mapping[str, Any]) -> frozenset[str]:
+    """Names of a protocol's table features, those of old protocol versions included."""
+    named = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    version = int(protocol.get("minWriterVersion", 0))
+    if version < 7:
+        named.update(name for least, names in _BY_WRITER_VERSION if version >= least for name in names)
+    return frozenset(named)

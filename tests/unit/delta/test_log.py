@@ -1,0 +1,192 @@
+"""DeltaLog: commits at exactly the version that was read, whatever the store answers and whoever else commits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.memory_store import MemoryStore, faults
+from tidegate.delta import log as log_module
+from tidegate.delta.actions import add, clustering, domain, lines, metadata, moved, parsed, protocol
+from tidegate.delta.log import Change, DeltaLog, commit_name
+from tidegate.delta.state import TableState
+from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable
+
+SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+
+
+def file(name: str, **more: Any) -> dict[str, Any]:
+    return {"path": name, "size": 1, "partitionValues": {}, "modificationTime": 1, **more}
+
+
+def made(store: MemoryStore, *features: str, **configuration: str) -> DeltaLog:
+    """A log of an empty table."""
+    log = DeltaLog("t", store=store)
+    told = {name.replace("_", "."): value for name, value in configuration.items()}
+    log.commit(log.state(), Change([protocol(features), metadata(SCHEMA, told)], "CREATE TABLE"))
+    return log
+
+
+def adding(name: str, **transactions: int) -> Change:
+    return Change([add(file(name), data_change=True)], "WRITE", transactions)
+
+
+def appended(log: DeltaLog, name: str) -> TableState:
+    return log.update(lambda _: adding(name))
+
+
+def paths(state: TableState) -> list[str]:
+    return sorted(one.path for one in state.files)
+
+
+def test_a_table_that_is_not_there_is_made_once() -> None:
+    store = MemoryStore()
+    first, second = DeltaLog("t", store=store), DeltaLog("t", store=store)
+    nothing = first.state()
+    assert not nothing.created
+    assert first.commit(nothing, Change([protocol(()), metadata(SCHEMA, {})], "CREATE TABLE")).version == 0
+    with pytest.raises(CommitConflict, match="CREATE TABLE changed the table"):
+        second.commit(TableState("t"), Change([protocol(()), metadata(SCHEMA, {})], "CREATE TABLE"))
+    assert second.state().table_id == first.state().table_id
+
+
+def test_what_is_known_is_carried_forward_by_others_commits() -> None:
+    store = MemoryStore()
+    log, other = made(store), DeltaLog("t", store=store)
+    assert other.state().version == 0
+    appended(log, "a")
+    state = log.update(lambda read: Change(moved(read.files, [file("b")], data_change=False), "OPTIMIZE", {"us": 7}))
+    assert (state.version, paths(state), state.transaction("us"), state.transaction("them")) == (2, ["b"], 7, 0)
+    assert other.state() == state == log.state_at(2)
+    before = log.state_at(1)
+    assert before is not None
+    assert paths(before) == ["a"]
+    assert log.state_at(3) is None
+
+
+def test_who_comes_second_at_a_version_writes_nothing() -> None:
+    store = MemoryStore()
+    log, other = made(store), DeltaLog("t", store=store)
+    read = log.state()
+    appended(other, "theirs")
+    with pytest.raises(CommitConflict, match="WRITE changed the table after version 0"):
+        log.commit(read, adding("ours"))
+    assert paths(log.state()) == ["theirs"]
+    assert paths(appended(log, "ours")) == ["ours", "theirs"]
+
+
+def test_an_unchanged_table_is_not_read_again() -> None:
+    store = MemoryStore()
+    log = made(store)
+    assert log.state() is log.state()
+
+
+def test_a_table_that_was_made_again_is_another_one() -> None:
+    store = MemoryStore()
+    log = made(store)
+    appended(log, "old")
+    known = log.state()
+    store.objects.clear()
+    again = made(store)
+    appended(again, "new")
+    with pytest.raises(CommitConflict, match="no longer in its log"):
+        log.commit(known, adding("ours"))
+    assert paths(log.state()) == ["new"]
+    assert log.state().table_id == again.state().table_id
+
+
+@pytest.mark.parametrize("fate", ["lost", "twice"])
+def test_a_commit_whose_answer_was_lost_is_made(fate: str) -> None:
+    store = MemoryStore()
+    log = made(store)
+    store.fate = lambda: fate
+    assert log.commit(log.state(), adding("a")).version == 1
+    assert paths(log.state()) == ["a"]
+
+
+def test_a_commit_that_failed_says_so_and_may_be_tried_again() -> None:
+    store = MemoryStore()
+    log = made(store)
+    fates = iter(["failed", "fine"])
+    store.fate = lambda: next(fates)
+    with pytest.raises(LakeUnavailable, match="no answer"):
+        log.commit(log.state(), adding("a"))
+    assert paths(log.state()) == []
+    assert paths(appended(log, "a")) == ["a"]
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000), writers=st.integers(1, 4))
+def test_each_of_many_updates_is_made_exactly_once(seed: int, writers: int) -> None:
+    """Appends without a transaction version: nothing but the attempt's id tells one from another."""
+    store = MemoryStore()
+    logs = [made(store)] + [DeltaLog("t", store=store) for _ in range(writers - 1)]
+    store.fate = faults(seed, share=0.4)
+    tries = itertools.count()
+    for number in range(12):
+        with patch.object(log_module, "_BACKOFF_SECONDS", 0.0):
+            logs[number % writers].update(lambda _, n=number: adding(f"{n}.{next(tries)}"), attempts=60)
+    state = DeltaLog("t", store=store).state()
+    assert sorted(int(path.split(".")[0]) for path in paths(state)) == list(range(12))
+    assert state.version == 12
+    assert sorted(store.objects) == [commit_name(version) for version in range(13)]
+
+
+def test_a_log_without_its_beginning_is_refused() -> None:
+    store = MemoryStore()
+    appended(made(store), "a")
+    store.delete([commit_name(0)])
+    with pytest.raises(LakeRefused, match="begins at"):
+        DeltaLog("t", store=store).state()
+
+
+def test_a_commit_that_is_no_json_is_refused_by_its_version() -> None:
+    store = MemoryStore()
+    made(store)
+    store.replace(commit_name(1), b"\x00\x00")
+    with pytest.raises(LakeRefused, match="version 1"):
+        DeltaLog("t", store=store).state()
+
+
+def test_in_commit_timestamps_only_grow() -> None:
+    store = MemoryStore()
+    log = made(store, "inCommitTimestamp", delta_enableInCommitTimestamps="true")
+    late = 10**14
+    info = {"commitInfo": {"inCommitTimestamp": late, "operation": "WRITE"}}
+    store.replace(commit_name(1), lines([info, add(file("a"), data_change=True)]))
+    appended(log, "b")
+    first = parsed(store.objects[commit_name(2)])[0]
+    assert first["commitInfo"]["inCommitTimestamp"] == late + 1
+
+
+def test_domains_are_kept_and_removed() -> None:
+    store = MemoryStore()
+    log = made(store, "domainMetadata", "clustering")
+    state = log.update(lambda _: Change([clustering(["a b"])], "CLUSTER BY"))
+    assert state.domains == {"delta.clustering": '{"clusteringColumns":[["a b"]],"domainName":"delta.clustering"}'}
+    state = log.update(lambda _: Change([domain("delta.clustering", "", removed=True)], "CLUSTER BY"))
+    assert state.domains == {}
+
+
+@pytest.mark.parametrize("feature", ["somethingNew", "rowTracking", "catalogManaged"])
+def test_what_we_do_not_know_exactly_is_refused(feature: str) -> None:
+    store = MemoryStore()
+    log = made(store)
+    actions = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [feature]}}]
+    with pytest.raises(DeltaUnsupported, match=feature):
+        log.commit(log.state(), Change(actions, "ALTER"))
+    assert log.state().version == 0
+
+
+@pytest.mark.parametrize("switch", ["delta_enableChangeDataFeed", "delta_appendOnly"])
+def test_rows_are_not_taken_out_where_the_table_forbids_it(switch: str) -> None:
+    log = made(MemoryStore(), **{switch: "true"})
+    state = appended(log, "a")
+    with pytest.raises(DeltaUnsupported):
+        log.commit(state, Change(moved(state.files, [], data_change=True), "DELETE"))
+    assert paths(log.commit(state, Change(moved(state.files, [file("b")], data_change=False), "OPTIMIZE"))) == ["b"]
