@@ -24,6 +24,7 @@ from pymysql.constants import ER
 from tidegate.capture.ddl_since import ddl_since
 from tidegate.capture.shown_tables import Shown, server_settings, shown_tables
 from tidegate.capture.start import Began, earlier_versions, record_baseline
+from tidegate.capture.uncommitted import may_hide_rows, written_to
 from tidegate.config import Pipeline, Start, Tables
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
@@ -71,7 +72,11 @@ def baseline_writer(
                 if pipeline.sources[source].start is Start.EARLIEST:
                     versions = read_defaults(connection, source, position, databases=())
                 else:
-                    versions = read_baseline(connection, source, keeps, position, facts.version, first_id=first_id)
+                    with connection.cursor() as cursor:
+                        hides = may_hide_rows(cursor, facts)
+                    versions = read_baseline(
+                        connection, source, keeps, position, facts.version, first_id=first_id, hides=hides
+                    )
                     versions = [_with_patterns(version, pipeline.tables) for version in versions]
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
@@ -95,16 +100,20 @@ def read_baseline(
     server_version: str,
     *,
     first_id: int = 1,
+    hides: bool = False,
 ) -> list[TableVersion]:
     """The kept tables as they are at position; commit_ts 0, so that they hold for all that the stream brings.
 
+    hides: what stands in the log before the position may not be committed. Rows are then looked for behind locks, and
+    columns again: a SELECT that waited for an ALTER doesn't tell that it did.
     Raises SourceUnavailable when a DDL ran since then: start again from a new position.
     """
     for _ in range(BASELINE_ATTEMPTS_MAX):
         try:
-            versions = read_schema(connection, source, keeps, position, first_id=first_id)
-            versions = _with_status(connection, versions)
-            break
+            read = read_schema(connection, source, keeps, position, first_id=first_id)
+            versions = _with_status(connection, read, hides=hides)
+            if not hides or read == read_schema(connection, source, keeps, position, first_id=first_id):
+                break
         except pymysql.err.MySQLError as error:
             if error.args[0] not in _GONE:
                 raise
@@ -355,8 +364,8 @@ def _index(name: str, parts: list[tuple[Any, ...]], by_name: Mapping[str, int]) 
     return Index(name, kind, ids, whole=0 not in ids and all(prefix is None for *_, prefix in parts))
 
 
-def _with_status(connection: Connection, versions: list[TableVersion]) -> list[TableVersion]:
-    """needs_snapshot for every table that holds a row now."""
+def _with_status(connection: Connection, versions: list[TableVersion], *, hides: bool) -> list[TableVersion]:
+    """needs_snapshot for every table that holds a row now; hides: one that isn't committed, too."""
     names = [(v.database, v.table) for v in versions if v.table and v.engine != SEQUENCE]
     full: set[Name] = set()
     with connection.cursor() as cursor:
@@ -365,4 +374,7 @@ def _with_status(connection: Connection, versions: list[TableVersion]) -> list[T
             asks = (f"SELECT {n}, EXISTS (SELECT 1 FROM {quote_name(*name)})" for n, name in enumerate(some))
             cursor.execute(" UNION ALL ".join(asks))
             full |= {some[int(n)] for n, holds in cursor.fetchall() if holds}
+    if hides:
+        innodb = {(v.database, v.table) for v in versions if v.table and not v.engine}
+        full |= written_to(connection, innodb - full)
     return [replace(v, status=VersionStatus.NEEDS_SNAPSHOT) if (v.database, v.table) in full else v for v in versions]

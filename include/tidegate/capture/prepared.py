@@ -4,7 +4,8 @@ In:  a connection's address, right after the position was taken at which capture
 Out: nothing, once each of them was answered; SourceUnavailable, which names them, while one wasn't.
 
 What is answered before the baseline looks at the tables is seen there. What is answered later would be lost: the log
-has its rows below the beginning, and above it the bare answer.
+has its rows below the beginning, and above it the bare answer. Where the account may not look, the baseline finds out
+what tables such branches have written to (capture/uncommitted.py).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
                 cursor.execute("XA RECOVER")
             except pymysql.err.MySQLError as error:
                 log.warning(
-                    "%s: XA RECOVER is refused (%s): what an XA transaction changed that is prepared now would be"
-                    " missed; GRANT XA_RECOVER_ADMIN where the source uses XA",
+                    "%s: XA RECOVER is refused (%s): tables count as holding rows that a prepared XA transaction has"
+                    " written to; GRANT XA_RECOVER_ADMIN where the source uses XA, and it is waited for",
                     where,
                     error.args[-1],
                 )
