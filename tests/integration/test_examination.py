@@ -123,7 +123,7 @@ def test_a_start_that_was_changed_later_is_said_to_have_no_effect(checked: Check
     with connect(info) as connection:
         facts = read_facts(connection, info)
         began = Began.of(facts, pipeline.sources["main"])
-        versions = read_baseline(connection, "main", pipeline.tables.keeps, began.position, facts.version)
+        versions = read_baseline(connection, "main", pipeline.tables.keeps, began.position)
         record_baseline(checked.lake, "main", versions, began)
     assert checked.findings()[0] == 0
     checked.write(start="earliest")

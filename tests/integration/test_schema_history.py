@@ -143,8 +143,7 @@ def _position(server: Server) -> Position:
 
 def _baseline(server: Server, database: str, position: Position) -> dict[str, TableVersion]:
     with server.connect(user=server.user, password=server.password) as connection:
-        version = server.variables["version"]
-        versions = read_baseline(connection, "s", lambda d, _: d == database, position, version)
+        versions = read_baseline(connection, "s", lambda d, _: d == database, position)
     return {v.table: v for v in versions if v.table}
 
 

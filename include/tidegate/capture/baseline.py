@@ -74,9 +74,7 @@ def baseline_writer(
                 else:
                     with connection.cursor() as cursor:
                         hides = may_hide_rows(cursor, facts)
-                    versions = read_baseline(
-                        connection, source, keeps, position, facts.version, first_id=first_id, hides=hides
-                    )
+                    versions = read_baseline(connection, source, keeps, position, first_id=first_id, hides=hides)
                     versions = [_with_patterns(version, pipeline.tables) for version in versions]
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
@@ -97,7 +95,6 @@ def read_baseline(
     source: str,
     keeps: Keeps,
     position: Position,
-    server_version: str,
     *,
     first_id: int = 1,
     hides: bool = False,
@@ -119,6 +116,9 @@ def read_baseline(
                 raise
     else:
         raise _changing(source, position, "tables come and go")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        server_version = str(cursor.fetchone()[0])
     statement = ddl_since(connection, position, keeps, server_version)
     if statement:
         raise _changing(source, position, statement)

@@ -151,7 +151,7 @@ class _Source:
     def _tables(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
         keeps = self.pipeline.tables.keeps
         assert facts.position is not None, "asked for before"
-        versions = read_baseline(self.connection, self.name, keeps, facts.position, facts.version)
+        versions = read_baseline(self.connection, self.name, keeps, facts.position)
         versions = [version for version in versions if version.table]
         if not versions:
             text = "tables.include matches no table that the server shows this account"
