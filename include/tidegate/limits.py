@@ -63,6 +63,12 @@ LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
 
+# --- stores of commits and leases ----------------------------------------------------------------
+# A store that doesn't answer is asked again for so long, by its client; then the caller decides.
+STORE_RETRY_SECONDS_MAX: Final = 20.0
+# A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
+STORE_CREATE_ATTEMPTS_MAX: Final = 4
+
 # --- Delta logs of silver tables, in the driver ----------------------------------------------------
 # What the file lists of all tables may take together; the least recently used are read again when asked for.
 LOG_STATES_BYTES_MAX: Final = 256 * MIB

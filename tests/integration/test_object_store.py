@@ -1,33 +1,29 @@
 """The road with its lake on S3: capture through delta-rs, apply through Spark, each with the connection's keys.
 
-Needs what CI doesn't bring: the jars of `make jars-s3`, and a store. TIDEGATE_TEST_S3 is the endpoint of one that may
-be written to (its keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY); without it moto_server of the PATH is started.
+Needs what CI doesn't bring: the jars of `make jars-s3`. The store is that of tests/support/s3.py.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from tests.support.bronze import pack
+from tests.support.s3 import S3
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import config
 from tidegate.capture.run import CaptureRun
-from tidegate.demo.jars import S3
-from tidegate.demo.server import Server, free_port
+from tidegate.demo.jars import S3 as JARS
+from tidegate.demo.server import Server
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MIN
@@ -38,47 +34,12 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Storage options of a store with an empty bucket `lake`."""
-    missing = [jar.file_name for jar in S3 if not (ROOT / ".tidegate" / "jars" / jar.file_name).exists()]
+def store(s3: S3) -> dict[str, str]:
+    """Storage options of a store with a bucket `lake`."""
+    missing = [jar.file_name for jar in JARS if not (ROOT / ".tidegate" / "jars" / jar.file_name).exists()]
     if missing:
         pytest.skip(f"no {', '.join(missing)}: make jars-s3")
-    endpoint, process = os.environ.get("TIDEGATE_TEST_S3"), None
-    if endpoint is None:
-        if shutil.which("moto_server") is None:
-            pytest.skip("no TIDEGATE_TEST_S3 and no moto_server on the PATH: pip install 'moto[server,s3]'")
-        port = free_port()
-        endpoint = f"http://127.0.0.1:{port}"
-        with (tmp_path / "moto.log").open("w") as log:
-            process = subprocess.Popen(["moto_server", "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
-    try:
-        _make_bucket(f"{endpoint}/lake")
-        yield {
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": os.environ.get("AWS_ACCESS_KEY_ID", "someone"),
-            "AWS_SECRET_ACCESS_KEY": os.environ.get("AWS_SECRET_ACCESS_KEY", "known-to-the-test-only"),
-            "AWS_REGION": "us-east-1",
-            "AWS_ALLOW_HTTP": "true",
-            "aws_conditional_put": "etag",
-        }
-    finally:
-        if process is not None:
-            process.terminate()
-            process.wait(10)
-
-
-def _make_bucket(url: str) -> None:
-    for _ in range(100):
-        try:
-            with urlopen(Request(url, method="PUT"), timeout=5):
-                return
-        except HTTPError as error:
-            if error.code == 409:
-                return
-            raise
-        except URLError:
-            time.sleep(0.2)
-    raise AssertionError(f"{url} doesn't answer")
+    return s3.options
 
 
 def test_a_lake_on_s3_is_captured_and_applied(
