@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 def main() -> int:
     options = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
     options.add_argument("--sizes", choices=["formal", "quick", "tiny"], default="formal")
-    options.add_argument("--only", nargs="+", default=[], metavar="SECTION", help="capture decode road apply latency")
+    options.add_argument(
+        "--only", nargs="+", default=[], metavar="SECTION", help="capture decode road apply latency quiet"
+    )
     options.add_argument("--publish", action="store_true", help="measure nothing: the last report into the README here")
     chosen = options.parse_args()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))

@@ -3,8 +3,8 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all. A workload is played just before it is used, so that capture can run to the end of the
-server's binlog and has that workload alone; what every road of it reads is the same file.
+One MariaDB serves all but latency and quiet. A workload is played just before it is used, so that capture can run to
+the end of the server's binlog and has that workload alone; what every road of it reads is the same file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import apply, capture, decode, lakes, latency, road, spark
+from benchmarks import apply, capture, decode, lakes, latency, quiet, road, spark
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row
@@ -25,7 +25,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
 from tidegate.demo import mariadb
 
-ALL = ("capture", "decode", "road", "apply", "latency")
+ALL = ("capture", "decode", "road", "apply", "latency", "quiet")
+_OWN_SERVER = {"latency", "quiet"}
 
 
 class Progress:
@@ -82,16 +83,19 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
     progress = Progress(report)
     meter = Meter()
     progress.say(f"{sizes.name} sizes; sections: {' '.join(wanted)}")
-    with server(root, folder) as running:
-        meter.without.add(running.pid)
-        ctx = Context(sizes, folder, cache, root, running, meter)
-        with spark.Warm(ctx) as warm:
-            if {"capture", "decode", "road"} & set(wanted):
-                _logs(ctx, progress, wanted, warm)
-            if "apply" in wanted:
-                progress.section("apply", lambda: apply.measure(ctx, warm))
+    if set(wanted) - _OWN_SERVER:
+        with server(root, folder) as running:
+            meter.without.add(running.pid)
+            ctx = Context(sizes, folder, cache, root, running, meter)
+            with spark.Warm(ctx) as warm:
+                if {"capture", "decode", "road"} & set(wanted):
+                    _logs(ctx, progress, wanted, warm)
+                if "apply" in wanted:
+                    progress.section("apply", lambda: apply.measure(ctx, warm))
     if "latency" in wanted:
         progress.section("latency", lambda: latency.measure(sizes))
+    if "quiet" in wanted:
+        progress.section("quiet", lambda: quiet.measure(sizes))
     report.noise = meter.noise()
     return report
 

@@ -27,6 +27,8 @@ class Sizes:
     decode_seconds: float  # a decode run takes at least this long: passes are repeated
     latency_rates: tuple[int, ...]  # row changes a second
     latency_seconds: float  # per rate
+    quiet_seconds: float
+    quiet_latency_seconds: float  # per number of tables
 
 
 FORMAL = Sizes(
@@ -44,6 +46,8 @@ FORMAL = Sizes(
     decode_seconds=1.0,
     latency_rates=(100, 1_000, 5_000),
     latency_seconds=60.0,
+    quiet_seconds=60.0,
+    quiet_latency_seconds=15.0,
 )
 QUICK = Sizes(
     name="quick",
@@ -60,6 +64,8 @@ QUICK = Sizes(
     decode_seconds=0.5,
     latency_rates=(100, 1_000),
     latency_seconds=15.0,
+    quiet_seconds=30.0,
+    quiet_latency_seconds=10.0,
 )
 # For those who work on the benchmarks themselves: every road once, figures without meaning.
 TINY = Sizes(
@@ -77,5 +83,7 @@ TINY = Sizes(
     decode_seconds=0.1,
     latency_rates=(50,),
     latency_seconds=4.0,
+    quiet_seconds=5.0,
+    quiet_latency_seconds=4.0,
 )
 BY_NAME = {sizes.name: sizes for sizes in (FORMAL, QUICK, TINY)}
