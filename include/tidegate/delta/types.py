@@ -1,7 +1,8 @@
-"""Types of a Delta schema's JSON (PROTOCOL.md, "Schema Serialization Format") as Arrow types.
+"""Types of a Delta schema's JSON (PROTOCOL.md, "Schema Serialization Format") as Arrow types, and the other way.
 
-In:  the `schemaString` of a table's metadata, parsed.
-Out: (name, Arrow type) per column, in table order: what its Parquet files hold, partition columns included.
+In:  the `schemaString` of a table's metadata, parsed; or an Arrow schema.
+Out: (name, Arrow type) per column, in table order: what its Parquet files hold, partition columns included; or the
+     schema's JSON.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _PLAIN: Final = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+_LARGE: Final = {pa.large_binary(): pa.binary(), pa.large_string(): pa.string()}  # only Arrow tells these apart
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 # Spark SQL's names of types, where the schema's JSON has others.
@@ -72,3 +74,29 @@ def arrow_schema(schema: Mapping[str, Any]) -> pa.Schema:
     """Arrow schema of a Delta table, in table order, nullability as declared."""
     fields = [pa.field(f["name"], arrow_type(f["type"]), nullable=bool(f["nullable"])) for f in schema["fields"]]
     return pa.schema(fields)
+
+
+def delta_schema(schema: pa.Schema) -> dict[str, Any]:
+    """The schema's JSON of an Arrow schema; what a field's metadata has under `comment` goes along.
+
+    Raises UnsupportedValue for a type that Delta has no name for.
+    """
+    return {"type": "struct", "fields": [_delta_field(field) for field in schema]}
+
+
+def _delta_field(field: pa.Field) -> dict[str, Any]:
+    comment = (field.metadata or {}).get(b"comment")
+    metadata = {} if comment is None else {"comment": comment.decode()}
+    return {"name": field.name, "type": _delta_type(field.type), "nullable": field.nullable, "metadata": metadata}
+
+
+def _delta_type(arrow: pa.DataType) -> str | dict[str, Any]:
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        element = arrow.value_field
+        return {"type": "array", "elementType": _delta_type(element.type), "containsNull": element.nullable}
+    if pa.types.is_decimal128(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    found = next((name for name, known in _PLAIN.items() if known == _LARGE.get(arrow, arrow)), None)
+    if found is None:
+        raise UnsupportedValue(f"Delta has no name for Arrow's type {arrow}", remedy="cast it first")
+    return found

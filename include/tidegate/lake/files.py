@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake.fs import DeltaStorageHandler
 
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.logs import DeltaLogs
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
@@ -27,14 +28,16 @@ class LakeFiles:
 
     root: str
     storage_options: dict[str, str] = field(default_factory=dict, repr=False)  # may hold keys: never printed
+    # These hold connections: each process makes its own.
     _fs: Any = field(default=None, init=False, repr=False, compare=False)
+    _logs: DeltaLogs | None = field(default=None, init=False, repr=False, compare=False)
 
-    def __getstate__(self) -> tuple[str, dict[str, str]]:
-        return (self.root, self.storage_options)  # a file system holds connections: each process makes its own
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.root, self.storage_options)
 
-    def __setstate__(self, state: tuple[str, dict[str, str]]) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.root, self.storage_options = state
-        self._fs = None
+        self._fs = self._logs = None
 
     @property
     def is_local(self) -> bool:
@@ -52,6 +55,12 @@ class LakeFiles:
     def spark_options(self) -> dict[str, str]:
         """Settings with which Spark reaches the store; they may hold keys."""
         return spark_options(self.root, self.storage_options)
+
+    def log(self, path: str) -> DeltaLog:
+        """The Delta log of a table, the same one every time: what it has read once is only carried forward."""
+        if self._logs is None:
+            self._logs = DeltaLogs(self.storage_options)
+        return self._logs.of(self.uri(path))
 
     @property
     def filesystem(self) -> pafs.FileSystem:
@@ -93,6 +102,8 @@ class LakeFiles:
 def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:
     if store_of(root) == "local":
         return pafs.LocalFileSystem()
+    from deltalake.fs import DeltaStorageHandler  # heavy, and only this needs it
+
     # delta-rs' own client, so that one set of options means one thing for its tables and for our files.
     host = urlsplit(root)
     return pafs.PyFileSystem(DeltaStorageHandler(f"{host.scheme}://{host.netloc}", dict(options)))

@@ -47,8 +47,8 @@ class RebuildLake(LakeFiles):
         return (self.root, self.storage_options, self.silver, self.to, self.scratch)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.root, self.storage_options, self.silver, self.to, self.scratch = state
-        self._fs = None
+        LakeFiles.__setstate__(self, state[:2])
+        self.silver, self.to, self.scratch = state[2:]
 
     def uri(self, path: str) -> str:
         return LakeFiles.uri(self, self._placed(path))
