@@ -37,7 +37,8 @@ from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, Change, Phy
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.lake.silver import delta_version
 from tidegate.merge import follow as rules
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.history import UNFOLLOWED
 
 _FOREVER: Final = (1 << 63) - 1
 
@@ -56,9 +57,33 @@ def take_up_selection(app: Application) -> None:
     if known.selection is not None and known.selection.text == now.text:
         return
     changes = [] if known.selection is None else _changes(app, known.selection, now)
+    _mark_unfollowed(app, changes)
     _record(app, changes, now)
     _show(app)
     app.reload()
+
+
+def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
+    """Tables that are left while a statement about them waits to be followed: no version says so, and a later one would
+    be believed. Before the change is recorded, and once.
+    """
+    waits = {name for name, state in app.states.items() if state.error == DDL_NOT_READ}
+    left = {change.physical for change in changes if change.state == LEFT and change.logical in waits}
+    marks = [
+        replace(
+            versions[-1],
+            version=versions[-1].version + 1,
+            commit_ts=app.cut_ts,
+            kind=UNFOLLOWED,
+            ddl="an earlier statement",
+            status=VersionStatus.UNPROVEN,
+            moved=None,
+        )
+        for versions in _versions(app, left).values()
+        if versions[-1].commit_ts < app.cut_ts
+    ]
+    if marks:
+        app.control.append(tables.SCHEMA_HISTORY, [mark.to_row() for mark in marks])
 
 
 def _record(app: Application, changes: Sequence[Change], selection: Selection | None = None) -> None:
@@ -106,6 +131,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
         lambda name: _has_silver(app, name),
         lambda name: _emptied(app, name),
         {source: app.index.begin(source) for source in now.sources},
+        {source: history.settings.gap_ts for source, history in app.histories.items()},
     )
     verdicts = rules.follow(old, new, ground)
     for name, verdict in verdicts.items():

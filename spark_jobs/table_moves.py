@@ -46,7 +46,7 @@ class Move:
 def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
     """The renames and moves of partitions in (low_ts, cut_ts] whose takers don't have their rows yet.
 
-    A table that comes from a name that the pipeline doesn't keep has status NEEDS_SNAPSHOT and is none of them.
+    A table that comes from a name that the pipeline doesn't keep waits by its status and is none of them.
     """
     found: list[Move] = []
     for history in app.histories.values():

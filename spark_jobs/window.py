@@ -15,10 +15,10 @@ from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch
 from tidegate.config import Writer
-from tidegate.errors import REFILL, Overtaken
+from tidegate.errors import RECREATE, REFILL, Overtaken
 from tidegate.lake.latency import Percentiles
 from tidegate.merge.window import SegmentRef
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.upsert.key_file import KeyFile
 
@@ -34,11 +34,10 @@ DDL_NOT_READ = DdlNotRead.__name__
 def needs_snapshot_reason(version: TableVersion) -> str:
     """One line for table_states: what, where, what to do."""
     place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
+    if version.status is VersionStatus.UNPROVEN:
+        return f"{place}: {why_unproven(version)}; {RECREATE}"
     if version.kind == "rename":
         return f"{place}: renamed from another table ({version.ddl[:120]}); {REFILL}"
-    if version.kind == "create":
-        made = f"{version.ddl[:120]} may have found it there, with rows that the binlog does not show"
-        return f"{place}: {made}; truncate it at the source, or drop and create it"
     if version.kind == "baseline":
         return f"{place}: held rows before capture started; {REFILL}"
     if version.moved is not None and version.moved.why:

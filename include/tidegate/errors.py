@@ -13,6 +13,8 @@ from typing import Final
 
 # What a person can do about a table whose rows the log doesn't tell, as long as they can't be read from the table.
 REFILL: Final = "TRUNCATE it, or DROP and CREATE it, at the source and load it again; or leave it out (tables.exclude)"
+# The same where its columns aren't known either: TRUNCATE says nothing of them.
+RECREATE: Final = "DROP and CREATE it at the source and load it again; or leave it out (tables.exclude)"
 
 
 class TidegateError(Exception):

@@ -140,7 +140,7 @@ SCHEMA_HISTORY: Final = Table(
             _field("key_columns", pa.string(), "JSON list of column ids of the key; [] when the table has none"),
             _field("charset", pa.string(), "default character set of the table"),
             _field("fingerprint", pa.string(), "of columns and key: equal versions have equal fingerprints"),
-            _field("status", pa.string(), "active | dropped | needs_snapshot"),
+            _field("status", pa.string(), "active | dropped | needs_snapshot | unproven"),
             _field("collation", pa.string(), "default collation of the table"),
             _field("indexes", pa.string(), "JSON list of indexes: name, kind, column ids, in order of name"),
             _field("last_column_id", pa.int64(), "largest id of its columns; 0 without columns", nullable=True),

@@ -30,7 +30,7 @@ from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze_backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
 from tidegate.merge.window import choose_cut, in_window, resolved_everywhere
-from tidegate.schema.columns import VersionStatus
+from tidegate.schema.columns import WAITING
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
 
@@ -208,13 +208,12 @@ def _guard_histories(app: Application, window: Window) -> None:
 
 def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     """A table that held rows when capture started is named and held, never half filled in silence."""
-    waiting = VersionStatus.NEEDS_SNAPSHOT
     sources = [window.behind] if window.behind else (list(app.histories) if window.main and app.unchecked() else [])
     if sources:
         physical = {
             (source, *name)
             for source in sources
-            for name in {*app.histories[source].ever(waiting), *app.histories[source].unusual}
+            for name in {*app.histories[source].ever(*WAITING), *app.histories[source].unusual}
         }
     else:
         physical = {name for entry in window.tables.values() for name in entry.physical}
@@ -228,7 +227,7 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
         version = app.histories[source].version_at(database, table, window.cut_ts)
         if version is None:
             continue
-        if version.status == VersionStatus.NEEDS_SNAPSHOT:
+        if version.status.waits:
             window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.mark(name), Place.of(version))
         elif reason := unlogged_reason(app, version):
             window.hold(name, UNLOGGED_CHANGES, reason, app.mark(name), Place.of(version))

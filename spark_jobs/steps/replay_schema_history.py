@@ -63,6 +63,9 @@ def replay_schema_history(app: Application, window: Window) -> None:
             if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
                 window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
                 new += _replay(app, window, ref.source, statement)
+    for history in app.histories.values():
+        new += history.unfollowed
+        history.unfollowed = []
     if new:
         failpoint("apply_before_schema_history")
         app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
@@ -88,7 +91,17 @@ def _statements(app: Application, window: Window, ref: SegmentRef) -> list[DdlSt
     at = Place(ref.source, "", "", ref.file, ref.start_pos, ref.max_commit_ts)
     said = app.judged.get(ref.source, {}).get((at.file, at.pos, at.at_ts))
     _hold(app, window, at, set(app.names_in(ref)) if said is None else said, error, ref.min_commit_ts)
+    history = app.histories[ref.source]
+    every = tables.EVERY_TABLE in ref.tables
+    history.leave_behind(
+        history.tables() if every else {pair for text in ref.tables for pair in splits(text)}, _lost(at)
+    )
     return []
+
+
+def _lost(at: Place) -> DdlStatement:
+    """What stands for the statements of a segment that can't be read."""
+    return DdlStatement("(a segment that can't be read)", "", 0, at.at_ts, at.file, at.pos, 0, "")
 
 
 def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
@@ -105,10 +118,12 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
         return history.replay(statement)
     except DdlNotRead as unread:
         names, error = [pair for text in unread.tables for pair in splits(text)], unread
+        history.leave_behind(names or history.tables(), statement)
         if _waits_together(app, window, statement, source, names):
             return []
     except Exception as fault:  # noqa: BLE001 - a fault of ours at one statement is its tables'
         names, error = _touched(statement, history.server_of(statement)), unexpected(fault)
+        history.leave_behind(names or history.tables(), statement)
     # Where nobody can say which tables it touches, it may be any that is there.
     _hold(app, window, at, names or history.tables(), error)
     return []
@@ -187,7 +202,7 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
         return
     state = app.states.get(name)
     held = state is not None and state.state == HELD
-    if version.status == VersionStatus.NEEDS_SNAPSHOT:
+    if version.status.waits:
         if not held and take_in(app, window, physical):
             window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
         return

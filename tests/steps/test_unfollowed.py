@@ -14,6 +14,7 @@ import pytest
 import typer.testing
 
 from spark_jobs.application import HELD, Application
+from spark_jobs.following import take_up_selection
 from spark_jobs.steps.decode_changes import decode_changes
 from spark_jobs.steps.judge_ddl import judge_ddl
 from spark_jobs.steps.plan_window import catches_up, next_catch_up, next_window, plan_window
@@ -41,7 +42,8 @@ CREATES = [f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("shop.a", "s
 class Log:
     """A pipeline of two sources, `one` and `two`, and what they send: every statement or event a transaction."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: str = "11.4.5-MariaDB-log") -> None:
+        self.server = server
         self.lake = LakeFiles(str(folder / "lake"))
         self.file = folder / "road.yaml"
         self.file.write_text(
@@ -72,7 +74,7 @@ class Log:
         seconds = 1000 + number
         payload = e.mariadb_gtid(number, standalone=not event, seconds=seconds)
         payload += event + e.xid() if event else e.query(sql, "shop", seconds=seconds)
-        made = segment(e.format_description(), payload, start_pos=position, prev_commit_ts=before)
+        made = segment(e.format_description(version=self.server), payload, start_pos=position, prev_commit_ts=before)
         ts = compose(seconds * 1000)
         made = replace(
             made, source=source, seq=seq + 1, file="b.000001", tables=names, flags=SegmentFlag.HAS_DDL,
@@ -86,6 +88,7 @@ class Log:
         spark: Any = None
         app = Application(spark, config.load(self.file), self.lake, BronzeIndex(self.lake))
         app.load()
+        take_up_selection(app)
         while True:
             app.index.refresh(app.cut_ts)
             window = next_catch_up(app, 0) or next_window(app)
@@ -95,6 +98,13 @@ class Log:
                 step(app, window)
             hold_partners(app, window, window.moves)  # as merge_into_silver begins
             publish_cut(app, window)
+
+    def keeps(self, include: str, exclude: str = "") -> None:
+        """Rewrite the pipeline file's patterns."""
+        head, _, tail = self.file.read_text().partition("tables: ")
+        self.file.write_text(
+            f"{head}tables: {{include: [{include}], exclude: [{exclude}]}}\n{tail.partition(chr(10))[2]}"
+        )
 
     def level(self) -> None:
         """Both sources have come as far: the cut covers all that was sent."""
@@ -260,3 +270,67 @@ def test_a_held_table_that_gave_its_rows_to_another_is_not_mended_by_a_new_one_o
     log.send("one", "TRUNCATE TABLE shop.a", ("shop.a",))
     log.level()
     assert held(log.apply()) == {"shop.a", "shop.old"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "damage"),
+    [
+        (b"ALTER TABLE other.t DROP COLUMN nope", 0),
+        (b"ALTER TABLE other.t ADD e ENUM('caf\xe9')", 0),
+        (b"ALTER TABLE other.t ADD v FANCY", 0),
+        (b"ALTER SOMETHING x", 0),
+        (b"RENAME TABLE shop.nope TO shop.there, other.t TO other.u", 0),
+        (b"ALTER TABLE other.t ADD v INT", 1),
+    ],
+)
+def test_a_statement_that_was_not_followed_while_nobody_kept_its_table_counts_once_somebody_does(
+    sql: bytes, damage: int, tmp_path: Path
+) -> None:
+    log = Log(tmp_path)
+    for text in ("CREATE TABLE other.t (id INT PRIMARY KEY)", sql, "TRUNCATE TABLE other.t"):
+        log.send("one", text, ("other.t",) if damage else (EVERY_TABLE,), damage=damage if text is sql else 0)
+    log.level()
+    assert "other.t" not in held(log.apply())
+    log.keeps("'other.*'")
+    app = log.apply()
+    assert "other.t" in held(app)
+    assert "drop and create it at the source" in app.states["other.t"].reason
+    log.send("one", "TRUNCATE TABLE other.t", ("other.t",))
+    log.level()
+    assert "other.t" in held(log.apply()), "which says nothing of its columns"
+    log.send("one", "DROP TABLE other.t", ("other.t",))
+    log.send("one", "CREATE TABLE other.t (id INT PRIMARY KEY)", ("other.t",))
+    log.level()
+    assert "other.t" not in held(log.apply())
+
+
+def test_a_table_that_is_left_while_a_statement_waits_is_not_believed_when_it_comes_back(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.send("one", "ALTER TABLE shop.b DROP COLUMN nope", ("shop.b",))
+    log.level()
+    assert held(log.apply()) == {"shop.b"}
+    log.keeps("'shop.*', 'crm.*', 'two.*'", "'shop.b'")
+    log.send("one", "TRUNCATE TABLE shop.b", ("shop.b",))
+    log.level()
+    assert log.apply().states["shop.b"].state == "left"
+    log.keeps("'shop.*', 'crm.*', 'two.*'")
+    log.send("one", "TRUNCATE TABLE shop.b", ("shop.b",))
+    log.level()
+    app = log.apply()
+    assert held(app) == {"shop.b"}
+    assert "drop and create it" in app.states["shop.b"].reason
+    log.send("one", "DROP TABLE shop.b", ("shop.b",))
+    log.send("one", "CREATE TABLE shop.b (id INT PRIMARY KEY, v INT)", ("shop.b",))
+    log.level()
+    assert held(log.apply()) == set()
+
+
+def test_a_table_that_an_if_not_exists_may_have_found_there_is_not_believed_once_it_is_emptied(tmp_path: Path) -> None:
+    log = Log(tmp_path, server="10.5.9-MariaDB-log")
+    log.send("one", "CREATE TABLE IF NOT EXISTS shop.new (id INT PRIMARY KEY)", ("shop.new",))
+    log.send("one", "TRUNCATE TABLE shop.new", ("shop.new",))
+    log.level()
+    app = log.apply()
+    assert held(app) == {"shop.new"}
+    assert "DROP and CREATE it" in app.states["shop.new"].reason
+    assert "TRUNCATE" not in app.states["shop.new"].reason

@@ -32,21 +32,20 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.schema.history import BASELINE
 from tidegate.schema.renames import renamed_here
 
 Physical = tuple[str, str, str]  # source, database, table
 
 _ANEW: Final = ("create", "truncate")
-_IF_NOT_EXISTS: Final = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
 RELEASED, HELD, LEFT = "released", "held", "left"
 TODAY: Final = "TRUNCATE it, or drop and create it, at the source; or leave it out of the pipeline file again"
+ANEW: Final = "drop and create it at the source; or leave it out of the pipeline file again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Untold:
+    """Why the log alone doesn't tell a table's rows, in a phrase, and what a person can do."""
+
+    why: str
+    way: str = TODAY
+
+
+@dataclass(frozen=True, slots=True)
 class Ground:
     """What a decision rests on.
 
@@ -67,7 +74,8 @@ class Ground:
     before -> up to where silver has it, below 0 when it lacked rows even then. applied: of a logical table that was
     followed until now. silver: whether a logical table is there.
     emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table.
-    begins: source -> the commit_ts after which bronze begins; 0 when left out.
+    begins: source -> the commit_ts after which bronze begins; 0 when left out. gaps: source -> commit_ts of the newest
+    accepted gap that may hide DDL.
     """
 
     cut_ts: int
@@ -77,6 +85,7 @@ class Ground:
     silver: Callable[[str], bool]
     emptied: Callable[[str], bool]
     begins: Mapping[str, int]
+    gaps: Mapping[str, int] = field(default_factory=dict)
 
 
 def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, Verdict]:
@@ -127,26 +136,33 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
     if not found:
         # Nothing of it is at or below the cut. Should silver have such a name all the same, the rows are not its own.
         return (
-            _held(name, joined, ground, "silver has a table of this name already") if ground.silver(name) else GOES_ON
+            _held(name, joined, ground, Untold("silver has a table of this name already"))
+            if ground.silver(name)
+            else GOES_ON
         )
     if before or ground.silver(name):
-        return _held(name, joined, ground, "silver has rows of it from another selection of tables")
+        return _held(name, joined, ground, Untold("silver has rows of it from another selection of tables"))
     for physical, begin in sorted(found.items()):
-        if isinstance(begin, str):
+        if isinstance(begin, Untold):
             return _held(name, joined, ground, begin)
         if begin < ground.begins.get(physical[0], 0):
-            return _held(name, joined, ground, "bronze no longer reaches back to its beginning")
+            return _held(name, joined, ground, Untold("bronze no longer reaches back to its beginning"))
     start = min(begin for begin in found.values() if isinstance(begin, int))
     return Verdict(RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
 
 
 def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: Ground) -> Verdict:
     if left_ts < 0:
-        return _held(name, joined, ground, "silver lacked rows of it when it was left out")
+        for physical in joined:
+            versions = [v for v in ground.versions(physical) if v.commit_ts <= ground.cut_ts]
+            if versions and versions[-1].status is VersionStatus.UNPROVEN and (why := _not_told(versions[-1])):
+                return _held(name, joined, ground, why)
+        return _held(name, joined, ground, Untold("silver lacked rows of it when it was left out"))
     for physical in joined:
         if left_ts < ground.begins.get(physical[0], 0):
-            return _held(name, joined, ground, f"it was left at {left_ts}, and bronze no longer reaches back there")
-        why = next((why for v in _since(ground, physical, left_ts) if (why := _not_told(v))), "")
+            late = f"it was left at {left_ts}, and bronze no longer reaches back there"
+            return _held(name, joined, ground, Untold(late))
+        why = next((why for v in _since(ground, physical, left_ts) if (why := _not_told(v))), None)
         if why:
             return _held(name, joined, ground, why)
     return Verdict(RELEASED, left_ts, f"{name}: is kept again; it catches up from bronze", joined)
@@ -161,34 +177,43 @@ def _since(ground: Ground, physical: Physical, after_ts: int) -> list[TableVersi
     return found
 
 
-def _held(name: str, joined: tuple[Physical, ...], ground: Ground, why: str) -> Verdict:
-    return Verdict(HELD, ground.cut_ts, f"{name}: is kept since the pipeline file changed, but {why}; {TODAY}", joined)
+def _held(name: str, joined: tuple[Physical, ...], ground: Ground, untold: Untold) -> Verdict:
+    what = f"{name}: is kept since the pipeline file changed, but {untold.why}"
+    return Verdict(HELD, ground.cut_ts, f"{what}; {untold.way}", joined)
 
 
 def _anew(version: TableVersion) -> bool:
     return version.kind in _ANEW and version.status is VersionStatus.ACTIVE
 
 
-def _not_told(version: TableVersion) -> str:
-    """Why the log alone doesn't tell a table's rows past this version; "" when it does."""
+def _made(version: TableVersion) -> bool:
+    return version.kind == "create" and _anew(version)
+
+
+def _not_told(version: TableVersion) -> Untold | None:
+    """Why the log alone doesn't tell a table's rows past this version; None when it does."""
     place = f"{version.file}:{version.pos} of {version.source}"
+    if version.status is VersionStatus.UNPROVEN:
+        return Untold(f"at {place} {why_unproven(version)}", ANEW)
     if renamed_here(version):
-        return f"it was renamed from another table at {place} while nobody followed it"
+        return Untold(f"it was renamed from another table at {place} while nobody followed it")
     if version.moved is not None and (version.moved.takes or version.moved.why):
-        return f"it took rows that the log doesn't show at {place} ({version.ddl[:80]})"
+        return Untold(f"it took rows that the log doesn't show at {place} ({version.ddl[:80]})")
     if version.status is VersionStatus.NEEDS_SNAPSHOT:
-        return f"its rows from before {place} aren't in the log"
-    return ""
+        return Untold(f"its rows from before {place} aren't in the log")
+    return None
 
 
-def _begun(name: str, physical: Physical, ground: Ground) -> int | str | None:
-    return beginning(ground.versions(physical), ground.cut_ts, emptied=ground.emptied(name))
+def _begun(name: str, physical: Physical, ground: Ground) -> int | Untold | None:
+    gap_ts = ground.gaps.get(physical[0], 0)
+    return _beginning(ground.versions(physical), ground.cut_ts, gap_ts, emptied=ground.emptied(name))
 
 
-def beginning(versions: Sequence[TableVersion], cut_ts: int, *, emptied: bool = True) -> int | str | None:
-    """The commit_ts after which all of a table's rows came; why there is none, in a phrase; None: no rows at the cut.
+def _beginning(versions: Sequence[TableVersion], cut_ts: int, gap_ts: int, *, emptied: bool) -> int | Untold | None:
+    """The commit_ts after which all of a table's rows came; why there is none; None: no rows at the cut.
 
-    emptied: the last CREATE or TRUNCATE will do; else deleted rows are kept, and it is the first.
+    gap_ts: of an accepted gap that may hide DDL; behind it CREATE TABLE alone tells columns. emptied: the last CREATE
+    or TRUNCATE will do; else deleted rows are kept, and it is the first.
     """
     known = [version for version in versions if version.commit_ts <= cut_ts]
     if not known or (emptied and known[-1].status is VersionStatus.DROPPED):
@@ -198,9 +223,11 @@ def beginning(versions: Sequence[TableVersion], cut_ts: int, *, emptied: bool = 
         if why := _not_told(version):
             return why
         if _anew(version) and (emptied or at == 0):
-            if at == 0 and version.kind == "create" and _IF_NOT_EXISTS.search(version.ddl):
-                return "its CREATE TABLE IF NOT EXISTS may have found it there, with rows"
+            if 0 < gap_ts < version.commit_ts and not any(v.commit_ts > gap_ts and _made(v) for v in known[: at + 1]):
+                return Untold(
+                    "the source lost transactions that may have changed its columns, which was accepted", ANEW
+                )
             return max(0, version.commit_ts - 1)
         if version.kind == BASELINE:
             return max(0, version.commit_ts - 1)
-    return "its CREATE TABLE came before the first event"
+    return Untold("its CREATE TABLE came before the first event")

@@ -38,6 +38,25 @@ class VersionStatus(StrEnum):
     ACTIVE = "active"
     DROPPED = "dropped"
     NEEDS_SNAPSHOT = "needs_snapshot"  # held rows before capture started, or its rows can't be known from the log
+    UNPROVEN = "unproven"  # nor can its columns: a statement about it wasn't followed, or may have found it there
+
+    @property
+    def waits(self) -> bool:
+        """Whether the log doesn't tell a table's rows."""
+        return self in (VersionStatus.NEEDS_SNAPSHOT, VersionStatus.UNPROVEN)
+
+    @property
+    def emptied(self) -> VersionStatus:
+        """After TRUNCATE, which says nothing of columns."""
+        return self if self is VersionStatus.UNPROVEN else VersionStatus.ACTIVE
+
+    @property
+    def without_rows(self) -> VersionStatus:
+        """Of a table of which not all rows are known any more."""
+        return self if self is VersionStatus.UNPROVEN else VersionStatus.NEEDS_SNAPSHOT
+
+
+WAITING: Final = tuple(status for status in VersionStatus if status.waits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +254,17 @@ class TableVersion:
             merged_by=tuple(row.get("merged_by") or ()),
             settings=ServerSettings.from_text(row.get("settings")),
         )
+
+
+def why_unproven(version: TableVersion) -> str:
+    """What of a version with that status leaves its columns in doubt, in a phrase."""
+    match version.kind:
+        case "create":
+            return f"{version.ddl[:120]} may have found it there, with columns and rows that the binlog doesn't show"
+        case "unfollowed":
+            return f"{version.ddl[:120]} couldn't be followed, so its columns aren't known"
+        case _:
+            return f"its columns aren't known, which {version.kind} ({version.ddl[:120]}) doesn't change"
 
 
 def was_there(versions: Sequence[TableVersion], commit_ts: int) -> bool:

@@ -86,7 +86,7 @@ class Effects:
             case Truncate(table):
                 if self._known(table):
                     shape = _emptied(self._work.shape(table), self._context, self._work.lives)
-                    self._work.put(table, shape, "truncate", VersionStatus.ACTIVE)
+                    self._work.put(table, shape, "truncate", self._work.status(table).emptied)
             case DefineDatabase():
                 self._database(statement)
             case DropDatabase(database):
@@ -105,7 +105,7 @@ class Effects:
         return False
 
     def _status_of_new(self, statement: CreateTable | CreateLike) -> VersionStatus:
-        """IF NOT EXISTS of a table that nobody knows makes none when there is one: its rows aren't known then."""
+        """IF NOT EXISTS of a table that nobody knows makes none when there is one, which may have other columns."""
         name = statement.table
         known, database = self._history.last(name), self._history.last((name[0], ""))
         gap_ts = self._context.settings.gap_ts
@@ -116,7 +116,7 @@ class Effects:
             or (database is not None and database.commit_ts >= gap_ts and makes_database(database.ddl))
             or surely_new(name, self._logged, self._context.server, self._context.settings)
         )
-        return VersionStatus.ACTIVE if proven else VersionStatus.NEEDS_SNAPSHOT
+        return VersionStatus.ACTIVE if proven else VersionStatus.UNPROVEN
 
     def _create(self, statement: CreateTable, status: VersionStatus) -> None:
         if statement.temporary or (statement.if_not_exists and self._work.lives(statement.table)):
@@ -148,6 +148,8 @@ class Effects:
         if statement.temporary or (statement.if_not_exists and self._work.lives(statement.table)):
             return
         shape = copy(self._source(statement.like), self._context.new_id)
+        if self._work.status(statement.like) is VersionStatus.UNPROVEN:
+            status = VersionStatus.UNPROVEN
         self._work.put(statement.table, shape, "create", status)
 
     def _alter(self, statement: AlterTable) -> None:
@@ -177,7 +179,7 @@ class Effects:
             return
         shape, status = self._work.shape(old), self._work.status(old)
         if self._history.keeps(*new) and not self._history.keeps(*old):
-            status = VersionStatus.NEEDS_SNAPSHOT  # nobody followed its rows
+            status = status.without_rows  # nobody followed them
         self._work.drop(old, "rename")
         shape = replace(shape, foreign_keys=renamed_keys(shape.foreign_keys, old, new))
         self._work.put(new, shape, "rename", status)

@@ -37,6 +37,7 @@ from tidegate.schema.ddl_tokens import Server
 from tidegate.schema.effects import DEFAULTS, Effects
 from tidegate.schema.logged_effects import check_base_table
 from tidegate.schema.server_settings import ServerSettings
+from tidegate.schema.table_shape import Shape
 from tidegate.schema.types import UNKNOWN
 from tidegate.schema.unlogged import SEQUENCE
 from tidegate.schema.work import Work
@@ -45,13 +46,15 @@ from tidegate.tables import splits
 __all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
 
 BASELINE: Final = "baseline"
+UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would have changed, nobody knows how
 
 
 class SchemaHistory:
     """Versions of the tables of one source, in memory.
 
     held: tables that a statement holds, with the error that says why; it is not stored, since the statement is read
-    again with the next window of that table.
+    again with the next window of that table. unfollowed: versions of tables that nobody keeps, made where a statement
+    about them couldn't be followed; whoever stores versions takes them too.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class SchemaHistory:
         """
         self.source = source
         self.held: dict[TableName, DdlNotRead] = {}
+        self.unfollowed: list[TableVersion] = []
         self.keeps = keeps
         self.derives = derives
         self._sequences: set[TableName] = set()
@@ -139,13 +143,13 @@ class SchemaHistory:
             self._versions[name] = versions[max(keep - 1, 0) :]
         self._grown = {name for name in self._grown if len(self._versions[name]) > 1}
 
-    def ever(self, status: VersionStatus) -> list[TableName]:
-        """Tables with a version of this status, without parsing what isn't parsed yet."""
+    def ever(self, *statuses: VersionStatus) -> list[TableName]:
+        """Tables with a version of one of these statuses, without parsing what isn't parsed yet."""
         return [
             name
             for name, versions in self._versions.items()
-            if any(version.status is status for version in versions)
-            or any(row["status"] == status for row in self._unread.get(name, ()))
+            if any(version.status in statuses for version in versions)
+            or any(row["status"] in statuses for row in self._unread.get(name, ()))
         ]
 
     def versions(self, database: str, table: str) -> tuple[TableVersion, ...]:
@@ -203,6 +207,7 @@ class SchemaHistory:
             if not statement.legible:
                 return self._illegible(names, statement)
             if names and all(not self.keeps(*name) or self._seen(name, statement.commit_ts) for name in names):
+                self.leave_behind(names, statement)
                 return []
             raise self._hold(names, error.what, statement, error.remedy) from error
         if not statement.legible and not isinstance(parsed, Ignored):
@@ -220,6 +225,7 @@ class SchemaHistory:
             names = self.tables()
         elif any(UNKNOWN in table for _, table in names):
             names = [name for name in self.tables() if name[0] in databases]
+        self.leave_behind(names, statement)
         names = [name for name in names if self.keeps(*name) and not self._seen(name, statement.commit_ts)]
         if names:
             what = f"statement {statement.sql[:80]!r} holds bytes that are no text in its character set"
@@ -242,9 +248,23 @@ class SchemaHistory:
             Effects(self, work, self._context(statement, server, parsed), statement).follow(parsed)
         except DDLError as error:
             if touched and not any(self.keeps(*name) for name in touched):
+                self.leave_behind(touched, statement)
                 return []
             raise self._hold(touched, error.what, statement, error.remedy) from error
         return self._record(work, statement, touched)
+
+    def leave_behind(self, names: Iterable[TableName], statement: DdlStatement) -> None:
+        """Mark those that nobody keeps: the statement may have changed them, and isn't followed. Should one of them be
+        kept later, no version of it is believed before it is made anew.
+        """
+        work = Work(self.last)
+        for name in names:
+            last = self.last(name)
+            if not name[1] or self.keeps(*name) or self._seen(name, statement.commit_ts):
+                continue
+            shape = Shape.of(last) if last else Shape((), (), *self.defaults(name[0], self.server_of(statement)))
+            work.put(name, shape, UNFOLLOWED, VersionStatus.UNPROVEN)
+        self.unfollowed += self._record(work, statement, ())
 
     def _note_temporary(self, parsed: Statement) -> None:
         match parsed:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate.errors import UnsupportedValue
-from tidegate.schema.columns import Column, VersionStatus
+from tidegate.schema.columns import Column
 from tidegate.schema.ddl_statements import Action, RowsChanged, TableName
 from tidegate.schema.partition_rows import rows_where
 from tidegate.schema.partitions import (
@@ -57,7 +57,7 @@ class PartitionMoves:
                 case RowsChanged(reason):
                     self._put(table, RowsMoved(DELETED, (), why=reason))
                 case TruncatePartitions(()):
-                    self._work.put(table, self._work.shape(table), "truncate", VersionStatus.ACTIVE)
+                    self._work.put(table, self._work.shape(table), "truncate", self._work.status(table).emptied)
                 case DropPartitions(names, if_exists):
                     there = before.partitioning
                     if if_exists and there is not None and there.method != SYSTEM_TIME:
@@ -83,7 +83,8 @@ class PartitionMoves:
                 self._work.drop(action.other, "drop")
 
     def _put(self, table: TableName, moved: RowsMoved, kind: str = "alter") -> None:
-        status = VersionStatus.NEEDS_SNAPSHOT if moved.why else self._work.status(table)
+        status = self._work.status(table)
+        status = status.without_rows if moved.why else status
         self._work.put(table, self._work.shape(table), kind, status, moved)
 
     def _exchange(self, table: TableName, before: Shape, action: ExchangePartition) -> None:
@@ -102,8 +103,9 @@ class PartitionMoves:
         why = _doubt(before, names, moves=True)
         shape = replace(copy(self._work.shape(table), self._new_id), partitioning=None)
         followed = why or self._unfollowed(action.other, table, known=True)
+        status = self._work.status(table).emptied  # as the new table has its columns
+        status = status.without_rows if followed else status
         self._put(table, RowsMoved(DELETED, names, action.other, why=why))
-        status = VersionStatus.NEEDS_SNAPSHOT if followed else VersionStatus.ACTIVE
         self._work.put(action.other, shape, "create", status, RowsMoved(SPLIT, names, table, why=followed))
 
     def _grow(self, table: TableName, action: TableToPartition) -> None:
@@ -121,7 +123,7 @@ class PartitionMoves:
         """Why rows that come from a table aren't known; "" when they are, or nobody wants them."""
         if not known or (self._keeps(*taker) and not self._keeps(*giver)):
             return f"rows came from {'.'.join(giver)}, which isn't followed"
-        if self._work.status(giver) is VersionStatus.NEEDS_SNAPSHOT:
+        if self._work.status(giver).waits:
             return f"rows came from {'.'.join(giver)}, which needs a snapshot"
         return ""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tidegate.merge.follow import Ground, follow
+from tidegate.merge.follow import ANEW, Ground, follow
 from tidegate.schema.columns import TableVersion, VersionStatus
 
 T = ("s", "d", "t")
@@ -23,6 +23,9 @@ def versions(*given: tuple[int, str, VersionStatus]) -> list[TableVersion]:
 CREATED = (20, "create", VersionStatus.ACTIVE)
 ALTERED = (30, "alter", VersionStatus.ACTIVE)
 EMPTIED = (50, "truncate", VersionStatus.ACTIVE)
+UNPROVEN = (40, "unfollowed", VersionStatus.UNPROVEN)
+EMPTIED_UNPROVEN = (50, "truncate", VersionStatus.UNPROVEN)
+AGAIN = (60, "create", VersionStatus.ACTIVE)
 GONE = (60, "drop", DROPPED)
 TAKEN = (40, "rename", VersionStatus.ACTIVE)
 BASELINE = (0, "baseline", HELD)
@@ -36,6 +39,10 @@ CASES: dict[str, tuple[Sequence[tuple[int, str, VersionStatus]], int | None, int
     "new, renamed from another": ((CREATED, TAKEN), None, 0, ("held", 90)),
     "new, but gone": ((CREATED, GONE), None, 0, None),
     "new, created above the cut": (((95, "create", VersionStatus.ACTIVE),), None, 0, None),
+    "new, with a statement that wasn't followed": ((CREATED, UNPROVEN), None, 0, ("held", 90)),
+    "new, and emptied since": ((CREATED, UNPROVEN, EMPTIED_UNPROVEN), None, 0, ("held", 90)),
+    "new, and made anew since": ((CREATED, UNPROVEN, EMPTIED_UNPROVEN, AGAIN), None, 0, ("released", 59)),
+    "back, with a statement that wasn't followed": ((CREATED, UNPROVEN), 25, 0, ("held", 90)),
     "back": ((CREATED, ALTERED), 25, 0, ("released", 25)),
     "back, gone meanwhile": ((CREATED, GONE), 25, 0, ("released", 25)),
     "back, bronze begins later": ((CREATED,), 25, 26, ("held", 90)),
@@ -55,3 +62,25 @@ def test_what_joins_goes_on_where_its_rows_are_known_from(case: str) -> None:
     assert (found and (found.state, found.commit_ts)) == expected
     assert follow({T: "d.t"}, {T: "d.t"}, ground) == {}
     assert follow({T: "d.t"}, {}, ground)["d.t"].state == "left"
+
+
+@pytest.mark.parametrize(
+    ("given", "gap_ts", "expected"),
+    [
+        ((CREATED, EMPTIED), 45, "held"),
+        ((CREATED, EMPTIED), 55, "released"),  # from before the gap: its windows meet the gap
+        ((CREATED, EMPTIED), 10, "released"),
+        ((CREATED, EMPTIED, AGAIN), 45, "released"),
+        ((CREATED, EMPTIED, AGAIN, (70, "truncate", VersionStatus.ACTIVE)), 45, "released"),
+        ((BASELINE, EMPTIED), 45, "held"),
+    ],
+)
+def test_behind_an_accepted_gap_that_may_hide_ddl_only_a_create_tells_columns(
+    given: Sequence[tuple[int, str, VersionStatus]], gap_ts: int, expected: str
+) -> None:
+    ground = Ground(
+        90, lambda _: versions(*given), {}, lambda _: 90, lambda _: False, lambda _: True, {"s": 0}, {"s": gap_ts}
+    )
+    found = follow({}, {T: "d.t"}, ground)["d.t"]
+    assert found.state == expected
+    assert expected == "released" or found.reason.endswith(ANEW)

@@ -84,7 +84,7 @@ def test_behind_an_accepted_gap_only_the_event_proves_that_if_not_exists_made_a_
     assert TableVersion.from_row(said.to_row()) == said, "as a row of schema_history"
     for name in ("gone", "came"):
         log.run(f"CREATE TABLE IF NOT EXISTS {name} (a INT)", said=EventSaid())
-        assert log.last(name).status is VersionStatus.NEEDS_SNAPSHOT
+        assert log.last(name).status is VersionStatus.UNPROVEN
     log.run("CREATE TABLE IF NOT EXISTS made (a INT)", "DROP TABLE made")
     assert log.run("CREATE TABLE IF NOT EXISTS made (a INT)", said=EventSaid())[0].status is VersionStatus.ACTIVE
 
@@ -167,7 +167,7 @@ def test_if_not_exists_of_an_unknown_table_is_believed_only_with_a_proof(
     log.run("CREATE TABLE source (a INT)", *filter(None, first.split("; ")), said=EventSaid())
     for sql in ("CREATE TABLE IF NOT EXISTS t (a INT)", "CREATE TABLE IF NOT EXISTS t2 LIKE source"):
         log.run(sql, said=said)
-    wanted = VersionStatus.ACTIVE if known else VersionStatus.NEEDS_SNAPSHOT
+    wanted = VersionStatus.ACTIVE if known else VersionStatus.UNPROVEN
     assert log.last("t").status is wanted
     if "db.t" not in (settings.left_out if settings else ()) and "DROP" not in first:
         assert log.last("t2").status is wanted
