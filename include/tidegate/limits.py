@@ -77,6 +77,8 @@ LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
 
 # A table gets a checkpoint after so many commits: what a reader that knows nothing of it has to read one by one.
 CHECKPOINT_COMMITS: Final = 50
+# Rows of a checkpoint in Arrow at a time, and in a row group: some 50 MB of a wide table's statistics.
+CHECKPOINT_BATCH_ROWS: Final = 1 << 16
 # Delta itself writes one, inside the commit, only when apply has written none for so long.
 CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
 

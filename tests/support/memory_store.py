@@ -14,14 +14,19 @@ from tidegate.errors import LakeUnavailable
 class MemoryStore:
     """objects: name -> bytes. fate: of each create, asked before it: "fine", "lost" (made, but the answer is an error),
     "failed" (not made), "late" (an error, made at the next look), "twice" (made, then "taken": the client's own retry).
+    clock_ms: how old the last object is.
     """
 
     where: str = "memory"
     objects: dict[str, bytes] = field(default_factory=dict)
     fate: Callable[[], str] = lambda: "fine"
+    clock_ms: int = 0
     _made: dict[str, int] = field(default_factory=dict)
     _late: list[tuple[str, bytes]] = field(default_factory=list)
-    _clock: int = 0
+    _folders: dict[str, MemoryStore] = field(default_factory=dict)
+
+    def folder(self, name: str) -> MemoryStore:
+        return self._folders.setdefault(name, MemoryStore(f"{self.where}/{name}"))
 
     def get(self, name: str) -> bytes | None:
         found = self.objects.get(name)
@@ -59,8 +64,8 @@ class MemoryStore:
     def _put(self, name: str, data: bytes) -> bool:
         if name in self.objects:
             return False
-        self._clock += 1
-        self.objects[name], self._made[name] = data, self._clock
+        self.clock_ms += 1
+        self.objects[name], self._made[name] = data, self.clock_ms
         return True
 
     def _arrive(self) -> None:

@@ -1,17 +1,85 @@
-"""Checkpoints of a Delta log.
+"""A Delta log's checkpoints: the newest is found and read; one is due; who writes and who cleans up.
 
 In:  a log's folder.
-Out: a checkpoint's actions.
+Out: the version and actions of its newest whole checkpoint, without tombstones.
+
+A reader that has a checkpoint needs only the commits behind it. Writing is in checkpoint_write.py, removing what no
+reader needs any more in log_cleanup.py: both may run in any process at any time, beside commits and beside others that
+do the same, since a checkpoint only says again what commits have said.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from tidegate.delta.names import LAST_CHECKPOINT, Checkpoint, checkpoints, hinted
 from tidegate.delta.state import Action
 from tidegate.delta.store import LogStore
+from tidegate.errors import LakeUnavailable
+from tidegate.limits import CHECKPOINT_COMMITS
+
+if TYPE_CHECKING:
+    from tidegate.delta.checkpoint_contents import Contents
+
+T = TypeVar("T")
+
+# What is listed may be cleaned up before it is read, behind a newer one that the next look finds.
+_LOOKS: Final = 3
 
 
 def newest(store: LogStore, upto: int | None = None) -> tuple[int, list[Action]] | None:
-    """(version, actions without tombstones) of the newest usable checkpoint, at most at version `upto`; None: none."""
-    found = [entry for entry in store.names() if ".checkpoint" in entry.name and upto is None]
-    assert not found, "checkpoints aren't read yet"
+    """The newest whole checkpoint (not newer than `upto`): its version and its actions; None when there is none.
+
+    Actions are as in the log's JSON: protocol, metaData, domainMetadata, txn and add, no remove. Raises
+    LakeUnavailable, LakeRefused (it can't be read: an older one might hide a gap in the log), DeltaUnsupported.
+    """
+    found = find(store, upto)
+    if found is None:
+        return None  # and Arrow isn't loaded for a young table
+    return read(store, found, _actions, upto)
+
+
+def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
+    """The newest whole checkpoint, not newer than `upto`, by `_last_checkpoint` or else by listing all of the log.
+
+    The hint may be old: later ones are looked for. It may be wrong: what it names must be there.
+    """
+    hint = hinted(store.get(LAST_CHECKPOINT))
+    starts = [""] if hint is None or (upto is not None and hint > upto) else [f"{hint:020d}", ""]
+    for start in starts:
+        for found in checkpoints(store.names(start)):
+            if upto is None or found.version <= upto:
+                return found
     return None
+
+
+def read(store: LogStore, found: Checkpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
+    """What `do` makes of a checkpoint, or of a newer one when it was cleaned up meanwhile; None when none is left."""
+    from tidegate.delta.checkpoint_contents import CheckpointGoneError, load
+
+    looked: Checkpoint | None = found
+    for _ in range(_LOOKS):
+        if looked is None:
+            return None
+        try:
+            return do(load(store, looked))
+        except CheckpointGoneError as error:
+            gone = str(error)
+            looked = find(store, upto)
+    raise LakeUnavailable(f"{gone} of its checkpoint isn't there any more", where=store.where, remedy="try again")
+
+
+def due(version: int, checkpointed: int) -> bool:
+    """Whether a table at this version should get a checkpoint. checkpointed: version of its last one, -1 for none."""
+    return version < checkpointed or version - checkpointed >= CHECKPOINT_COMMITS
+
+
+def _actions(contents: Contents) -> tuple[int, list[Action]]:
+    from tidegate.delta.checkpoint_rows import bodies
+
+    actions = [one for one in contents.others if not one.get("domainMetadata", {}).get("removed")]
+    actions += [one for one in contents.loose if "add" in one]
+    for batch in contents.batches(("add",)):
+        actions += [{"add": body} for body in bodies(batch["add"].drop_null())]
+    return contents.version, actions

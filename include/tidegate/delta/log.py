@@ -31,6 +31,7 @@ from typing import Any, Final
 from tidegate.delta import checkpoint
 from tidegate.delta.actions import commit_info, lines, now_ms, parsed, transaction
 from tidegate.delta.features import check_readable, check_writable
+from tidegate.delta.names import commit_name
 from tidegate.delta.state import NO_TABLE, Action, TableState
 from tidegate.delta.store import Entry, LogStore, log_store
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
@@ -49,11 +50,6 @@ class Change:
     operation: str
     transactions: Mapping[str, int] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
-def commit_name(version: int) -> str:
-    """The name of a version's commit file in the log's folder."""
-    return f"{version:020d}.json"
 
 
 class DeltaLog:

@@ -57,6 +57,9 @@ class LogStore(Protocol):
 
     where: str
 
+    def folder(self, name: str) -> LogStore:
+        """A folder in this one."""
+
     def get(self, name: str) -> bytes | None:
         """All of an object; None when there is none."""
 
@@ -98,6 +101,9 @@ class LocalStore:
         self.where = folder.rstrip("/") or "/"
         self._attempt = itertools.count()
 
+    def folder(self, name: str) -> LocalStore:
+        return LocalStore(self._path(name))
+
     def get(self, name: str) -> bytes | None:
         try:
             with open(self._path(name), "rb") as file:  # noqa: PTH123 - a third of Path.read_bytes' time
@@ -131,6 +137,7 @@ class LocalStore:
     def replace(self, name: str, data: bytes) -> None:
         try:
             with self._written(name, data) as temporary:
+                self._drop_checksum(name)
                 os.replace(temporary, self._path(name))  # noqa: PTH105
             _sync_folder(self.where)
         except OSError as error:
@@ -155,11 +162,17 @@ class LocalStore:
     def delete(self, names: Sequence[str]) -> None:
         for name in names:
             try:
+                self._drop_checksum(name)
                 os.unlink(self._path(name))  # noqa: PTH108
             except FileNotFoundError:
                 continue
             except OSError as error:
                 self._raise("removed", name, error)
+
+    def _drop_checksum(self, name: str) -> None:
+        """Spark's own, of what this name had when Spark wrote it: Hadoop believes it rather than the file."""
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self.where}/.{_checked(name)}.crc")  # noqa: PTH108
 
     def _path(self, name: str) -> str:
         return f"{self.where}/{_checked(name)}"
@@ -235,7 +248,11 @@ class ObjectStore:
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         self.where = url.rstrip("/")
+        self._options = dict(options)
         self._store = _open(self.where, options)
+
+    def folder(self, name: str) -> ObjectStore:
+        return ObjectStore(f"{self.where}/{_checked(name)}", self._options)
 
     def get(self, name: str) -> bytes | None:
         try:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.support.memory_store import MemoryStore, faults
 from tidegate.delta import log as log_module
 from tidegate.delta.actions import add, clustering, domain, lines, metadata, moved, parsed, protocol
-from tidegate.delta.log import Change, DeltaLog, commit_name
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.names import commit_name
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable
 

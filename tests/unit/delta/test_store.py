@@ -326,3 +326,24 @@ def test_a_conflict_over_a_name_that_is_not_there_is_tried_again(s3: S3) -> None
     with pytest.raises(LakeUnavailable, match="1 could neither be made nor found"):
         store.create("1", b"1")
     assert store.names() == [Entry("0", 1, store.names()[0].modified_ms)]
+
+
+def test_a_folder_in_a_folder_is_a_store_of_its_own(store: LogStore) -> None:
+    inner = store.folder("_sidecars")
+    assert inner.names() == []
+    assert store.create("b", b"outer")
+    assert inner.create("a", b"inner")
+    assert [entry.name for entry in store.names()] == ["b"]
+    assert [entry.name for entry in inner.names()] == ["a"]
+    assert store.folder("_sidecars").get("a") == b"inner"
+
+
+def test_sparks_checksum_of_what_is_replaced_or_removed_goes_with_it(tmp_path: Path) -> None:
+    """Hadoop's local file system refuses a file that its .crc contradicts."""
+    store = log_store(str(tmp_path), {})
+    for name in ("replaced", "removed", "kept"):
+        (tmp_path / name).write_bytes(b"old")
+        (tmp_path / f".{name}.crc").write_bytes(b"crc")
+    store.replace("replaced", b"new")
+    store.delete(["removed", "missing"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".kept.crc", "kept", "replaced"]

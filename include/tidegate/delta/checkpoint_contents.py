@@ -1,0 +1,170 @@
+"""A checkpoint's objects, read: classic in one file or in parts, or V2 with its sidecars.
+
+In:  a log's folder and a whole checkpoint in it.
+Out: Contents: the few actions that aren't about files, and the file actions as Arrow columns, a batch at a time.
+
+PROTOCOL.md: "Checkpoints", "Checkpoint Specs", "Sidecar Files". A name doesn't tell the spec: a classic one may hold
+sidecars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidegate.delta.actions import parsed
+from tidegate.delta.checkpoint_rows import COLUMNS, bodies
+from tidegate.delta.checkpoint_statistics import statistics_text
+from tidegate.delta.names import SIDECARS, Checkpoint
+from tidegate.delta.state import Action
+from tidegate.delta.store import LogStore
+from tidegate.errors import LakeRefused
+from tidegate.limits import CHECKPOINT_BATCH_ROWS
+
+_FILES: Final = ("add", "remove")
+_OTHERS: Final = ("protocol", "metaData", "domainMetadata", "txn")
+_PARSED: Final = "stats_parsed"
+
+
+class CheckpointGoneError(Exception):
+    """An object of a checkpoint isn't there any more: it was cleaned up since it was listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """others: protocol, metaData, domainMetadata, txn. loose: file actions of a V2 checkpoint in JSON.
+
+    parts: Parquet files with file actions. sidecars: names of those in their own folder.
+    """
+
+    version: int
+    others: list[Action]
+    loose: list[Action]
+    parts: list[Any] = field(repr=False)
+    sidecars: list[str] = field(default_factory=list)
+
+    def batches(self, kinds: Sequence[str] = _FILES) -> Iterator[dict[str, Any]]:
+        """Columns of the kinds asked for (add, remove), of equal length, null for other rows; statistics as text.
+
+        Raises DeltaUnsupported when statistics that are there as columns only can't be said as text.
+        """
+        for part in self.parts:
+            names = {kind: _fields(part, kind) for kind in kinds}
+            chosen = [f"{kind}.{name}" for kind, found in names.items() for name in found]
+            for batch in part.iter_batches(CHECKPOINT_BATCH_ROWS, columns=chosen) if chosen else ():
+                yield {
+                    kind: _with_text(batch.column(kind), part) if found else pa.nulls(len(batch), COLUMNS[kind])
+                    for kind, found in names.items()
+                }
+
+
+def load(store: LogStore, found: Checkpoint) -> Contents:
+    """Read a checkpoint's objects. Raises CheckpointGoneError, LakeRefused for one that can't be read."""
+    name = found.files[0].name
+    if name.endswith(".json"):
+        actions = _lines(store, name)
+        parts = []
+    else:
+        parts = [_parquet(store, entry.name) for entry in found.files]
+        actions = [action for part in parts for action in _small(part)]
+    sidecars = [unquote(one["sidecar"]["path"]).rsplit("/", 1)[-1] for one in actions if "sidecar" in one]
+    if sidecars:
+        folder = store.folder(SIDECARS)
+        parts = [_parquet(folder, sidecar) for sidecar in sidecars]
+    others: list[Action] = [one for one in actions if any(kind in one for kind in _OTHERS)]
+    loose: list[Action] = [one for one in actions if any(kind in one for kind in _FILES)]
+    for kind in ("protocol", "metaData"):
+        count = sum(kind in one for one in others)
+        if count != 1:
+            raise _refused(store, name, f"holds {count} {kind} actions")
+    return Contents(found.version, others, loose, parts, sidecars)
+
+
+def _lines(store: LogStore, name: str) -> list[dict[str, Any]]:
+    try:
+        return parsed(_bytes(store, name))
+    except ValueError as error:
+        raise _refused(store, name, f"isn't readable: {error}") from error
+
+
+def _parquet(store: LogStore, name: str) -> Any:
+    data = _bytes(store, name)
+    try:
+        # Older Spark writes timestamps in statistics as INT96, which reach beyond what nanoseconds do.
+        return pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+    except (pa.ArrowException, OSError) as error:
+        raise _refused(store, name, f"isn't readable: {error}") from error
+
+
+def _bytes(store: LogStore, name: str) -> bytes:
+    data = store.get(name)
+    if data is None:
+        raise CheckpointGoneError(name)
+    return data
+
+
+def _refused(store: LogStore, name: str, what: str) -> LakeRefused:
+    return LakeRefused(
+        f"the checkpoint {name} {what}",
+        where=store.where,
+        remedy="let Spark write a newer one",
+    )
+
+
+def _small(part: Any) -> Iterator[dict[str, Any]]:
+    """Actions that aren't about files: few, as dicts."""
+    kinds = [kind for kind in (*_OTHERS, "sidecar") if part.schema_arrow.get_field_index(kind) >= 0]
+    for batch in part.iter_batches(CHECKPOINT_BATCH_ROWS, columns=kinds) if kinds else ():
+        for kind in kinds:
+            for body in bodies(batch.column(kind).drop_null()):
+                yield {kind: body}
+
+
+def _fields(part: Any, kind: str) -> list[str]:
+    """Fields of a column that are asked for and there; parsed statistics only where the text may be missing."""
+    schema = part.schema_arrow
+    if schema.get_field_index(kind) < 0:
+        return []
+    there = {one.name for one in schema.field(kind).type}
+    found = [one.name for one in COLUMNS[kind] if one.name in there]
+    if kind == "add" and _PARSED in there and not ("stats" in there and _complete(part.metadata)):
+        found.append(_PARSED)
+    return found
+
+
+def _complete(metadata: Any) -> bool:
+    """Whether every file has its statistics as text, by the nulls that the Parquet footer counts."""
+    nulls = {"add.path": 0, "add.stats": 0}
+    for group in range(metadata.num_row_groups):
+        chunks = metadata.row_group(group)
+        for index in range(chunks.num_columns):
+            chunk = chunks.column(index)
+            if chunk.path_in_schema in nulls:
+                if chunk.statistics is None or not chunk.statistics.has_null_count:
+                    return False
+                nulls[chunk.path_in_schema] += chunk.statistics.null_count
+    return nulls["add.path"] == nulls["add.stats"]
+
+
+def _with_text(actions: Any, part: Any) -> Any:
+    """Statistics as text where only columns have them."""
+    children = dict(zip((one.name for one in actions.type), actions.flatten(), strict=True))
+    if _PARSED not in children:
+        return actions
+    text, columns = children.pop("stats", pa.nulls(len(actions), pa.string())), children.pop(_PARSED)
+    if pc.any(pc.and_(text.is_null(), columns.is_valid())).as_py():
+        text = pc.coalesce(text, statistics_text(columns, _physical_types(part)))
+    children["stats"] = text
+    return pa.StructArray.from_arrays(list(children.values()), names=list(children), mask=actions.is_null())
+
+
+def _physical_types(part: Any) -> list[str]:
+    """Of the leaves of parsed statistics, in order."""
+    leaves = [part.schema.column(index) for index in range(len(part.schema))]
+    return [leaf.physical_type for leaf in leaves if leaf.path.startswith(f"add.{_PARSED}.")]

@@ -1,0 +1,314 @@
+"""Write a checkpoint of a Delta table at one of its versions, without knowing its state.
+
+In:  a log's folder: the checkpoint before that version and the commits since.
+Out: a classic checkpoint (V1 spec, one Parquet file) under its name, and `_last_checkpoint`.
+
+What makes it right:
+1. Actions are reconciled as the protocol says ("Action Reconciliation"): the newest reference to a logical file (path
+   and deletion vector) wins, the newest protocol, metaData, txn per application and domainMetadata per domain. Removed
+   domains go; tombstones stay as long as VACUUM may ask for them, in Delta's own words: while deletionTimestamp is
+   later than now less delta.deletedFileRetentionDuration.
+2. Files that no commit since has named are carried over as Arrow rows: the work is as large as the table's list of
+   files, but not a Python object is made of it.
+3. The object is made whole and by put-if-absent: no reader takes a part for it, and none that reads it by ranges gets
+   another's. Who makes the same version's checkpoint makes an equivalent one, so the first stays.
+4. Whoever knows how many files the table has at that version says so, and a checkpoint of another number isn't written.
+
+Readers that know v2Checkpoint take classic checkpoints as well ("Checkpoints": a writer may always write them).
+Statistics are written as text, whatever delta.checkpoint.writeStatsAs* say: every reader takes them, and a missing
+column is null to those that look for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidegate.delta.actions import parsed
+from tidegate.delta.checkpoint import find, read
+from tidegate.delta.checkpoint_contents import Contents
+from tidegate.delta.checkpoint_rows import SCHEMA, column, conformed, key, table
+from tidegate.delta.names import (
+    LAST_CHECKPOINT,
+    Checkpoint,
+    Hint,
+    checkpoint_name,
+    checkpoints,
+    commit_name,
+    hinted,
+)
+from tidegate.delta.retention import tombstones_ms, transactions_ms
+from tidegate.delta.state import Action, features, file_key
+from tidegate.delta.store import LogStore
+from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
+from tidegate.limits import CHECKPOINT_BATCH_ROWS
+
+# Features that ask nothing else of a checkpoint. Not among them: catalogManaged (its commits are a catalog's),
+# adaptiveMetadata (its files aren't in checkpoints), and whatever came after.
+AS_USUAL: Final = frozenset(
+    {
+        *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"),
+        *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "typeWidening"),
+        *("typeWidening-preview", "domainMetadata", "clustering", "inCommitTimestamp", "rowTracking"),
+        *("allowColumnDefaults", "icebergCompatV1", "icebergCompatV2", "variantType", "variantType-preview"),
+        "checkpointProtection",
+    }
+)
+_READER_VERSION, _WRITER_VERSION = 3, 7
+# Before this version only who knows each version's protocol may write checkpoints (RFC "Checkpoint Protection").
+_PROTECTED: Final = "delta.requireCheckpointProtectionBeforeVersion"
+_CODEC: Final = "zstd"
+_CODEC_LEVEL: Final = 1
+
+
+def write(store: LogStore, version: int, *, now_ms: int, files: int | None = None) -> Hint:
+    """Make the checkpoint of a version that is committed; what `_last_checkpoint` says of it.
+
+    now_ms: Unix time, for tombstones. files: live files at that version, when the caller knows. One that is there is
+    left as it is. Raises LakeUnavailable (also when the log was cleaned up meanwhile), LakeRefused, DeltaUnsupported.
+    """
+    found = find(store, version)
+    if found is not None and found.version == version:
+        return _there(store, found)
+    made = read(store, found, lambda before: _made(store, before, version, now_ms), version) if found else None
+    made = made or _made(store, None, version, now_ms)
+    if files is not None and made.hint.adds != files:
+        raise LakeRefused(
+            f"the checkpoint of version {version} would have {made.hint.adds} files, the table has {files}",
+            where=store.where,
+            remedy="report it; the table itself is as it was",
+        )
+    hint = _stored(store, made)
+    _point(store, hint)
+    return hint
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    hint: Hint
+    data: bytes
+
+
+def _there(store: LogStore, found: Checkpoint) -> Hint:
+    """Of a checkpoint that stands: its writer may have been killed before `_last_checkpoint`."""
+    name, size = found.files[0].name, sum(one.size for one in found.files)
+    if name != checkpoint_name(found.version):
+        return Hint(found.version, -1, size)  # of several objects the hint would have to say more: it is their writer's
+    hint = _read_back(store, found.version)
+    _point(store, hint)
+    return hint
+
+
+def _stored(store: LogStore, made: _Made) -> Hint:
+    """Put it under its name, unless another writer's stands there."""
+    name = checkpoint_name(made.hint.version)
+    if store.create(name, made.data):
+        return made.hint
+    there = store.stat(name)
+    if there is not None and there.size:
+        return _read_back(store, made.hint.version)
+    store.replace(name, made.data)  # an empty file is what some writers leave when they are killed
+    return made.hint
+
+
+def _read_back(store: LogStore, version: int) -> Hint:
+    name = checkpoint_name(version)
+    data = store.get(name) or b""
+    try:
+        return Hint(version, pq.read_metadata(pa.BufferReader(data)).num_rows, len(data))
+    except (pa.ArrowException, OSError) as error:
+        raise LakeRefused(
+            f"{name} is there, but isn't readable: {error}", where=store.where, remedy="remove that file"
+        ) from error
+
+
+def _point(store: LogStore, hint: Hint) -> None:
+    """Let `_last_checkpoint` name it, unless that names a later one that is there."""
+    named = hinted(store.get(LAST_CHECKPOINT))
+    if named == hint.version or (
+        named is not None
+        and named > hint.version
+        and any(one.version >= named for one in checkpoints(store.names(f"{named:020d}")))
+    ):
+        return
+    store.replace(LAST_CHECKPOINT, hint.text().encode())
+
+
+# --- contents -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Later:
+    """What the actions taken so far leave. files: the newest reference to each logical file that they name."""
+
+    protocol: Action = field(default_factory=dict)
+    metadata: Action = field(default_factory=dict)
+    transactions: dict[str, Action] = field(default_factory=dict)
+    domains: dict[str, Action] = field(default_factory=dict)
+    files: dict[tuple[str, str], tuple[str, Action]] = field(default_factory=dict)
+
+    def take(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            if body := action.get("add"):
+                self.files[file_key(body)] = ("add", body)
+            elif body := action.get("remove"):
+                self.files[file_key(body)] = ("remove", body)
+            elif body := action.get("txn"):
+                self.transactions[body["appId"]] = body
+            elif body := action.get("domainMetadata"):
+                self.domains[body["domain"]] = body
+            elif body := action.get("metaData"):
+                self.metadata = body
+            elif body := action.get("protocol"):
+                self.protocol = body
+
+    def small(self, now_ms: int) -> dict[str, list[Action]]:
+        """The actions of a checkpoint that aren't about files."""
+        keep_ms = transactions_ms(self.configuration)
+        transactions = list(self.transactions.values())
+        if keep_ms is not None:  # one without a time can't be told to be old
+            transactions = [one for one in transactions if (one.get("lastUpdated") or now_ms) > now_ms - keep_ms]
+        domains = [one for one in self.domains.values() if not one.get("removed")]
+        found = {"protocol": [self.protocol], "metaData": [self.metadata]}
+        return found | {"domainMetadata": domains, "txn": transactions}
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        return self.metadata.get("configuration") or {}
+
+    def named(self, kind: str) -> list[Action]:
+        """The add or remove actions that are the newest references to their files."""
+        return [body for one, body in self.files.values() if one == kind]
+
+
+def _made(store: LogStore, before: Contents | None, version: int, now_ms: int) -> _Made:
+    later = _Later()
+    if before is not None:
+        later.take(before.others)
+        later.take(before.loose)
+    for number in range(0 if before is None else before.version + 1, version + 1):
+        later.take(_commit(store, number))
+    _check(store, version, later)
+    try:
+        return _encoded(before, later, version, now_ms)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise LakeRefused(
+            f"an action up to version {version} isn't as the protocol has it: {error}",
+            where=store.where,
+            remedy="let Spark write a checkpoint, and report it",
+        ) from error
+
+
+def _encoded(before: Contents | None, later: _Later, version: int, now_ms: int) -> _Made:
+    oldest_ms = now_ms - tombstones_ms(later.configuration)
+    named = pa.array([f"{path}\0{vector}" for path, vector in later.files], pa.string())
+    adds, removes = later.named("add"), later.named("remove")
+    removes = [body for body in removes if (body.get("deletionTimestamp") or 0) > oldest_ms]
+    rows, files = _Rows(), len(adds)
+    for kind, found in later.small(now_ms).items():
+        rows.add_all(kind, found)
+    for batch in before.batches() if before is not None else ():
+        kept = _untouched(batch, named, oldest_ms)
+        files += len(kept["add"]) - kept["add"].null_count
+        rows.add(table(kept))
+    rows.add_all("add", adds)
+    rows.add_all("remove", removes)
+    data = rows.finished()
+    return _Made(Hint(version, rows.count, len(data), files), data)
+
+
+def _commit(store: LogStore, version: int) -> list[dict[str, Any]]:
+    data = store.get(commit_name(version))
+    if data is None:
+        raise LakeUnavailable(
+            f"version {version} isn't there (any more): no checkpoint is made over a gap", where=store.where
+        )
+    try:
+        return parsed(data)
+    except ValueError as error:
+        raise LakeRefused(
+            f"version {version} of its log isn't readable: {error}", where=store.where, remedy="restore that file"
+        ) from error
+
+
+def _untouched(batch: Mapping[str, Any], named: Any, oldest_ms: int) -> dict[str, Any]:
+    """Rows of the checkpoint before that still stand, in our types. named: keys of files that a commit since names."""
+    stands = {
+        kind: pc.and_(actions.is_valid(), pc.invert(pc.is_in(key(actions), value_set=named)))
+        for kind, actions in batch.items()
+    }
+    removed = dict(zip((one.name for one in batch["remove"].type), batch["remove"].flatten(), strict=True))
+    times = removed.get("deletionTimestamp", pa.nulls(len(batch["remove"]), pa.int64()))
+    stands["remove"] = pc.and_(stands["remove"], pc.greater(pc.fill_null(times, 0), oldest_ms))
+    either = pc.or_(stands["add"], stands["remove"])
+    return {
+        kind: conformed(kind, pc.if_else(stands[kind], actions, pa.scalar(None, actions.type)).filter(either))
+        for kind, actions in batch.items()
+    }
+
+
+def _check(store: LogStore, version: int, later: _Later) -> None:
+    """Refuse a table of which a checkpoint would have to say more, or whose log doesn't begin."""
+    if not later.protocol or not later.metadata:
+        raise LakeRefused(
+            f"its log has no protocol or no metaData up to version {version}",
+            where=store.where,
+            remedy="restore its first commits, or a checkpoint",
+        )
+    unknown = sorted(features(later.protocol) - AS_USUAL)
+    if (
+        int(later.protocol["minReaderVersion"]) > _READER_VERSION
+        or int(later.protocol["minWriterVersion"]) > _WRITER_VERSION
+    ):
+        unknown.append(f"protocol {later.protocol['minReaderVersion']}, {later.protocol['minWriterVersion']}")
+    if version < int(later.configuration.get(_PROTECTED, 0)):
+        unknown.append(f"{_PROTECTED} after version {version}")
+    if unknown:
+        raise DeltaUnsupported(
+            f"a checkpoint of a table with {unknown[0]} isn't written by tidegate",
+            where=store.where,
+            remedy="take the feature off the table, or let Spark write them",
+        )
+
+
+class _Rows:
+    """A Parquet file in memory, in row groups of a batch."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sink = pa.BufferOutputStream()
+        # Plain Parquet as every reader has it: no Arrow schema inside. Text of many kinds gains little by dictionaries.
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            SCHEMA,
+            compression=_CODEC,
+            compression_level=_CODEC_LEVEL,
+            use_dictionary=False,
+            store_schema=False,
+        )
+        self._held: list[Any] = []
+
+    def add(self, rows: Any) -> None:
+        self.count += rows.num_rows
+        self._held.append(rows)
+        if sum(one.num_rows for one in self._held) >= CHECKPOINT_BATCH_ROWS:
+            self._flush()
+
+    def add_all(self, kind: str, found: Sequence[Action]) -> None:
+        for start in range(0, len(found), CHECKPOINT_BATCH_ROWS):
+            self.add(table({kind: column(kind, found[start : start + CHECKPOINT_BATCH_ROWS])}))
+
+    def finished(self) -> bytes:
+        self._flush()
+        self._writer.close()
+        return bytes(self._sink.getvalue())
+
+    def _flush(self) -> None:
+        if self._held:
+            self._writer.write_table(pa.concat_tables(self._held), row_group_size=2 * CHECKPOINT_BATCH_ROWS)
+        self._held = []
