@@ -30,6 +30,13 @@ class Cascades(StrEnum):
     WARN = "warn"  # it goes on, with a warning: silver keeps what the cascade deleted or changed
 
 
+class Effects(StrEnum):
+    """What a statement that is logged in the place of rows is taken to change."""
+
+    ALL = "all"  # also what triggers, functions and foreign keys may change for it
+    NAMED = "named"  # what its text says
+
+
 def _not_ignored(value: object) -> object:
     """`ignore` where rows would no longer fit silver's columns or key."""
     if value == Policy.IGNORE:
@@ -74,6 +81,13 @@ class Ddl(Section):
         Cascades.HOLD,
         description="A table with ON DELETE or ON UPDATE CASCADE, SET NULL or SET DEFAULT on a server that doesn't log"
         " what they change (MariaDB, MySQL before 9.6): hold it, or warn and let silver differ",
+    )
+
+    statement_effects: Effects = Field(
+        Effects.ALL,
+        description="Which tables wait after a statement that is logged instead of rows (a session with binlog_format"
+        " STATEMENT). all: those that its triggers, functions and foreign keys may change, too: of the databases that"
+        " MySQL names, any of MariaDB; named: those of its text, where the source has nothing that changes others",
     )
 
     @property

@@ -38,6 +38,7 @@ from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import limits, tables
 from tidegate.binlog import decode
 from tidegate.binlog.segment import Segment, may_name
+from tidegate.config_ddl import Effects
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import segments_or_damage
@@ -291,7 +292,8 @@ def _known(app: Application, window: Window, source: str) -> decode.Known:
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
     there = history.standing() if history is not None and has_statements else {}
-    return decode.Known(held, there, app.judged.get(source, {}))
+    effects = app.pipeline.ddl.statement_effects is Effects.ALL
+    return decode.Known(held, there, app.judged.get(source, {}), effects=effects)
 
 
 def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from tests.integration.capture_support import assert_equals_binlog, bronze_segme
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.support import ALL_TIME, version_on
 from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.result import Known
 from tidegate.demo.server import Server
 from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.tables import EVERY_TABLE
@@ -83,3 +84,61 @@ def stopped(segments: list[Any], server: Server, database: str) -> set[str]:
         assert not problems or EVERY_TABLE in segment.tables
         found |= {problem.table for problem in problems}
     return found
+
+
+def test_what_triggers_functions_and_cascades_change_in_other_databases_stops_too(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    """MySQL's events name their databases; of MariaDB's statements nobody knows how far they reach."""
+    lake, (own, far, apart) = tmp_path / "lake", [fresh_database(any_server) for _ in range(3)]
+    any_server.query("SET GLOBAL log_bin_trust_function_creators = 1")
+    capture_run(any_server, lake).run(1.5)
+    names = [(own, "t"), (own, "s"), (own, "p"), (far, "u"), (far, "child"), (apart, "x")]
+    try:
+        with any_server.connect(own, local_infile=True) as connection, connection.cursor() as cursor:
+            for database, table in (*names[:4], names[5]):
+                cursor.execute(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY)")
+            cursor.execute(
+                f"CREATE TABLE {far}.child (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES {own}.p (id)"
+                " ON DELETE CASCADE)"
+            )
+            cursor.execute(f"CREATE TRIGGER fires AFTER INSERT ON t FOR EACH ROW INSERT INTO {far}.u VALUES (NEW.id)")
+            cursor.execute(f"CREATE FUNCTION f() RETURNS INT BEGIN INSERT INTO {far}.u VALUES (99); RETURN 1; END")
+            cursor.execute("INSERT INTO p VALUES (5)")
+            cursor.execute(f"INSERT INTO {far}.child VALUES (5)")
+            cursor.execute("SET SESSION binlog_format = STATEMENT")
+            reached = {}
+            for sql in (
+                "INSERT INTO t VALUES (1)",
+                "INSERT INTO s VALUES (f())",
+                "DELETE FROM p WHERE id = 5",
+                "UPDATE s SET id = 7",
+            ):
+                before = len(bronze_segments(lake))
+                cursor.execute(sql)
+                capture_until_quiet(any_server, lake)
+                segments = bronze_segments(lake)[before:]
+                reached[sql] = reached_in(segments, any_server, names)
+    finally:
+        any_server.query("SET GLOBAL log_bin_trust_function_creators = 0")
+        any_server.query(f"DROP TABLE IF EXISTS {far}.child")
+    if any_server.flavour == "mariadb":
+        assert set(map(frozenset, reached.values())) == {frozenset(names)}
+        return
+    assert reached.pop("UPDATE s SET id = 7") == {name for name in names if name[0] == own}
+    parent = reached.pop("DELETE FROM p WHERE id = 5")
+    assert parent >= {(own, "p"), (far, "child")}
+    assert set(map(frozenset, reached.values())) == {frozenset(name for name in names if name[0] != apart)}
+
+
+def reached_in(segments: list[Any], server: Server, names: list[tuple[str, str]]) -> set[tuple[str, str]]:
+    versions = {name: [version_on(server, *name)] for name in names}
+    problems = [
+        problem
+        for segment in segments
+        for problem in decode_segment(
+            segment, versions, dict.fromkeys(names, ALL_TIME), known=Known(effects=True)
+        ).problems
+    ]
+    assert all("ddl.statement_effects: named" in problem.message for problem in problems)
+    return {(problem.database, problem.table) for problem in problems}

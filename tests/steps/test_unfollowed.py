@@ -42,7 +42,7 @@ CREATES = [f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("shop.a", "s
 class Log:
     """A pipeline of two sources, `one` and `two`, and what they send: every statement or event a transaction."""
 
-    def __init__(self, folder: Path, server: str = "11.4.5-MariaDB-log") -> None:
+    def __init__(self, folder: Path, server: str = "11.4.5-MariaDB-log", effects: str = "named") -> None:
         self.server = server
         self.lake = LakeFiles(str(folder / "lake"))
         self.file = folder / "road.yaml"
@@ -50,6 +50,7 @@ class Log:
             f"pipeline: road\nlake: {{path: {self.lake.root}}}\n"
             "sources: {one: {conn_id: c, flavour: mariadb}, two: {conn_id: c, flavour: mariadb}}\n"
             "tables: {include: ['shop.*', 'crm.*', 'two.*']}\napply: {writer: merge, driver_decode_bytes: 1000000}\n"
+            f"ddl: {{statement_effects: {effects}}}\n"
         )
         self._ends = {"one": (0, 4, 0), "two": (0, 4, 0)}
         defaults = (1, 0, "b.000001", 4, "defaults", "", (), (), "utf8mb4")
@@ -162,6 +163,21 @@ def test_what_nobody_can_follow_holds_what_it_may_change_until_a_person_says_wha
     assert held(log.apply()) == set()
     said = control.read(log.lake, tables.JUDGEMENTS).sort_by("judged_at").to_pylist()
     assert (said[0]["tables"], said[0]["judged_by"], said[-1]["tables"]) == (["shop.b"], "ann", [])
+
+
+def test_a_statement_holds_what_its_triggers_may_change_unless_the_pipeline_file_says_that_there_are_none(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path, effects="all")
+    log.send("one", "UPDATE a SET id = 2")
+    log.level()
+    app = log.apply()
+    assert held(app) == ONE
+    assert "ddl.statement_effects: named" in app.states["crm.c"].reason
+    log.file.write_text(log.file.read_text().replace("statement_effects: all", "statement_effects: named"))
+    for name in sorted(ONE):
+        log.run("release", str(log.file), name)
+    assert held(log.apply()) == {"shop.a"}
 
 
 def test_a_judgement_needs_a_place_at_which_tables_are_held_and_an_answer(tmp_path: Path) -> None:

@@ -64,6 +64,8 @@ class Query:
     name, "utf8mb4" likewise, "" when it isn't known. timestamp_us: microseconds since the epoch. time_zone: as the
     session had it, "" when the event doesn't say.
     legible: whether sql is exact but for comments; else U+FFFD stands for bytes without a text in their character set.
+    databases: those that a MySQL statement reads or writes, in triggers and functions too; None when the event doesn't
+    say, or says that there may be more (a parent of foreign keys).
     unfinished: the beginning of an ALTER TABLE that MariaDB logs in two phases, or the end of one that failed: nothing
     has changed.
     """
@@ -77,6 +79,7 @@ class Query:
     legible: bool = True
     said: EventSaid = field(default_factory=EventSaid)
     unfinished: bool = False
+    databases: tuple[str, ...] | None = None
 
 
 def parse_query(
@@ -110,6 +113,7 @@ def parse_query(
         timestamp_us=header.timestamp * 1_000_000 + int.from_bytes(micros, "little"),
         legible=legible,
         said=_said(status, header.flags),
+        databases=_databases(status.get(_DB_NAMES)),
         unfinished=bool(status.get(_MARIADB_GTID_FLAGS, b"\0")[0] & _MARIADB_UNFINISHED_ALTER),
     )
 
@@ -160,7 +164,7 @@ def _status(data: bytes) -> dict[int, bytes]:
         elif code == 11:  # invoker: user and host
             found[code] = cursor.take(cursor.unsigned(1)) + b"@" + cursor.take(cursor.unsigned(1))
         elif code == _DB_NAMES:
-            _skip_names(cursor)
+            found[code] = _names(cursor)
         elif code == _MARIADB_GTID_FLAGS:
             found[code] = cursor.take(1)
             cursor.take(8 if found[code][0] & _MARIADB_ENDS_ALTER else 0)
@@ -173,10 +177,16 @@ def _status(data: bytes) -> dict[int, bytes]:
     return found
 
 
-def _skip_names(cursor: Cursor) -> None:
-    count = cursor.unsigned(1)
-    if count > _DB_NAMES_MAX:
-        return
-    for _ in range(count):
-        while cursor.unsigned(1):
-            continue
+def _names(cursor: Cursor) -> bytes:
+    """Each with the NUL that ends it; b"" when there are too many."""
+    count, found = cursor.unsigned(1), bytearray()
+    while 0 < count <= _DB_NAMES_MAX:
+        found += cursor.take(1)
+        count -= found[-1] == 0
+    return bytes(found)
+
+
+def _databases(names: bytes | None) -> tuple[str, ...] | None:
+    """From Q_UPDATED_DB_NAMES (MySQL's THD::decide_logging_format): an empty name means that not all are known."""
+    found = (names or b"").split(b"\0")[:-1]
+    return tuple(name.decode("utf-8", "surrogateescape") for name in found) if found and all(found) else None

@@ -43,12 +43,15 @@ class Known:
     held: tables that wait for a person: their rows count as quarantined, bronze keeps them. tables: names of which each
     is a table, and no view, from a commit_ts on. judged: what a person said of a place: the tables that it changes, ()
     when none. rolled_back_ts: of the transaction that the segment ends in, when a later one rolls it back; 0: none.
+    effects: whether a statement in the place of rows may change tables that it doesn't name, by triggers, functions or
+    foreign keys.
     """
 
     held: Collection[tuple[str, str]] = ()
     tables: Mapping[tuple[str, str], int] = field(default_factory=dict)
     judged: Mapping[EventPlace, Collection[tuple[str, str]]] = field(default_factory=dict)
     rolled_back_ts: int = 0
+    effects: bool = False
 
 
 NOTHING_KNOWN: Final = Known()

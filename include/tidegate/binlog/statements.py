@@ -8,6 +8,10 @@ A statement stops the table that it changes when its text says which one that is
 several tables at once) it stops every table asked for of the databases that it could mean: the session's and those of
 qualified names. The text alone can't tell a view from a table, so what isn't known as a table is never taken for one.
 
+What triggers and functions change, and the foreign keys of a parent, no text names. MySQL's events say which databases
+a statement is about, with all of these; MariaDB's don't, so there it may be any table. A pipeline file can rule it out
+(ddl.statement_effects).
+
 Layout of EXECUTE_LOAD_QUERY: mysql-server libs/mysql/binlog/event/statement_events.h: QUERY's post-header, then file
 id 4, begin and end of the file's name 4 + 4, duplicates 1; then as QUERY.
 """
@@ -61,6 +65,10 @@ WAYS_ON: Final = (
 )
 _BY_TRANSACTION: Final = (
     " (MariaDB logs statements of a table with BIGINT row start and end whatever it is: give it TIMESTAMP(6))"
+)
+_BY_EFFECTS: Final = (
+    "; tables that it doesn't name may be changed by triggers, functions or foreign keys: where there are none, set"
+    " ddl.statement_effects: named"
 )
 _LOAD_BYTES: Final = 13
 _ODD_QUOTES: Final = 0x04 | 0x100000  # sql_mode: ANSI_QUOTES, NO_BACKSLASH_ESCAPES
@@ -129,11 +137,14 @@ def judge_statements(
         by_transaction = _BY_TRANSACTION if index.format.is_mariadb else ""
         error = UnsupportedValue(
             f"statement instead of rows: {query.sql[:80]!r}",
-            remedy=f"set binlog_format=ROW in every session{by_transaction}; {WAYS_ON}",
+            remedy=f"set binlog_format=ROW in every session{by_transaction}; {WAYS_ON}{_BY_EFFECTS * known.effects}",
         )
         commit_ts = int(index.events[number, K.COMMIT_TS])
         names = {*windows, *known.held, *(name for name, since in known.tables.items() if since <= commit_ts)}
-        yield judge_unfollowed(index, number, windows, known, error, changed_tables(query, names))
+        touched = changed_tables(query, names)
+        if known.effects and touched is not None:
+            touched |= _reached(query, names)
+        yield judge_unfollowed(index, number, windows, known, error, touched)
 
 
 def judge_unfollowed(
@@ -179,6 +190,17 @@ def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
         return None
     # Some servers fold names, and their log has what was typed.
     folded = {database.casefold() for database in databases - _SERVER_DATABASES}
+    return {name for name in known if name[0].casefold() in folded}
+
+
+def _reached(query: Query, known: Collection[Name]) -> set[Name]:
+    """Those of the known tables that what a statement fires or calls may change; the text doesn't count."""
+    target = None if query.sql_mode & _ODD_QUOTES else _one_table(_STRING.sub("''", query.sql), query.database)
+    if target is not None and target[0] in _SERVER_DATABASES:  # which may have no triggers
+        return set()
+    if query.databases is None:
+        return set(known)
+    folded = {database.casefold() for database in query.databases}
     return {name for name in known if name[0].casefold() in folded}
 
 
