@@ -18,7 +18,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_jobs.checkpoints import Checkpoints
-from spark_jobs.delta_commit import DeltaCommitter
 from spark_jobs.window import (
     ACTIVE,
     DDL_NOT_READ,
@@ -35,6 +34,8 @@ from spark_jobs.window import (
 )
 from tidegate import tables
 from tidegate.config import Pipeline
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.logs import DeltaLogs
 from tidegate.lake import control, judgements
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
@@ -43,7 +44,6 @@ from tidegate.lake.followed import Followed, Physical
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_events
 from tidegate.lake.schema_rows import needed_rows
-from tidegate.lake.silver import applied_ts
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import SchemaHistory
@@ -91,9 +91,9 @@ class Application:
     upkeep_windows: dict[str, int] = field(default_factory=dict)  # that wrote a table since its files were looked at
     upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
-    _committer: DeltaCommitter | None = None
     _claim: tuple[str, int] | None = None
     control: ControlTables = field(init=False)
+    logs: DeltaLogs = field(init=False)  # of silver's tables
     checkpoints: Checkpoints = field(init=False)
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
@@ -102,15 +102,14 @@ class Application:
     _history_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
 
-    @property
-    def committer(self) -> DeltaCommitter:
-        if self._committer is None:
-            self._committer = DeltaCommitter.of(self.spark)
-        return self._committer
-
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
-        self.checkpoints = Checkpoints(lambda: self.committer)
+        self.logs = DeltaLogs(self.lake.storage_options)
+        self.checkpoints = Checkpoints(self.logs)
+
+    def log(self, path: str) -> DeltaLog:
+        """The Delta log of a silver table. path: relative to the lake."""
+        return self.logs.of(self.lake.uri(path))
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""
@@ -208,9 +207,8 @@ class Application:
         """
         if name not in self._applied:
             database, table = self.pair(name)
-            uri = self.lake.uri(tables.silver_path(database, table))
-            app_id = tables.app_id(self.pipeline.pipeline, name)
-            self._applied[name] = applied_ts(uri, self.lake.storage_options, app_id)
+            silver = self.log(tables.silver_path(database, table)).state()
+            self._applied[name] = silver.transaction(tables.app_id(self.pipeline.pipeline, name))
         return max(self._applied[name], self.mark(name))
 
     def mark(self, name: str) -> int:

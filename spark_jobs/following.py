@@ -35,7 +35,6 @@ from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, Change, Physical, Selection, rows_of
 from tidegate.lake.schema_rows import needed_rows
-from tidegate.lake.silver import delta_version
 from tidegate.merge import follow as rules
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.history import UNFOLLOWED
@@ -190,7 +189,7 @@ def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, 
 
 def _has_silver(app: Application, name: str) -> bool:
     database, table = app.pair(name)
-    return delta_version(app.lake.uri(tables.silver_path(database, table)), app.lake.storage_options) >= 0
+    return app.log(tables.silver_path(database, table)).state().created
 
 
 def _emptied(app: Application, name: str) -> bool:

@@ -23,7 +23,6 @@ from spark_jobs.table_moves import Move, hold_with, partners
 from spark_jobs.table_shapes import shape_at, window_phases
 from tidegate.errors import REFILL, SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
-from tidegate.lake.silver import delta_version
 from tidegate.merge.phases import DdlPhase, Phase, RowsPhase
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.columns import TableVersion
@@ -68,11 +67,10 @@ class LinkedWriter:
                     self._attempt(entry.name, upto_ts, partial(self._writers[entry.name].write_rows, phase))
             else:
                 self._change_schemas(upto_ts, found)
-        options = self._app.lake.storage_options
         outcome: dict[str, int | BaseException] = {}
         for name, writer in self._writers.items():
             if name not in self._stopped:
-                outcome[name] = delta_version(writer.uri, options)
+                outcome[name] = self._app.log(writer.path).state().version
             elif (error := self._stopped[name]) is not None:
                 outcome[name] = error
         return outcome

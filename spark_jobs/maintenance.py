@@ -10,7 +10,7 @@ gives way: it tries again a few times, then leaves the table for the next run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,16 +18,16 @@ from typing import Any, Final
 import pyarrow.fs as pafs
 from pyspark.sql import SparkSession
 
-from spark_jobs.delta_commit import DeltaCommitter
 from spark_jobs.session import CODEGEN_BYTES_MIN, fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.logs import DeltaLogs
+from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import MAINTAIN_ATTEMPTS_MAX
-from tidegate.upsert.snapshot import SilverSnapshot
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
 # What Delta calls a commit that another one has made invalid (delta-error-classes.json).
@@ -80,7 +80,10 @@ class Maintenance:
     dry_run: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
     cuts: list[dict[str, Any]] = field(default_factory=list)  # rows for control/cuts
-    _committer: DeltaCommitter | None = None
+    logs: DeltaLogs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.logs = DeltaLogs(self.lake.storage_options)
 
     @property
     def settings(self) -> Maintain:
@@ -99,11 +102,9 @@ class Maintenance:
         defaults = [getattr(log, f"update$default${number}")() for number in (1, 2, 3)]
         return log.update(*defaults)
 
-    def files(self, table: SilverTable) -> SilverSnapshot:
+    def files(self, table: SilverTable) -> TableState:
         """Its live files as the log has them, without a Spark job."""
-        if self._committer is None:
-            self._committer = DeltaCommitter.of(self.spark)
-        return self._committer.snapshot(self.lake.spark_uri(table.path), "")
+        return self.log(table).state()
 
     def written(self, table: SilverTable) -> dict[str, float]:
         """Every file in its folder, the log left out: path within it -> when it was written, Unix seconds."""
@@ -118,14 +119,8 @@ class Maintenance:
             and not path.rsplit("/", 1)[-1].startswith(".")
         }
 
-    def move(
-        self, snapshot: SilverSnapshot, removes: Sequence[LiveFile], adds: Sequence[Mapping[str, Any]], name: str
-    ) -> int:
-        """Commit without a change of data; the new version. Raises CommitConflict when a file of `removes` changed."""
-        assert self._committer is not None, "a snapshot comes first"
-        return self._committer.commit(
-            snapshot, removes=removes, adds=adds, transaction=None, operation=name, data_change=False
-        )
+    def log(self, table: SilverTable) -> DeltaLog:
+        return self.logs.of(self.lake.uri(table.path))
 
     def size(self, table: SilverTable) -> Size:
         """Live files, rows and deleted rows, from the log alone."""

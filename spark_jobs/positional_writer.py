@@ -25,19 +25,22 @@ from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.positional_writer_probe import Probe, probe_all
 from spark_jobs.upsert_target import StagedUpsert, StagePhase, misfit
 from tidegate import limits, tables
+from tidegate.delta.actions import moved
 from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, Transient
 from tidegate.failpoint import failpoint
-from tidegate.upsert.actions import adopted, replaced, rows_of
+from tidegate.upsert.actions import Actions, adopted, replaced, rows_of
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.fitness import why_not
 from tidegate.upsert.key_file import read_keys
 from tidegate.upsert.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.rewrite import live_rows
-from tidegate.upsert.snapshot import SilverSnapshot, why_not
 
 OPERATION = "UPSERT"
 # Seconds to wait after a conflict, times the number of the try, jittered so that two writers fall out of step.
@@ -62,7 +65,7 @@ class Upsert:
     path: str
     app_id: str
     staged: list[StagedUpsert]
-    snapshot: SilverSnapshot | None = None
+    snapshot: TableState | None = None
     resolved: Resolved | None = None
     probe: Probe | None = None
     files: list[NewFile] | None = None
@@ -133,10 +136,11 @@ def _each(pool: ThreadPoolExecutor, step: Callable[[Upsert], int | None], among:
 
 def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     """Look at silver as it is now and find what has to be probed; the version, when silver has the phase already."""
-    upsert.snapshot = snapshot = app.committer.snapshot(app.lake.spark_uri(upsert.path), upsert.app_id)
-    if snapshot.applied_ts >= upsert.phase.upto_ts:
+    upsert.snapshot = snapshot = app.log(upsert.path).state()
+    applied = snapshot.transaction(upsert.app_id)
+    if applied >= upsert.phase.upto_ts:
         return snapshot.version
-    upsert.entry.check_follows(upsert.phase.after_ts, snapshot.applied_ts)
+    upsert.entry.check_follows(upsert.phase.after_ts, applied)
     check_fit(upsert.entry.name, snapshot, upsert.phase.layout)
     if upsert.resolved is None:
         held = window.key_files
@@ -146,7 +150,7 @@ def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     return None
 
 
-def check_fit(name: str, snapshot: SilverSnapshot, layout: FileLayout) -> None:
+def check_fit(name: str, snapshot: TableState, layout: FileLayout) -> None:
     """Raise GivenBack unless silver can take rows of this layout by position."""
     reason = why_not(snapshot) or misfit(snapshot, layout)
     if reason is not None:
@@ -165,17 +169,20 @@ def _commit(app: Application, upsert: Upsert) -> int:
         actions = replaced(probe.hits, vectors)
         actions.extend(adopted(_new_files(app, upsert, resolved), vectors))
     failpoint("apply_before_commit")
-    version = app.committer.commit(
-        snapshot,
-        removes=actions.removes,
-        adds=actions.adds,
-        transaction=(upsert.app_id, upsert.phase.upto_ts),
-        operation=OPERATION,
-        data_change=True,
-    )
-    upsert.adopted = True
+    upsert.adopted = True  # from here on it isn't known that no commit names them
+    try:
+        done = app.log(upsert.path).commit(snapshot, upserted(actions, (upsert.app_id, upsert.phase.upto_ts)))
+    except CommitConflict:
+        upsert.adopted = False
+        raise
     failpoint("apply_after_commit")
-    return version
+    return done.version
+
+
+def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
+    """The one commit of a phase: its rows and applied_ts."""
+    found = moved(actions.removes, actions.adds, data_change=True)
+    return Change(found, OPERATION, dict([transaction]))
 
 
 def _new_files(app: Application, upsert: Upsert, resolved: Resolved) -> list[NewFile]:

@@ -25,11 +25,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.application import Application, StagedFile, TableWindow
-from spark_jobs.positional_writer import CONFLICT_WAIT, OPERATION, check_fit
+from spark_jobs.positional_writer import CONFLICT_WAIT, check_fit, upserted
 from spark_jobs.positional_writer_probe import Probe, probe_all
 from spark_jobs.upsert_staging import laid_out, within
 from spark_jobs.upsert_target import StagePhase
 from tidegate import tables
+from tidegate.delta.state import TableState
 from tidegate.errors import REFILL, CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
@@ -43,7 +44,6 @@ from tidegate.upsert.key_hash import SEED, key_hashes, leads
 from tidegate.upsert.key_table import KeyTable
 from tidegate.upsert.probe_file import Hits
 from tidegate.upsert.resolve import resolve
-from tidegate.upsert.snapshot import SilverSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,11 @@ def write_hashed(app: Application, entry: TableWindow, phase: StagePhase) -> int
     path, app_id = entry.target.path, tables.app_id(app.pipeline.pipeline, entry.name)
     net: _Net | None = None
     for attempt in range(1, COMMIT_ATTEMPTS_MAX + 1):
-        snapshot = app.committer.snapshot(app.lake.spark_uri(path), app_id)
-        if snapshot.applied_ts >= phase.upto_ts:
+        snapshot = app.log(path).state()
+        applied = snapshot.transaction(app_id)
+        if applied >= phase.upto_ts:
             return snapshot.version
-        entry.check_follows(phase.after_ts, snapshot.applied_ts)
+        entry.check_follows(phase.after_ts, applied)
         check_fit(entry.name, snapshot, phase.layout)
         net = net or _net(app.lake, entry.staged, phase)
         try:
@@ -88,7 +89,7 @@ def write_hashed(app: Application, entry: TableWindow, phase: StagePhase) -> int
     raise AssertionError("the loop returns or raises")
 
 
-def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Net, snapshot: SilverSnapshot) -> int:
+def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Net, snapshot: TableState) -> int:
     app_id, phase = place
     held = _held(app, path, net, snapshot)
     before = np.zeros(len(net.net), np.int64)
@@ -105,20 +106,13 @@ def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Ne
     actions.extend(Actions(adds=list(adds)))
     failpoint("apply_before_commit")
     try:
-        version = app.committer.commit(
-            snapshot,
-            removes=actions.removes,
-            adds=actions.adds,
-            transaction=(app_id, phase.upto_ts),
-            operation=OPERATION,
-            data_change=True,
-        )
+        done = app.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
     except CommitConflict:
         for add in adds:  # certainly in no commit
             app.lake.filesystem.delete_file(app.lake.local(f"{path}/{unquote(add['path'])}"))
         raise
     failpoint("apply_after_commit")
-    return version
+    return done.version
 
 
 def _net(lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase) -> _Net:
@@ -146,7 +140,7 @@ def _net(lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase) -> _N
     return _Net(coded.dictionary.take(pa.array(changed)), rows, net[changed], latest[changed])
 
 
-def _held(app: Application, path: str, net: _Net, snapshot: SilverSnapshot) -> _Held:
+def _held(app: Application, path: str, net: _Net, snapshot: TableState) -> _Held:
     """Silver's live rows with a changed hash."""
     table = _key_table(net.hashes)
     probe = Probe(path, table, candidates(snapshot.files, table))

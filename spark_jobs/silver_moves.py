@@ -11,7 +11,6 @@ or history knows of the other.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -25,9 +24,8 @@ from spark_jobs.silver_values import literals, numbered
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_moves import Move
 from tidegate import tables
+from tidegate.delta.state import Action
 from tidegate.errors import REFILL, LakeRefused, SchemaMismatch
-from tidegate.lake.delta_log import delta_log
-from tidegate.lake.silver import applied_ts
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverShape, quote
 from tidegate.schema.columns import TableVersion, VersionStatus
@@ -42,22 +40,22 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
 
     Everything below must have been written. Raises LakeRefused when the log no longer says.
     """
-    uri = app.lake.uri(tables.silver_path(*app.pair(name)))
     app_id = tables.app_id(app.pipeline.pipeline, name)
-    log = delta_log(uri, app.lake.storage_options)
-    version = log.latest()
-    if version == _NO_TABLE or applied_ts(uri, app.lake.storage_options, app_id) < commit_ts:
+    log = app.log(tables.silver_path(*app.pair(name)))
+    state = log.state()
+    version = state.version
+    if version == _NO_TABLE or state.transaction(app_id) < commit_ts:
         return version
     before = version
     while version >= 0:
-        text = log.commit(version)
-        if text is None:
+        actions = log.actions(version)
+        if actions is None:
             raise LakeRefused(
                 f"version {version} of the table's log is gone, and with it how the table was before a rename",
-                where=uri,
+                where=log.place,
                 remedy=REFILL,
             )
-        recorded = _recorded(text, app_id)
+        recorded = _recorded(actions, app_id)
         if recorded is not None and recorded < commit_ts:
             break
         version -= 1
@@ -66,14 +64,10 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     return before
 
 
-def _recorded(commit: str, app_id: str) -> int | None:
+def _recorded(actions: Sequence[Action], app_id: str) -> int | None:
     """The transaction version that a commit records for this application."""
-    for line in commit.splitlines():
-        if '"txn"' in line:
-            found = json.loads(line).get("txn")
-            if found and found["appId"] == app_id:
-                return int(found["version"])
-    return None
+    found = (action["txn"] for action in actions if "txn" in action)
+    return next((int(txn["version"]) for txn in found if txn["appId"] == app_id), None)
 
 
 def taken_rows(

@@ -19,12 +19,13 @@ from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.partition_rows import delete_statement
 from spark_jobs.recast_values import recast_values
 from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
+from spark_jobs.silver_tables import add_columns, create_silver, describe_columns, empty_silver
 from spark_jobs.silver_values import literals, numbered, staged_schema
 from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
-from tidegate.config import Writer
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.types import sql_type
 from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
-from tidegate.lake.silver import applied_ts, column_names, data_bytes
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
@@ -55,9 +56,13 @@ class SilverWriter:
         return tables.silver_path(self.entry.database, self.entry.table)
 
     @property
-    def uri(self) -> str:
-        """For delta-rs."""
-        return self.app.lake.uri(self.path)
+    def log(self) -> DeltaLog:
+        return self.app.log(self.path)
+
+    def columns(self) -> list[str] | None:
+        """Silver's columns as it is now, in order; None when there is none."""
+        state = self.log.state()
+        return [field["name"] for field in state.schema["fields"]] if state.created else None
 
     @property
     def spark_uri(self) -> str:
@@ -79,7 +84,7 @@ class SilverWriter:
         ]
         if not files:
             return
-        applied = applied_ts(self.uri, self.app.lake.storage_options, self.app_id)
+        applied = self.log.state().transaction(self.app_id)
         if applied >= phase.upto_ts:
             return
         self.entry.check_follows(phase.after_ts, applied)
@@ -100,7 +105,7 @@ class SilverWriter:
 
     def _is_large(self) -> bool:
         known = self.app.large_tables
-        if self.entry.name not in known and data_bytes(self.uri, self.app.lake.storage_options) > REWRITE_BYTES_MAX:
+        if self.entry.name not in known and sum(file.size for file in self.log.state().files) > REWRITE_BYTES_MAX:
             known.add(self.entry.name)
         return self.entry.name in known
 
@@ -136,14 +141,7 @@ class SilverWriter:
 
     def ensure(self, shape: SilverShape) -> None:
         """Create silver when it isn't there."""
-        if column_names(self.uri, self.app.lake.storage_options) is None:
-            self._make(shape)
-
-    def _make(self, shape: SilverShape) -> None:
-        if self.app.pipeline.apply.writer == Writer.MERGE:  # the way out when this Delta isn't the one that we know
-            self.session.sql(silver_sql.create(self.spark_uri, shape))
-        else:
-            self.app.committer.create(self.spark_uri, shape)
+        create_silver(self.log, shape)
 
     def change_schema(self, phase: DdlPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
@@ -181,7 +179,7 @@ class SilverWriter:
         done = self._ddl_id(what, version)
         with transaction(self.session, done, version.commit_ts):
             self.session.sql(sql)
-            if applied_ts(self.uri, self.app.lake.storage_options, done) < version.commit_ts:
+            if self.log.state().transaction(done) < version.commit_ts:
                 # A DELETE that finds nothing commits nothing, an UPDATE does.
                 target, stamp = silver_sql.table_at(self.spark_uri), tables.COMMIT_TS
                 self.session.sql(f"UPDATE {target} SET {stamp} = {stamp} WHERE false")
@@ -200,15 +198,12 @@ class SilverWriter:
 
     def ensure_columns(self, shape: SilverShape) -> None:
         """Create silver when it isn't there, or add the columns that a further shard brings."""
-        names = column_names(self.uri, self.app.lake.storage_options)
-        if names is None:
-            self._make(shape)
-        elif missing := [column for column in shape.columns if column.name not in names]:
-            self._add_columns(missing)
+        create_silver(self.log, shape)
+        add_columns(self.log, shape.columns)
 
     def _empty(self, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
         """No live rows (of this shard) from here on, and the columns of `shape`, whatever they were before."""
-        if shape is None and column_names(self.uri, self.app.lake.storage_options) is None:
+        if shape is None and self.columns() is None:
             return
         if shape is not None:
             (self.ensure_columns if self.entry.routed else self.ensure)(shape)
@@ -219,16 +214,15 @@ class SilverWriter:
                 self._keep_marked(old, version, shape)
                 if not as_it_is:
                     self._rewrite((), shape, {}, None)
-        elif shape is None or as_it_is:
+        elif self.entry.routed:
             self._once("rows", version, f"DELETE FROM {silver_sql.table_at(self.spark_uri)}{self._only(version)}")
         else:
-            nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns)
-            empty = self.session.sql(f"SELECT {nothing} WHERE false")
-            self.overwrite(empty, shape, version.commit_ts, self._ddl_id("rows", version))
+            done = (self._ddl_id("rows", version), version.commit_ts)
+            empty_silver(self.log, done, None if as_it_is else shape)
 
     def rows(self) -> DataFrame | None:
         """Silver as it is; None when there is none."""
-        if column_names(self.uri, self.app.lake.storage_options) is None:
+        if self.columns() is None:
             return None
         return self.session.read.format("delta").load(self.spark_uri)
 
@@ -237,8 +231,8 @@ class SilverWriter:
         return rows is not None and bool(rows.limit(1).collect())
 
     def _types(self) -> list[tuple[str, str]]:
-        schema = self.session.read.format("delta").load(self.spark_uri).schema
-        return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        """Of silver as it is: name and Spark SQL type of each column."""
+        return [(field["name"], sql_type(field["type"])) for field in self.log.state().schema["fields"]]
 
     def _only(self, version: TableVersion) -> str:
         """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
@@ -265,7 +259,7 @@ class SilverWriter:
                 where=new.where,
                 remedy=f"bring all shards to one shape; {REFILL}",
             )
-        names = column_names(self.uri, self.app.lake.storage_options)
+        names = self.columns()
         if names is None:
             self.ensure(shape)
             return
@@ -273,7 +267,7 @@ class SilverWriter:
             self._describe(old, new)
             return
         if only_adds and shape.key:
-            self._add(actions, new, names)
+            self._add(actions, new)
             self._describe(old, new)
         else:
             self._rewrite(actions, shape, recasts, upto_ts)
@@ -284,12 +278,11 @@ class SilverWriter:
             return False
         return (action.old_name, canonical(action.column).delta) in self._types()
 
-    def _add(self, actions: Sequence[SilverAction], new: TableVersion, names: Sequence[str]) -> None:
-        """ALTER TABLE ADD COLUMNS, then the value the server gave to existing rows."""
+    def _add(self, actions: Sequence[SilverAction], new: TableVersion) -> None:
+        """The columns, then the value the server gave to existing rows."""
         added = [action for action in actions if isinstance(action, AddColumn)]
-        missing = [a.column for a in added if a.column.silver not in names]
-        if missing:
-            self._add_columns([SilverColumn(c.silver, canonical(c).delta, described(c)) for c in missing])
+        columns = [action.column for action in added]
+        add_columns(self.log, [SilverColumn(c.silver, canonical(c).delta, described(c)) for c in columns])
         values = [a for a in added if a.value is not None]
         if not values:
             return
@@ -300,23 +293,16 @@ class SilverWriter:
     def _describe(self, old: TableVersion, new: TableVersion) -> None:
         """Columns whose type text or comment at the source changed, and silver's column didn't, say so."""
         before = {column.id: described(column) for column in old.columns}
-        names = column_names(self.uri, self.app.lake.storage_options) or ()
-        for column in new.columns:
-            text = described(column)
-            if column.silver in names and before.get(column.id, text) != text:
-                target = f"{silver_sql.table_at(self.spark_uri)} ALTER COLUMN {quote(column.silver)}"
-                self.session.sql(f"ALTER TABLE {target} COMMENT {silver_sql.literal(text)}")
+        now = {column.silver: described(column) for column in new.columns}
+        changed = {c.silver for c in new.columns if before.get(c.id, now[c.silver]) != now[c.silver]}
+        if changed:
+            describe_columns(self.log, {name: text for name, text in now.items() if name in changed})
 
     def _allow_types(self, columns: Iterable[SilverColumn]) -> None:
         """Turn on what Delta asks for before the first column of a type; a table made with such a column has it."""
         if "timestamp_ntz" in {column.type for column in columns} - {kind for _, kind in self._types()}:
             enabled = "SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
             self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} {enabled}")
-
-    def _add_columns(self, columns: Sequence[SilverColumn]) -> None:
-        self._allow_types(columns)
-        spec = ", ".join(f"{quote(c.name)} {c.type} COMMENT {silver_sql.literal(c.comment)}" for c in columns)
-        self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} ADD COLUMNS ({spec})")
 
     def _rewrite(
         self, actions: Sequence[SilverAction], shape: SilverShape, recasts: Mapping[str, str], upto_ts: int | None
@@ -345,7 +331,7 @@ class SilverWriter:
 
     def _follow_soft_delete(self, shape: SilverShape) -> None:
         """Give silver the mark when soft_delete names the table from now on; take it back when nothing is marked."""
-        names = column_names(self.uri, self.app.lake.storage_options)
+        names = self.columns()
         if names is None or (tables.DELETED in names) == shape.keeps_deleted:
             return
         if not shape.keeps_deleted and (count := self._marked()):

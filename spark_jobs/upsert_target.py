@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.delta.state import TableState
 from tidegate.delta.types import arrow_schema
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.snapshot import SilverSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class NotStaged:
     message: str
 
 
-def misfit(snapshot: SilverSnapshot, layout: FileLayout) -> str | None:
+def misfit(snapshot: TableState, layout: FileLayout) -> str | None:
     """How silver differs from what rows are laid out for, in one phrase: a column that we don't write would be null."""
     held = {field.name: field for field in arrow_schema(snapshot.schema)}
     ours = {field.name: field.type for field in layout.schema}

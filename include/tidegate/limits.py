@@ -62,6 +62,8 @@ RETURN_SECONDS_DEFAULT: Final = 60.0
 LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
+# A commit that only moves rows goes behind whoever came first, for as long as its files are live.
+EXCHANGE_ATTEMPTS_MAX: Final = 20
 
 # --- stores of commits and leases ----------------------------------------------------------------
 # A store that doesn't answer is asked again for so long, by its client; then the caller decides.

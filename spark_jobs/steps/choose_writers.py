@@ -17,17 +17,18 @@ import pyarrow as pa
 
 from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.failures import raise_failures
-from spark_jobs.silver_writer import SilverWriter
+from spark_jobs.silver_tables import create_silver
 from spark_jobs.table_shapes import shape_at, versions_at, window_phases
 from spark_jobs.upsert_target import StagePhase, UpsertTarget, misfit
 from tidegate import config, limits, tables
+from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
 from tidegate.merge.phases import DdlPhase, Phase
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.types import canonical
 from tidegate.upsert import cost
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.snapshot import SilverSnapshot, why_not
+from tidegate.upsert.fitness import why_not
 
 _SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 
@@ -67,7 +68,7 @@ def _choose(app: Application, window: Window, entry: TableWindow, share: int) ->
     entry.why = app.merge_only.get(entry.name) or _unfit(known) or _renamed(window, entry)
     if entry.why:
         return
-    snapshot = _snapshot(app, window, entry, known[0])
+    snapshot = _snapshot(app, entry, known[0])
     target = _target(app, entry, phases, snapshot)
     entry.why = why_not(snapshot) or _misfit(snapshot, phases, target)
     if entry.why:
@@ -98,7 +99,7 @@ def _renamed(window: Window, entry: TableWindow) -> str:
     return "renamed in this window" if linked else ""
 
 
-def _misfit(snapshot: SilverSnapshot, phases: list[Phase], target: UpsertTarget) -> str:
+def _misfit(snapshot: TableState, phases: list[Phase], target: UpsertTarget) -> str:
     """How silver differs from what rows would be laid out for; with DDL in the window it is seen at each phase."""
     marks = any(field["name"] == tables.DELETED for field in snapshot.schema["fields"])
     if any((tables.DELETED in phase.layout.schema.names) != marks for phase in target.phases):
@@ -108,18 +109,14 @@ def _misfit(snapshot: SilverSnapshot, phases: list[Phase], target: UpsertTarget)
     return "DDL of a partitioned table" if snapshot.partition_columns else ""
 
 
-def _snapshot(app: Application, window: Window, entry: TableWindow, shape: SilverShape) -> SilverSnapshot:
+def _snapshot(app: Application, entry: TableWindow, shape: SilverShape) -> TableState:
     """Silver as it is now; created first when it isn't there, for a table can't be made in a folder with files."""
-    uri = app.lake.spark_uri(tables.silver_path(entry.database, entry.table))
-    app_id = tables.app_id(app.pipeline.pipeline, entry.name)
-    snapshot = app.committer.snapshot(uri, app_id)
-    if not snapshot.created:
-        SilverWriter.of(app, entry, window.ddl_times).ensure(shape)
-        snapshot = app.committer.snapshot(uri, app_id)
-    return snapshot
+    log = app.log(tables.silver_path(entry.database, entry.table))
+    snapshot = log.state()
+    return snapshot if snapshot.created else create_silver(log, shape)
 
 
-def _load(snapshot: SilverSnapshot, shape: SilverShape, share: int) -> cost.Load:
+def _load(snapshot: TableState, shape: SilverShape, share: int) -> cost.Load:
     types = {column.name: column.type for column in shape.all_columns}
     return cost.Load(
         target_rows=sum(file.live_rows or 0 for file in snapshot.files),
@@ -129,7 +126,7 @@ def _load(snapshot: SilverSnapshot, shape: SilverShape, share: int) -> cost.Load
     )
 
 
-def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot: SilverSnapshot) -> UpsertTarget:
+def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot: TableState) -> UpsertTarget:
     """What workers need to know of the table."""
     path = tables.silver_path(entry.database, entry.table)
     found, hashed = [], False

@@ -19,12 +19,12 @@ from urllib.parse import unquote
 
 from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.upsert_target import misfit
-from tidegate import tables
+from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
 from tidegate.limits import UPKEEP_SAVED_BYTES_MAX
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.fitness import why_not
 from tidegate.upsert.rewrite import rewrite
-from tidegate.upsert.snapshot import why_not
 from tidegate.upsert.upkeep import TIER_FILES, choose
 
 # A window leaves one or two files, and it takes eight for a rewrite: after the first window of an application, looking
@@ -69,7 +69,7 @@ def _compact(app: Application, entry: TableWindow, earned_bytes: int) -> None:
     budget = min(app.upkeep_saved.get(entry.name, 0) + earned_bytes, UPKEEP_SAVED_BYTES_MAX)
     app.upkeep_saved[entry.name] = budget
     try:
-        done = compact(app, entry.name, entry.target.path, entry.target.phases[-1].layout, budget)
+        done = compact(app, entry.target.path, entry.target.phases[-1].layout, budget)
     except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of packing may stop them
         print(f"{entry.name}: not compacted: {error}", file=sys.stderr, flush=True)
         return
@@ -77,19 +77,17 @@ def _compact(app: Application, entry: TableWindow, earned_bytes: int) -> None:
         app.upkeep_saved[entry.name] = budget - done.bytes
 
 
-def compact(app: Application, name: str, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:
+def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:
     """Rewrite what is worth it within the budget, in one commit; None when nothing is, or the commit came too late."""
-    app_id = tables.app_id(app.pipeline.pipeline, name)
-    snapshot = app.committer.snapshot(app.lake.spark_uri(path), app_id)
+    log = app.log(path)
+    snapshot = log.state()
     chosen = choose(snapshot.files, budget_bytes, layout.key)
     if not chosen or why_not(snapshot) or misfit(snapshot, layout):
         return None
     removes = [file for group in chosen for file in group.files]
     adds = [add for group in chosen for add in rewrite(app.lake, path, group.files, layout)]
     try:
-        version = app.committer.commit(
-            snapshot, removes=removes, adds=adds, transaction=None, operation="OPTIMIZE", data_change=False
-        )
+        version = exchange(log, removes, adds, operation="OPTIMIZE").version
     except CommitConflict:
         for add in adds:
             with suppress(OSError):  # VACUUM takes what stays

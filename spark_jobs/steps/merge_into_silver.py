@@ -33,7 +33,6 @@ from spark_jobs.table_moves import hold_partners
 from spark_jobs.table_shapes import version_changes, window_phases
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
-from tidegate.lake.silver import delta_version
 from tidegate.merge.phases import DdlPhase, RowsPhase
 from tidegate.tables import silver_path
 
@@ -47,8 +46,7 @@ def merge_into_silver(app: Application, window: Window) -> None:
             entries.append(entry)
         elif entry.after_ts > app.cut_ts:
             # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
-            uri = app.lake.uri(silver_path(entry.database, entry.table))
-            window.delta_versions[entry.name] = delta_version(uri, app.lake.storage_options)
+            window.delta_versions[entry.name] = app.log(silver_path(entry.database, entry.table)).state().version
     found = _write_all(app, window, entries)
     failures: dict[str, BaseException] = {}
     for name, outcome in found.items():
@@ -106,7 +104,7 @@ def _write(app: Application, entry: TableWindow, window: Window) -> int:
             if not isinstance(outcome, int):
                 raise outcome
         failpoint("apply_in_merge")
-    return delta_version(writer.uri, app.lake.storage_options)
+    return app.log(writer.path).state().version
 
 
 def _write_hashed(app: Application, entry: TableWindow, phase: RowsPhase) -> None:

@@ -18,7 +18,6 @@ from spark_jobs.table_shapes import versions_at
 from tidegate import tables
 from tidegate.failpoint import failpoint
 from tidegate.lake.followed import Physical
-from tidegate.lake.silver import delta_version
 
 
 def publish_cut(app: Application, window: Window) -> None:
@@ -125,7 +124,7 @@ def _row(app: Application, window: Window, name: str) -> dict[str, object]:
     database, table = app.pair(name)
     version = window.delta_versions.get(name)
     if version is None:
-        version = delta_version(app.lake.uri(tables.silver_path(database, table)), app.lake.storage_options)
+        version = app.log(tables.silver_path(database, table)).state().version
     return {
         "table": name,
         "delta_version": version,

@@ -17,11 +17,13 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, Size, giving_way
+from tidegate.delta.exchange import exchange
 from tidegate.delta.live_file import LiveFile
+from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.fitness import why_not
 from tidegate.upsert.rewrite import rewrite
-from tidegate.upsert.snapshot import SilverSnapshot, why_not
 from tidegate.upsert.upkeep import dead_share
 
 # Files with less than this are left as they are: rewriting them would win nothing.
@@ -56,14 +58,14 @@ def _purge_files(job: Maintenance, table: SilverTable) -> bool:
 
 
 def _purge_file(job: Maintenance, table: SilverTable, path: str, key: tuple[str, ...]) -> None:
-    snapshot: SilverSnapshot = job.files(table)
+    snapshot: TableState = job.files(table)
     file = next((file for file in snapshot.files if file.path == path), None)
     if file is None or file.deletion_vector is None:
         return  # somebody has done it
     adds = rewrite(job.lake, table.path, [file], FileLayout.of(snapshot, key))
     adds = [{**add, **_place(file)} for add in adds]
     try:
-        job.move(snapshot, [file], adds, "PURGE")
+        exchange(job.log(table), [file], adds, operation="PURGE")
     except CommitConflict:
         for add in adds:
             with suppress(OSError):  # VACUUM takes what stays

@@ -12,15 +12,14 @@ newest cut is told the new version: it holds the same rows. The run tells it of 
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from datetime import UTC, datetime
 from typing import Final
 
-from deltalake import DeltaTable
-
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, giving_way
+from tidegate.delta.exchange import exchange
+from tidegate.delta.properties import set_properties
 from tidegate.lake.control_upkeep import commit_times
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
@@ -48,7 +47,7 @@ def retention_hours(keep_cuts_hours: int) -> int:
 def _set_retention(job: Maintenance, table: SilverTable) -> None:
     started = time.monotonic()
     wanted = f"interval {retention_hours(job.settings.keep_cuts_hours)} hours"
-    there = _properties(job, table)
+    there = job.files(table).configuration
     # Longer than ours was set by a person, for a reason. In hours is how we say it, and may be set anew.
     changed = {name: wanted for name in _RETENTION if _differs(there.get(name), wanted)}
     if not changed:
@@ -57,7 +56,7 @@ def _set_retention(job: Maintenance, table: SilverTable) -> None:
     if job.dry_run:
         job.note(table.name, "retain", LEFT, 0.0, f"dry run: would set {text}")
         return
-    won = giving_way(lambda: job.spark.sql(f"ALTER TABLE {job.sql_name(table)} SET TBLPROPERTIES ({text})"))
+    won = giving_way(lambda: set_properties(job.log(table), changed))
     job.note(table.name, "retain", DONE if won else GAVE_WAY, time.monotonic() - started, text)
 
 
@@ -71,12 +70,6 @@ def _differs(there: str | None, wanted: str) -> bool:
     return found[2] == "hour" or hours < int(wanted.split()[1])
 
 
-def _properties(job: Maintenance, table: SilverTable) -> dict[str, str]:
-    found = DeltaTable(job.lake.uri(table.path), storage_options=dict(job.lake.storage_options))
-    properties: dict[str, str] = found.metadata().configuration
-    return properties
-
-
 def _anchor(job: Maintenance, table: SilverTable) -> None:
     """Touch the table and tell the newest cut, unless the version that it names is young."""
     started = time.monotonic()
@@ -87,7 +80,7 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
     row = table.newest
     if row is None or row["delta_version"] != named or not _same_rows(job, table, named):
         return
-    job.move(job.files(table), [], [], _TOUCH)
+    exchange(job.log(table), [], [], operation=_TOUCH)
     # Before a look at what apply has written: what it publishes for the same cut after that look counts.
     at = datetime.now(UTC)
     newest = _same_rows(job, table, named)
@@ -100,21 +93,17 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
 
 def _same_rows(job: Maintenance, table: SilverTable, version: int) -> int | None:
     """The newest version, when it shows the rows and columns of `version`; None when it doesn't, or nobody can say."""
-    newest = job.files(table).version
-    if any(_changes_rows(job, table, between) for between in range(version + 1, newest + 1)):
+    newest = job.files(table)
+    if any(_changes_rows(job, table, between) for between in range(version + 1, newest.version + 1)):
         return None
-    uri, options = job.lake.uri(table.path), dict(job.lake.storage_options)
-    schemas = [DeltaTable(uri, version=at, storage_options=options).schema().to_json() for at in (version, newest)]
-    return newest if schemas[0] == schemas[1] else None
+    before = job.log(table).state_at(version)
+    return newest.version if before is not None and before.schema == newest.schema else None
 
 
 def _changes_rows(job: Maintenance, table: SilverTable, version: int) -> bool:
     """Whether a commit changed rows; True when its log file is gone and nobody can say."""
-    path = f"{table.path}/_delta_log/{version:020d}.json"
-    try:
-        with job.lake.filesystem.open_input_file(job.lake.local(path)) as file:
-            lines = file.read().decode().splitlines()
-    except FileNotFoundError:
+    actions = job.log(table).actions(version)
+    if actions is None:
         return True
-    actions = [action for line in lines if line.strip() for kind, action in json.loads(line).items() if kind in _FILES]
-    return any(action.get("dataChange", True) for action in actions)
+    files = [body for action in actions for kind, body in action.items() if kind in _FILES]
+    return any(body.get("dataChange", True) for body in files)

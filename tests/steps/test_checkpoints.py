@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.checkpoints import Checkpoints
 from spark_jobs.steps.checkpoint_silver import checkpoint_silver
 from tests.support.upsert_table import PATH, UP, Table
+from tidegate.delta import checkpoint
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +32,7 @@ def last_checkpoint(table: Table) -> int:
 
 def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: SparkSession, tmp_path: Path) -> None:
     table = Table.create(spark, tmp_path / "lake")
-    table.app.checkpoints = Checkpoints(lambda: table.app.committer, commits=4)
+    table.app.checkpoints = Checkpoints(table.app.logs, commits=4)
     for number in range(52):
         window, _ = table.write([(UP, number, "a")])
         if number < 2:
@@ -52,21 +53,21 @@ def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_not
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = Table.create(spark, tmp_path / "lake")
-    table.app.checkpoints = checkpoints = Checkpoints(lambda: table.app.committer, commits=2)
-    gate, real = threading.Event(), type(table.app.committer).checkpoint
+    table.app.checkpoints = checkpoints = Checkpoints(table.app.logs, commits=2)
+    gate, real = threading.Event(), checkpoint.write
 
-    def slow(self: object, uri: str) -> int:
+    def slow(*_: object) -> None:
         gate.wait(60)
         raise OSError("no room")
 
-    monkeypatch.setattr(type(table.app.committer), "checkpoint", slow)
+    monkeypatch.setattr(checkpoint, "write", slow)
     for number in range(5):
         window, _ = table.write([(UP, number, "a")])
         checkpoint_silver(table.app, window)
     gate.set()
     checkpoints.close()
     assert "no checkpoint written: no room" in capsys.readouterr().err
-    monkeypatch.setattr(type(table.app.committer), "checkpoint", real)
+    monkeypatch.setattr(checkpoint, "write", real)
     for number in range(2):
         window, _ = table.write([(UP, 10 + number, "a")])
         checkpoint_silver(table.app, window)

@@ -27,7 +27,6 @@ from tidegate import config, tables
 from tidegate.binlog.decode import TableChanges
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.silver import applied_ts
 from tidegate.merge.phases import DdlPhase
 from tidegate.merge.soft_delete import marked
 from tidegate.schema.columns import TableVersion
@@ -160,7 +159,7 @@ def test_rows_before_and_after_an_added_column_land_in_one_window(shop: Callable
         {"id": 2, "a": "z", "n": 1, "at": None},
         {"id": 3, "a": "w", "n": 2, "at": None},
     ]
-    assert applied_ts(it.app.lake.uri("silver/d/t"), {}, "tidegate/shop/d.t") == 30
+    assert it.app.log("silver/d/t").state().transaction("tidegate/shop/d.t") == 30
 
 
 def test_a_window_tried_again_changes_nothing(shop: Callable[..., Shop]) -> None:

@@ -17,6 +17,7 @@ from spark_jobs.application import Window
 from spark_jobs.failures import TablesFailed
 from tests.steps.test_silver_writer import Shop
 from tidegate import tables
+from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Transient
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 
@@ -36,20 +37,20 @@ class Analyst:
         self.attempts = 0
         self.answer_is_lost = False
         self.now = 10
-        committer = self.shop.app.committer
-        commit = committer.commit
+        log = self.shop.app.log("silver/d/t")
+        commit = log.commit
 
-        def watched(*args: Any, **named: Any) -> int:
+        def watched(*args: Any, **named: Any) -> TableState:
             self.attempts += 1
             if self.before:
                 self.session.sql(self.before.pop(0).format(t=self.table))
-            version = commit(*args, **named)
+            done = commit(*args, **named)
             if self.answer_is_lost:
                 self.answer_is_lost = False
                 raise LakeUnavailable("the connection broke")
-            return version
+            return done
 
-        monkeypatch.setattr(committer, "commit", watched)
+        monkeypatch.setattr(log, "commit", watched)
         monkeypatch.setattr(positional_writer, "CONFLICT_WAIT", 0.01)
 
     def window(self, upserts: dict[int, str], deletes: tuple[int, ...] = ()) -> Window:

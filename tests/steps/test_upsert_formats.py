@@ -16,20 +16,22 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.delta_commit import DeltaCommitter
+from spark_jobs.positional_writer import upserted
 from tests.support.hand_table import HandTable
 from tests.support.readers import READERS
 from tidegate import tables
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.state import TableState
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import deletion_vector
 from tidegate.upsert.actions import adopted, replaced
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.fitness import why_not
 from tidegate.upsert.probe_file import probe_file
 from tidegate.upsert.resolve import resolve
 from tidegate.upsert.rewrite import live_rows
-from tidegate.upsert.snapshot import SilverSnapshot, why_not
 from tidegate.upsert.stage import Target, staged
 from tidegate.upsert.statistics import statistics
 
@@ -60,11 +62,6 @@ KEYS = [kind for kind in TYPES if kind not in ("boolean", "array<float>", "tinyi
 ROWS = 100
 
 
-@pytest.fixture(scope="module")
-def committer(spark: SparkSession) -> DeltaCommitter:
-    return DeltaCommitter.of(spark)
-
-
 def made(spark: SparkSession, root: Path, rows: str) -> HandTable:
     """A table of every type, written by Spark as one file."""
     table = HandTable(LakeFiles(str(root)), PATH)
@@ -88,18 +85,18 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hand
     return made(spark, tmp_path_factory.mktemp("formats"), rows_sql(0, ROWS))
 
 
-def snapshot_of(committer: DeltaCommitter, table: HandTable) -> SilverSnapshot:
-    return committer.snapshot(table.lake.uri(table.path), "tidegate/p/db.t")
+def state_of(table: HandTable) -> TableState:
+    return DeltaLog(table.lake.uri(table.path)).state()
 
 
-def all_rows(table: HandTable, snapshot: SilverSnapshot) -> pa.Table:
+def all_rows(table: HandTable, snapshot: TableState) -> pa.Table:
     layout = FileLayout.of(snapshot, ("id",))
     parts = [part for file in snapshot.files for part in live_rows(table.lake, table.path, file, layout)]
     return pa.concat_tables(parts)
 
 
-def test_statistics_are_those_that_spark_writes(committer: DeltaCommitter, table: HandTable) -> None:
-    snapshot = snapshot_of(committer, table)
+def test_statistics_are_those_that_spark_writes(table: HandTable) -> None:
+    snapshot = state_of(table)
     (file,) = snapshot.files
     theirs = json.loads(file.action["stats"], parse_float=Decimal)
     layout = FileLayout.of(snapshot, ("id",))
@@ -117,8 +114,8 @@ def test_statistics_are_those_that_spark_writes(committer: DeltaCommitter, table
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_keys_of_each_type_are_found_in_sparks_files(committer: DeltaCommitter, table: HandTable, kind: str) -> None:
-    snapshot = snapshot_of(committer, table)
+def test_keys_of_each_type_are_found_in_sparks_files(table: HandTable, kind: str) -> None:
+    snapshot = state_of(table)
     layout = FileLayout.of(snapshot, (NAMES[kind],))
     rows = all_rows(table, snapshot)
     chosen = [3, 50, 99]
@@ -134,9 +131,7 @@ def test_keys_of_each_type_are_found_in_sparks_files(committer: DeltaCommitter, 
 @pytest.mark.parametrize(
     "condition", ["id % 3 = 0", "id BETWEEN 1000 AND 150000", "id = 77", "id % 2 = 0 OR id < 90000"]
 )
-def test_vectors_that_spark_wrote_are_read(
-    spark: SparkSession, committer: DeltaCommitter, tmp_path: Path, condition: str
-) -> None:
+def test_vectors_that_spark_wrote_are_read(spark: SparkSession, tmp_path: Path, condition: str) -> None:
     table = HandTable(LakeFiles(str(tmp_path)), PATH)
     uri = table.lake.uri(PATH)
     spark.sql(
@@ -144,21 +139,19 @@ def test_vectors_that_spark_wrote_are_read(
     )
     spark.sql(f"INSERT INTO delta.`{uri}` SELECT id FROM range(0, 200000, 1, 1)")
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE {condition}")
-    (file,) = snapshot_of(committer, table).files
+    (file,) = state_of(table).files
     assert file.deletion_vector is not None
     dead = deletion_vector.read(table.lake, table.path, file.deletion_vector)
     expected = spark.sql(f"SELECT id FROM range(200000) WHERE {condition} ORDER BY id").toPandas()["id"]
     assert (dead == expected.to_numpy()).all()
 
 
-def test_spark_and_the_others_read_what_a_positional_commit_leaves(
-    spark: SparkSession, committer: DeltaCommitter, tmp_path: Path
-) -> None:
+def test_spark_and_the_others_read_what_a_positional_commit_leaves(spark: SparkSession, tmp_path: Path) -> None:
     table = made(spark, tmp_path, rows_sql(0, ROWS))
     other = made(spark, tmp_path / "other", rows_sql(50, 150))
-    snapshot = snapshot_of(committer, table)
+    snapshot = state_of(table)
     assert why_not(snapshot) is None
-    changes = all_rows(other, snapshot_of(committer, other))
+    changes = all_rows(other, state_of(other))
     count = changes.num_rows
     changes = changes.set_column(
         changes.column_names.index(NAMES["string"]), NAMES["string"], pa.array([f"new {n}" for n in range(count)])
@@ -175,9 +168,7 @@ def test_spark_and_the_others_read_what_a_positional_commit_leaves(
         hits = [probe_file(table.lake, table.path, file, found.table) for file in snapshot.files]
         actions = replaced(hits, vectors)
         actions.extend(adopted(found.files, vectors))
-    committer.commit(
-        snapshot, removes=actions.removes, adds=actions.adds, transaction=("a", 1), operation="UPSERT", data_change=True
-    )
+    DeltaLog(table.lake.uri(table.path)).commit(snapshot, upserted(actions, ("a", 1)))
     expected = [{"id": n, "note": None} for n in range(50)]
     expected += [{"id": n, "note": f"new {n - 50}"} for n in range(50, 150) if (n - 50) % 5]
     text = NAMES["string"]

@@ -1,11 +1,10 @@
 """Delta tables for tests of the positional upsert, without Spark: delta-rs makes them, a test commits by hand.
 
-In:  an Arrow schema. Out: snapshots as the log says them, and commits of actions as JSON. Only tests write a log.
+In:  an Arrow schema. Out: states, and commits of actions.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from tidegate.delta.actions import moved
 from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.state import TableState
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert.snapshot import SilverSnapshot
 
 CONFIGURATION = {"delta.enableDeletionVectors": "true"}
 
@@ -39,45 +40,9 @@ class HandTable:
     def log(self) -> Path:
         return Path(self.lake.uri(self.path)) / "_delta_log"
 
-    def snapshot(self) -> SilverSnapshot:
-        live: dict[tuple[str, str | None], dict[str, Any]] = {}
-        schema: dict[str, Any] = {}
-        partitions: tuple[str, ...] = ()
-        commits = sorted(self.log.glob("*.json"))
-        for commit in commits:
-            for line in commit.read_text().splitlines():
-                action = json.loads(line)
-                if "add" in action:
-                    live[_name(action["add"])] = action["add"]
-                elif "remove" in action:
-                    del live[_name(action["remove"])]
-                elif "metaData" in action:
-                    schema = json.loads(action["metaData"]["schemaString"])
-                    partitions = tuple(action["metaData"]["partitionColumns"])
-        return SilverSnapshot(
-            uri=self.lake.uri(self.path),
-            version=len(commits) - 1,
-            files=tuple(LiveFile(add) for add in live.values()),
-            schema=schema,
-            partition_columns=partitions,
-            configuration=dict(CONFIGURATION),
-            features=frozenset({"deletionVectors"}),
-            applied_ts=0,
-            created=True,
-        )
+    def snapshot(self) -> TableState:
+        return DeltaLog(self.lake.uri(self.path)).state()
 
     def commit(self, removes: Iterable[LiveFile], adds: Iterable[Mapping[str, Any]]) -> None:
-        lines: list[dict[str, Any]] = [{"commitInfo": {"timestamp": 0, "operation": "UPSERT"}}]
-        for file in removes:
-            kept = {
-                k: file.action[k] for k in ("path", "partitionValues", "size", "deletionVector") if k in file.action
-            }
-            lines.append({"remove": {**kept, "deletionTimestamp": 1, "dataChange": True, "extendedFileMetadata": True}})
-        lines += [{"add": dict(add)} for add in adds]
-        text = "\n".join(json.dumps(line) for line in lines) + "\n"
-        (self.log / f"{len(list(self.log.glob('*.json'))):020d}.json").write_text(text)
-
-
-def _name(action: Mapping[str, Any]) -> tuple[str, str | None]:
-    vector = action.get("deletionVector")
-    return str(action["path"]), None if not vector else f"{vector['pathOrInlineDv']}@{vector.get('offset')}"
+        log = DeltaLog(self.lake.uri(self.path))
+        log.commit(log.state(), Change(moved(list(removes), list(adds), data_change=True), "UPSERT"))

@@ -20,12 +20,12 @@ from spark_jobs.steps import compact_silver as step
 from spark_jobs.steps.checkpoint_silver import checkpoint_silver
 from spark_jobs.upsert_target import StagedUpsert, StagePhase, UpsertTarget
 from tidegate import config, tables
+from tidegate.delta.state import TableState
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.snapshot import SilverSnapshot
 from tidegate.upsert.stage import Target, staged
 
 NAME, PATH = "d.t", "silver/d/t"
@@ -59,11 +59,10 @@ class Table:
         shape = SilverShape((SilverColumn("id", "bigint"), SilverColumn("note", "string")), ("id",))
         spark.sql(silver_sql.create(lake.spark_uri(PATH), shape))
         app = Application(spark, config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
-        snapshot = app.committer.snapshot(lake.spark_uri(PATH), tables.app_id("p", NAME))
-        return cls(app, FileLayout.of(snapshot, ("id",)))
+        return cls(app, FileLayout.of(app.log(PATH).state(), ("id",)))
 
-    def snapshot(self) -> SilverSnapshot:
-        return self.app.committer.snapshot(self.app.lake.spark_uri(PATH), tables.app_id("p", NAME))
+    def snapshot(self) -> TableState:
+        return self.app.log(PATH).state()
 
     def write(self, changes: list[tuple[int, int, str]]) -> tuple[Window, int]:
         """One window of (op, id, note); the window, and the bytes of the files that had to be probed."""

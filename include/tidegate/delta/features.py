@@ -33,6 +33,8 @@ _READ: Final = frozenset(
         "inCommitTimestamp",
         "rowTracking",
         "allowColumnDefaults",
+        "variantType",
+        "variantType-preview",
         "icebergCompatV1",
         "icebergCompatV2",
     }

@@ -196,19 +196,27 @@ class DeltaLog:
         decide returns None when there is nothing to do (any more). Raises CommitConflict when others came first every
         time, LakeUnavailable when the store failed every time.
         """
-        attempt, first = uuid.uuid4().hex, None
+        attempt, first = uuid.uuid4().hex, NO_TABLE
         for number in range(1, attempts + 1):
             try:
                 read = self.state()
-                if first is not None and (done := self._made_since(first, read, attempt)) is not None:
-                    return done
-                first = read.version if first is None else first
-                change = decide(read)
-                return read if change is None else self.commit(read, change, attempt=attempt)
-            except (CommitConflict, LakeUnavailable):
+                if number == 1:
+                    first = read.version
+                elif self._made_since(first, read, attempt):
+                    return read
+            except LakeUnavailable:
                 if number == attempts:
                     raise
-                time.sleep(_BACKOFF_SECONDS * 2 ** min(number, 6) * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            else:
+                change = decide(read)
+                if change is None:
+                    return read
+                try:
+                    return self.commit(read, change, attempt=attempt)
+                except (CommitConflict, LakeUnavailable):
+                    if number == attempts:
+                        raise
+            time.sleep(_BACKOFF_SECONDS * 2 ** min(number, 6) * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
         raise AssertionError("the loop returns or raises")
 
     def _complete(self, read: TableState, change: Change, attempt: str) -> list[Action]:
@@ -256,9 +264,10 @@ class DeltaLog:
                 return str(info.get("operation", "another commit"))
         return "another commit"
 
-    def _made_since(self, first: int, read: TableState, attempt: str) -> TableState | None:
-        """The state behind an earlier try of this change that arrived after all; None when none did."""
-        for version in range(first + 1, read.version + 1):
-            if any((one.get("commitInfo") or {}).get("txnId") == attempt for one in self.actions(version) or ()):
-                return read
-        return None
+    def _made_since(self, first: int, read: TableState, attempt: str) -> bool:
+        """Whether an earlier try of this change arrived after all."""
+        return any(
+            (one.get("commitInfo") or {}).get("txnId") == attempt
+            for version in range(first + 1, read.version + 1)
+            for one in self.actions(version) or ()
+        )

@@ -35,6 +35,7 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 # Spark SQL's names of types, where the schema's JSON has others.
 _JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+_SQL_NAMES: Final = {name: sql for sql, name in _JSON_NAMES.items()}
 _ARRAY: Final = re.compile(r"array<(.+)>")
 
 
@@ -46,6 +47,14 @@ def delta_json(sql: str) -> str | dict[str, Any]:
     name = _JSON_NAMES.get(sql, sql)
     arrow_type(name)
     return name
+
+
+def sql_type(delta: str | Mapping[str, Any]) -> str:
+    """A type as Spark SQL writes it (DataType.simpleString). Raises UnsupportedValue as arrow_type does."""
+    arrow_type(delta)
+    if isinstance(delta, str):
+        return _SQL_NAMES.get(delta, delta)
+    return f"array<{sql_type(delta['elementType'])}>"
 
 
 def arrow_type(delta: str | Mapping[str, Any]) -> pa.DataType:

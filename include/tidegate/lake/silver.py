@@ -1,18 +1,15 @@
-"""Silver as delta-rs sees it: which version a table has, and what it has applied.
+"""Silver's folders: tables that `tidegate rebuild` made beside the live ones.
 
-In:  a silver table's path or URL.
-Out: its Delta version, applied_ts, size and columns. No rows are read here.
+In:  a lake and its databases.
+Out: paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from tidegate import tables
 
@@ -21,41 +18,6 @@ if TYPE_CHECKING:
 
 # What `tidegate rebuild` puts between a table's name and the cut, unless --to names the new table.
 REBUILT: Final = "__rebuilt_"
-
-
-def applied_ts(uri: str, storage_options: Mapping[str, str], app_id: str) -> int:
-    """Transaction version that silver recorded with its data; 0 when the table or the record doesn't exist."""
-    try:
-        table = DeltaTable(uri, storage_options=dict(storage_options))
-    except TableNotFoundError:
-        return 0
-    return int(table.transaction_version(app_id) or 0)
-
-
-def delta_version(uri: str, storage_options: Mapping[str, str]) -> int:
-    """The newest Delta version; -1 when the table doesn't exist."""
-    try:
-        return int(DeltaTable(uri, storage_options=dict(storage_options)).version())
-    except TableNotFoundError:
-        return -1
-
-
-def data_bytes(uri: str, storage_options: Mapping[str, str]) -> int:
-    """Bytes of the data files of the newest version; 0 when the table doesn't exist."""
-    try:
-        table = DeltaTable(uri, storage_options=dict(storage_options))
-    except TableNotFoundError:
-        return 0
-    return sum(pa.table(table.get_add_actions(flatten=True)).column("size_bytes").to_pylist())
-
-
-def column_names(uri: str, storage_options: Mapping[str, str]) -> list[str] | None:
-    """Column names in order; None when the table doesn't exist."""
-    try:
-        table = DeltaTable(uri, storage_options=dict(storage_options))
-    except TableNotFoundError:
-        return None
-    return [field.name for field in table.schema().fields]
 
 
 def rebuilt_tables(lake: LakeFiles, databases: Iterable[str]) -> list[str]:

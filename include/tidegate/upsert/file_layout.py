@@ -12,10 +12,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.delta.state import TableState
 from tidegate.delta.types import arrow_schema
 from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.tables import SYSTEM_PREFIX
-from tidegate.upsert.snapshot import SilverSnapshot
 
 _INDEXED_COLUMNS: Final = 32  # Delta's default of delta.dataSkippingNumIndexedCols
 
@@ -33,14 +33,14 @@ class FileLayout:
     indexed: tuple[str, ...]
 
     @classmethod
-    def of(cls, snapshot: SilverSnapshot, key: Sequence[str]) -> FileLayout:
+    def of(cls, snapshot: TableState, key: Sequence[str]) -> FileLayout:
         """Raises SchemaMismatch when a key column isn't in the table."""
         schema = arrow_schema(snapshot.schema)
         missing = [name for name in key if name not in schema.names]
         if missing:
             raise SchemaMismatch(
                 f"key column {missing[0]} is not in the silver table",
-                where=snapshot.uri,
+                where=snapshot.place,
                 remedy=REFILL,
             )
         partitions = snapshot.partition_columns
@@ -48,7 +48,7 @@ class FileLayout:
         return cls(schema, tuple(key), partitions, indexed)
 
     @classmethod
-    def planned(cls, snapshot: SilverSnapshot, columns: Mapping[str, pa.DataType], key: Sequence[str]) -> FileLayout:
+    def planned(cls, snapshot: TableState, columns: Mapping[str, pa.DataType], key: Sequence[str]) -> FileLayout:
         """The layout that the table will have once it has these columns: those of the snapshot first, in its order."""
         held = [field["name"] for field in snapshot.schema["fields"] if field["name"] in columns]
         names = [*held, *(name for name in columns if name not in held)]

@@ -13,17 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.table_states import table_state
 from tidegate import tables
 from tidegate.delta.live_file import LiveFile
+from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import data_file
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.rewrite import rewrite
-from tidegate.upsert.snapshot import SilverSnapshot
 from tidegate.upsert.stage import Target, staged
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "struct",
     "fields": [
         {"name": "id", "type": "long", "nullable": False, "metadata": {}},
@@ -36,9 +37,9 @@ SCHEMA = {
 }  # fmt: skip
 
 
-def snapshot(*partitions: str, **configuration: str) -> SilverSnapshot:
+def snapshot(*partitions: str, **configuration: str) -> TableState:
     named = {name.replace("_", "."): value for name, value in configuration.items()}
-    return SilverSnapshot("t", 0, (), SCHEMA, partitions, named, frozenset(), 0, created=True)
+    return table_state(SCHEMA["fields"], named, partitions=partitions)
 
 
 def layout(*partitions: str, key: tuple[str, ...] = ("id",)) -> FileLayout:

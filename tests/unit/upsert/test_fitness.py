@@ -1,36 +1,30 @@
-"""What a snapshot says, and which tables aren't written by position."""
+"""What a live file says, and which tables aren't written by position."""
 
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.support.table_states import table_state
 from tidegate.delta.live_file import LiveFile
-from tidegate.upsert.snapshot import SilverSnapshot, why_not
+from tidegate.delta.state import TableState
+from tidegate.upsert.fitness import why_not
 
 COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
-FINE = SilverSnapshot(
-    uri="t",
-    version=3,
-    files=(),
-    schema={"type": "struct", "fields": [COLUMN]},
-    partition_columns=(),
-    configuration={"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "50"},
-    features=frozenset({"deletionVectors", "clustering", "domainMetadata", "appendOnly", "invariants", "timestampNtz"}),
-    applied_ts=0,
-    created=True,
-)
+PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "50"}
+FEATURES = frozenset({"deletionVectors", "clustering", "domainMetadata", "appendOnly", "invariants", "timestampNtz"})
+ELSEWHERE = {"path": "s3://other/f.parquet", "size": 1}
+FINE = table_state([COLUMN], PROPERTIES, features=FEATURES)
 
 
-def with_property(name: str, value: str = "true") -> SilverSnapshot:
-    return replace(FINE, configuration={**FINE.configuration, name: value})
+def with_property(name: str, value: str = "true") -> TableState:
+    return table_state([COLUMN], {**PROPERTIES, name: value}, features=FEATURES)
 
 
-def with_column(**changes: Any) -> SilverSnapshot:
-    return replace(FINE, schema={"type": "struct", "fields": [COLUMN, {**COLUMN, "name": "c", **changes}]})
+def with_column(**changes: Any) -> TableState:
+    return table_state([COLUMN, {**COLUMN, "name": "c", **changes}], PROPERTIES, features=FEATURES)
 
 
 def test_a_table_as_tidegate_makes_it_is_written_by_position() -> None:
@@ -48,8 +42,8 @@ def test_a_table_as_tidegate_makes_it_is_written_by_position() -> None:
         (with_property("delta.enableDeletionVectors", "false"), "deletion vectors are off"),
         (with_property("delta.enableIcebergCompatV2"), "Iceberg"),
         (with_property("delta.universalFormat.enabledFormats", "iceberg"), "another format"),
-        (replace(FINE, features=FINE.features - {"deletionVectors"}), "deletion vectors are off"),
-        (replace(FINE, features=FINE.features | {"somethingNew"}), "somethingNew"),
+        (table_state([COLUMN], PROPERTIES, features=FEATURES - {"deletionVectors"}), "deletion vectors are off"),
+        (table_state([COLUMN], PROPERTIES, features=FEATURES | {"somethingNew"}), "somethingNew"),
         (with_column(metadata={"delta.generationExpression": "id"}), "column c is generated"),
         (with_column(metadata={"delta.identity.start": 1}), "column c is generated"),
         (with_column(metadata={"delta.invariants": "{}"}), "column c"),
@@ -57,10 +51,13 @@ def test_a_table_as_tidegate_makes_it_is_written_by_position() -> None:
         (with_column(metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}), "column c"),
         (with_column(type={"type": "map"}), "type map"),
         (with_column(type="variant"), "type variant"),
-        (replace(FINE, files=(LiveFile({"path": "s3://other/f.parquet"}),)), "files of another table"),
+        (
+            table_state([COLUMN], PROPERTIES, features=FEATURES, files=[{"path": "s3://other/f.parquet", "size": 1}]),
+            "files of another table",
+        ),
     ],
 )
-def test_what_a_positional_write_would_break_goes_by_merge(snapshot: SilverSnapshot, phrase: str) -> None:
+def test_what_a_positional_write_would_break_goes_by_merge(snapshot: TableState, phrase: str) -> None:
     assert phrase in (why_not(snapshot) or "")
 
 

@@ -1,16 +1,14 @@
-"""One version of a silver table as its Delta log says it: live files, schema, properties.
+"""Whether a silver table can be written by position.
 
-In:  `add` actions as in the log's JSON (PROTOCOL.md, "Add File and Remove File"), and the table's metadata.
-Out: SilverSnapshot, plain data that travels to workers; and why a table can't be written by position.
+In:  its state: features, properties, columns, live files.
+Out: why not, in one phrase; None when it can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from tidegate.delta.live_file import LiveFile
+from tidegate.delta.state import TableState
 from tidegate.delta.types import arrow_schema
 from tidegate.errors import UnsupportedValue
 
@@ -47,31 +45,7 @@ _GENERATED: Final = (
 _WIDENED: Final = "delta.typeChanges"
 
 
-@dataclass(frozen=True, slots=True)
-class SilverSnapshot:
-    """A table at one version.
-
-    uri: as Spark wants it. schema: the metadata's schemaString, parsed. configuration: table properties.
-    features: reader and writer features; of a legacy protocol those that its versions imply. applied_ts: the
-    transaction version recorded under the pipeline's app id, 0 when none. created: whether the table exists.
-    """
-
-    uri: str
-    version: int
-    files: tuple[LiveFile, ...]
-    schema: Mapping[str, Any]
-    partition_columns: tuple[str, ...]
-    configuration: dict[str, str]
-    features: frozenset[str]
-    applied_ts: int
-    created: bool
-
-    @property
-    def bytes(self) -> int:
-        return sum(file.size for file in self.files)
-
-
-def why_not(snapshot: SilverSnapshot) -> str | None:
+def why_not(snapshot: TableState) -> str | None:
     """Why the table can't be written by position, in one phrase; None when it can."""
     on = {name for name, value in snapshot.configuration.items() if value.strip().lower() == "true"}
     mapping = snapshot.configuration.get("delta.columnMapping.mode", "none")
@@ -98,7 +72,7 @@ def why_not(snapshot: SilverSnapshot) -> str | None:
     return reasons[0] if reasons else _why_not_columns(snapshot)
 
 
-def _why_not_columns(snapshot: SilverSnapshot) -> str | None:
+def _why_not_columns(snapshot: TableState) -> str | None:
     for column in snapshot.schema["fields"]:
         metadata = column.get("metadata") or {}
         if any(name in metadata for name in _GENERATED):

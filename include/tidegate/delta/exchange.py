@@ -1,0 +1,34 @@
+"""A commit that puts files in the place of live ones without a change of rows, beside writers that do change them.
+
+In:  a table's log, the live files that go, `add` bodies of those that come.
+Out: one commit; or CommitConflict, when one of the files that go is no longer live as it was.
+
+It may go behind any other commits: as long as the files are live, with the deletion vectors that were read, their rows
+are still those of the new files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidegate.delta.actions import moved
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.state import TableState, file_key
+from tidegate.errors import CommitConflict
+from tidegate.limits import EXCHANGE_ATTEMPTS_MAX
+
+
+def exchange(
+    log: DeltaLog, removes: Sequence[LiveFile], adds: Sequence[Mapping[str, Any]], *, operation: str
+) -> TableState:
+    """The state behind the commit. Raises CommitConflict (nothing was written), LakeUnavailable, DeltaUnsupported."""
+
+    def decide(read: TableState) -> Change:
+        for file in removes:
+            if file_key(file.action) not in read.live:
+                raise CommitConflict(f"{file.path} isn't live any more", where=log.place, remedy="look at it again")
+        return Change(moved(removes, adds, data_change=False), operation)
+
+    return log.update(decide, attempts=EXCHANGE_ATTEMPTS_MAX)

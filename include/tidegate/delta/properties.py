@@ -1,0 +1,24 @@
+"""A table's properties, set by a commit.
+
+In:  a table's log; names and values as text.
+Out: a commit, when any of them isn't so already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.state import TableState
+
+
+def set_properties(log: DeltaLog, wanted: Mapping[str, str]) -> TableState:
+    """The state in which they are set. wanted: none that turns a feature on, which would ask for a protocol, too."""
+
+    def decide(read: TableState) -> Change | None:
+        there = read.configuration
+        if all(there.get(name) == value for name, value in wanted.items()):
+            return None
+        return Change([{"metaData": {**read.metadata, "configuration": there | dict(wanted)}}], "SET TBLPROPERTIES")
+
+    return log.update(decide)

@@ -1,0 +1,140 @@
+"""Silver tables made, emptied and given columns by commits of their logs alone: no file is read or rewritten.
+
+In:  a table's Delta log and its shape.
+Out: one commit each. Two that make the same change make it once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from tidegate.delta.actions import clustering, metadata, protocol, remove
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.state import Action, TableState
+from tidegate.delta.types import delta_json
+from tidegate.errors import CommitConflict, SchemaMismatch
+from tidegate.merge.silver_sql import SilverColumn, SilverShape, properties
+
+# What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
+_FEATURES: Final = frozenset({"appendOnly", "invariants", "deletionVectors"})
+_CLUSTERED: Final = frozenset({"clustering", "domainMetadata"})
+_NTZ: Final = "timestampNtz"
+# What Parquet's readers in Spark stumble over; Delta refuses it in names.
+_REFUSED_CHARACTERS: Final = " ,;{}()\n\t="
+_RENAME: Final = "rename the column at the source, or leave the table out (tables.exclude)"
+
+
+def create_silver(log: DeltaLog, shape: SilverShape) -> TableState:
+    """The table, made when it isn't there."""
+    nothing = log.state()
+    if nothing.created:
+        return nothing
+    features = _FEATURES | (_CLUSTERED if shape.cluster_by else frozenset()) | _asked(shape.all_columns)
+    actions: list[Action] = [
+        protocol(features),
+        metadata({"type": "struct", "fields": _checked([_field(c) for c in shape.all_columns])}, properties()),
+    ]
+    if shape.cluster_by:
+        actions.append(clustering(shape.cluster_by))
+    try:
+        return log.commit(nothing, Change(actions, "CREATE TABLE"))
+    except CommitConflict:  # somebody was quicker
+        return log.state()
+
+
+def add_columns(log: DeltaLog, columns: Sequence[SilverColumn]) -> TableState:
+    """Columns at the end, null in every row that is there; those that the table has are left as they are."""
+
+    def decide(read: TableState) -> Change | None:
+        held = {field["name"] for field in read.schema["fields"]}
+        missing = [column for column in columns if column.name not in held]
+        if not missing:
+            return None
+        fields = [*read.schema["fields"], *map(_field, missing)]
+        return Change([*_with_features(read, _asked(missing)), _with_fields(read, fields)], "ADD COLUMNS")
+
+    return log.update(decide)
+
+
+def describe_columns(log: DeltaLog, comments: Mapping[str, str]) -> TableState:
+    """Give columns their comments; one that the table doesn't have is passed over."""
+
+    def decide(read: TableState) -> Change | None:
+        fields = [_described(field, comments.get(field["name"])) for field in read.schema["fields"]]
+        return None if fields == read.schema["fields"] else Change([_with_fields(read, fields)], "CHANGE COLUMN")
+
+    return log.update(decide)
+
+
+def empty_silver(log: DeltaLog, transaction: tuple[str, int], shape: SilverShape | None = None) -> TableState:
+    """No rows, in one commit under a transaction; nothing when that version is recorded.
+
+    shape: the columns from here on; None: as they are.
+    """
+    return log.update(_once(transaction, lambda read: _emptied(read, shape)))
+
+
+def _once(
+    transaction: tuple[str, int], actions: Callable[[TableState], Sequence[Action]]
+) -> Callable[[TableState], Change | None]:
+    app_id, version = transaction
+
+    def decide(read: TableState) -> Change | None:
+        if read.transaction(app_id) >= version:
+            return None
+        return Change(actions(read), "DELETE", {app_id: version})
+
+    return decide
+
+
+def _emptied(read: TableState, shape: SilverShape | None) -> list[Action]:
+    gone: list[Action] = [remove(file, data_change=True) for file in read.files]
+    if shape is None:
+        return gone
+    fields = [_field(column) for column in shape.all_columns]
+    asked = _asked(shape.all_columns) | (_CLUSTERED if shape.cluster_by else frozenset())
+    domains = [clustering(shape.cluster_by)] if "clustering" in read.features | asked else []
+    return [*gone, *_with_features(read, asked), _with_fields(read, fields), *domains]
+
+
+def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Action:
+    """The table's metadata with other columns."""
+    text = json.dumps({"type": "struct", "fields": _checked(fields)}, ensure_ascii=False, separators=(",", ":"))
+    names = {field["name"] for field in fields}
+    partitions = list(read.partition_columns) if names.issuperset(read.partition_columns) else []
+    return {"metaData": {**read.metadata, "schemaString": text, "partitionColumns": partitions}}
+
+
+def _with_features(read: TableState, asked: frozenset[str]) -> list[Action]:
+    """A protocol action when the table lacks a feature; silver's tables list theirs by name."""
+    return [] if asked <= read.features else [protocol(read.features | asked)]
+
+
+def _asked(columns: Sequence[SilverColumn]) -> frozenset[str]:
+    """Features that the columns' types ask for."""
+    return frozenset({_NTZ} if any(column.type == "timestamp_ntz" for column in columns) else ())
+
+
+def _checked(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Raise SchemaMismatch for names that readers refuse or can't tell from one another."""
+    seen: dict[str, str] = {}
+    for name in (str(field["name"]) for field in fields):
+        if refused := [character for character in name if character in _REFUSED_CHARACTERS]:
+            raise SchemaMismatch(f"Delta takes no column {name!r}: it has {refused[0]!r}", remedy=_RENAME)
+        if (other := seen.setdefault(name.lower(), name)) is not name:
+            raise SchemaMismatch(f"columns {other!r} and {name!r} are the same to readers of Delta", remedy=_RENAME)
+    return list(fields)
+
+
+def _field(column: SilverColumn) -> dict[str, Any]:
+    """A column as in the schema's JSON."""
+    told = {"comment": column.comment} if column.comment else {}
+    return {"name": column.name, "type": delta_json(column.type), "nullable": True, "metadata": told}
+
+
+def _described(field: Mapping[str, Any], comment: str | None) -> Mapping[str, Any]:
+    if comment is None:
+        return field
+    return {**field, "metadata": {**(field.get("metadata") or {}), "comment": comment}}
