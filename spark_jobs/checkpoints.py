@@ -14,7 +14,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tidegate.delta import checkpoint
+from tidegate.delta import checkpoint, checkpoint_write
+from tidegate.delta.actions import now_ms
+from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.logs import DeltaLogs
 from tidegate.limits import CHECKPOINT_COMMITS
 
@@ -46,14 +48,16 @@ class Checkpoints:
 
     def _work(self, place: str, version: int) -> None:
         try:
-            store = self.logs.of(place).store
+            log = self.logs.of(place)
             known = self._done.get(place)
             if known is None or version < known:  # or it was dropped and made again
-                self._done[place] = known = checkpoint.newest_version(store)
+                found = checkpoint.find(log.store)
+                self._done[place] = known = found.version if found else -1
             if version - known >= self.commits:
-                checkpoint.write(store, version)
-                self._done[place] = version
-                checkpoint.clean_up(store)
+                state = log.state()
+                checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=len(state.files))
+                self._done[place] = state.version
+                clean_up(log.store, state.configuration, state.features, now_ms=now_ms())
         except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of a checkpoint may stop them
             self._done[place] = version
             print(f"{place}: no checkpoint written: {error}", file=sys.stderr, flush=True)

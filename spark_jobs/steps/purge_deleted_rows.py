@@ -50,8 +50,7 @@ def purge_deleted_rows(job: Maintenance, table: SilverTable) -> None:
 
 def _purge_files(job: Maintenance, table: SilverTable) -> bool:
     """False when another writer was quicker at one of them."""
-    detail = job.spark.sql(f"DESCRIBE DETAIL {job.sql_name(table)}").select("clusteringColumns").collect()
-    key = tuple(detail[0][0] or ())
+    key = job.files(table).clustering_columns
     paths = [file.path for file in job.files(table).files if dead_share(file) > _WORTH_SHARE]
     won = [giving_way(partial(_purge_file, job, table, path, key)) for path in paths]
     return all(won)

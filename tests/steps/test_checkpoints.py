@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.checkpoints import Checkpoints
 from spark_jobs.steps.checkpoint_silver import checkpoint_silver
 from tests.support.upsert_table import PATH, UP, Table
-from tidegate.delta import checkpoint
+from tidegate.delta import checkpoint_write
 
 pytestmark = pytest.mark.spark
 
@@ -54,20 +54,20 @@ def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_not
 ) -> None:
     table = Table.create(spark, tmp_path / "lake")
     table.app.checkpoints = checkpoints = Checkpoints(table.app.logs, commits=2)
-    gate, real = threading.Event(), checkpoint.write
+    gate, real = threading.Event(), checkpoint_write.write
 
     def slow(*_: object) -> None:
         gate.wait(60)
         raise OSError("no room")
 
-    monkeypatch.setattr(checkpoint, "write", slow)
+    monkeypatch.setattr(checkpoint_write, "write", slow)
     for number in range(5):
         window, _ = table.write([(UP, number, "a")])
         checkpoint_silver(table.app, window)
     gate.set()
     checkpoints.close()
     assert "no checkpoint written: no room" in capsys.readouterr().err
-    monkeypatch.setattr(checkpoint, "write", real)
+    monkeypatch.setattr(checkpoint_write, "write", real)
     for number in range(2):
         window, _ = table.write([(UP, 10 + number, "a")])
         checkpoint_silver(table.app, window)

@@ -79,6 +79,12 @@ class TableState:
         return tuple(self.metadata.get("partitionColumns") or ())
 
     @property
+    def clustering_columns(self) -> tuple[str, ...]:
+        """Names of the columns that the table is clustered by (PROTOCOL.md, "Clustered Table"), nested ones with dots."""
+        text = self.domains.get("delta.clustering")
+        return tuple(".".join(path) for path in json.loads(text)["clusteringColumns"]) if text else ()
+
+    @property
     def configuration(self) -> dict[str, str]:
         """The table's properties."""
         return dict(self.metadata.get("configuration") or {})
