@@ -1,0 +1,96 @@
+"""Commits of several processes at the same version: one winner each, nothing lost or torn; killed at any point."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.s3 import S3
+from tests.support.ties import check_ties, run_ties
+from tidegate.delta.actions import add, metadata, protocol
+from tidegate.delta.log import Change, DeltaLog
+
+LONG = bool(os.environ.get("TIDEGATE_LONG"))
+LOCAL_TIES = 25_000 if LONG else 600
+S3_TIES = 3_400 if LONG else 60
+SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+POINTS = ("delta_before_commit", "store_before_link", "store_after_link", "delta_after_commit")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("processes", [2, 4, 8])
+def test_one_of_several_processes_wins_each_version_on_a_disk(tmp_path: Path, processes: int) -> None:
+    place = str(tmp_path / "t")
+    ties = run_ties(place, {}, processes=processes, versions=LOCAL_TIES)
+    check_ties(place, {}, ties, LOCAL_TIES)
+    assert ties.forced > LOCAL_TIES // 10
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("processes", [2, 4])
+def test_one_of_several_processes_wins_each_version_on_s3(s3: S3, processes: int) -> None:
+    place = s3.folder()
+    ties = run_ties(place, s3.options, processes=processes, versions=S3_TIES)
+    check_ties(place, s3.options, ties, S3_TIES)
+    assert ties.forced > S3_TIES // 10
+
+
+_WRITER = """
+import sys
+from tidegate.delta.actions import add
+from tidegate.delta.log import Change, DeltaLog
+
+log = DeltaLog(sys.argv[1])
+for number in range(log.state().transaction("writer") + 1, 9):
+    body = {"path": f"f{number}", "size": 1, "partitionValues": {}, "modificationTime": 1}
+    log.update(
+        lambda read: None
+        if read.transaction("writer") >= number
+        else Change([add(body, data_change=True)], "WRITE", {"writer": number})
+    )
+"""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_writer_that_is_killed_anywhere_in_a_commit_loses_and_doubles_nothing(tmp_path: Path, point: str) -> None:
+    place = str(tmp_path / "t")
+    log = DeltaLog(place)
+    log.commit(log.state(), Change([protocol(()), metadata(SCHEMA, {})], "CREATE TABLE"))
+    killed = 0
+    for _ in range(12):
+        environment = os.environ | {"TIDEGATE_FAILPOINT": f"{point}:2"}
+        code = subprocess.run([sys.executable, "-c", _WRITER, place], env=environment, check=False).returncode
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        killed += 1
+        assert DeltaLog(place).state().version <= killed * 2
+    assert killed > 2
+    subprocess.run([sys.executable, "-c", _WRITER, place], check=True)
+    state = DeltaLog(place).state()
+    assert sorted(file.path for file in state.files) == [f"f{number}" for number in range(1, 9)]
+    assert state.version == 8
+
+
+def test_a_foreign_commit_in_between_is_not_overwritten(tmp_path: Path) -> None:
+    """Delta's own store on a disk looks, then renames, and may overwrite; ours never does."""
+    place = str(tmp_path / "t")
+    log = DeltaLog(place)
+    state = log.commit(log.state(), Change([protocol(()), metadata(SCHEMA, {})], "CREATE TABLE"))
+    other = DeltaLog(place)
+    other.update(
+        lambda _: Change(
+            [add({"path": "a", "size": 1, "partitionValues": {}, "modificationTime": 1}, data_change=True)], "WRITE"
+        )
+    )
+    written = (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").read_bytes()
+    again = log.update(lambda read: None if read.files else Change([], "TIE"))
+    assert again.version == state.version + 1
+    assert (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").read_bytes() == written
