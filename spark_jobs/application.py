@@ -34,8 +34,7 @@ from spark_jobs.window import (
 )
 from tidegate import tables
 from tidegate.config import Pipeline
-from tidegate.delta.log import DeltaLog
-from tidegate.delta.logs import DeltaLogs
+from tidegate.errors import CommitOverwritten
 from tidegate.lake import control, judgements
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
@@ -93,7 +92,6 @@ class Application:
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
     _claim: tuple[str, int] | None = None
     control: ControlTables = field(init=False)
-    logs: DeltaLogs = field(init=False)  # of silver's tables
     checkpoints: Checkpoints = field(init=False)
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
@@ -104,12 +102,7 @@ class Application:
 
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
-        self.logs = DeltaLogs(self.lake.storage_options)
-        self.checkpoints = Checkpoints(self.logs)
-
-    def log(self, path: str) -> DeltaLog:
-        """The Delta log of a silver table. path: relative to the lake."""
-        return self.logs.of(self.lake.uri(path))
+        self.checkpoints = Checkpoints(self.lake)
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""
@@ -207,7 +200,7 @@ class Application:
         """
         if name not in self._applied:
             database, table = self.pair(name)
-            silver = self.log(tables.silver_path(database, table)).state()
+            silver = self.lake.log(tables.silver_path(database, table)).state()
             self._applied[name] = silver.transaction(tables.app_id(self.pipeline.pipeline, name))
         return max(self._applied[name], self.mark(name))
 
@@ -242,6 +235,15 @@ class Application:
                         found.setdefault(self.logical_name(database, table), set()).add((source, database, table))
             self._flows = (sizes, found)
         return self._flows[1]
+
+    def held_at(self, name: str, error: BaseException) -> int:
+        """applied_ts of a table that is held with an error; what another writer overwrote in silver isn't applied."""
+        if not isinstance(error, CommitOverwritten):
+            return self.applied(name)
+        log = self.lake.log(tables.silver_path(*self.pair(name)))
+        log.accept_loss()
+        self._applied[name] = log.state().transaction(tables.app_id(self.pipeline.pipeline, name))
+        return self._applied[name]
 
     def note_applied(self, name: str, upto_ts: int) -> None:
         self._applied[name] = upto_ts

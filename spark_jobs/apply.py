@@ -117,6 +117,7 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
             if window.tables:
                 app.lake.delete_folder("staging")
             app.control.tidy()
+            app.lake.trim_logs()
             if batch and app.cut_ts >= goal and not catches_up(app):
                 return windows
         elif batch:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from tidegate.delta import checkpoint, checkpoint_write
 from tidegate.delta.actions import now_ms
 from tidegate.delta.log_cleanup import clean_up
-from tidegate.delta.logs import DeltaLogs
+from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHECKPOINT_COMMITS
 
 
@@ -25,20 +25,20 @@ from tidegate.limits import CHECKPOINT_COMMITS
 class Checkpoints:
     """commits: between two checkpoints of a table."""
 
-    logs: DeltaLogs
+    lake: LakeFiles
     commits: int = CHECKPOINT_COMMITS
-    _done: dict[str, int] = field(default_factory=dict)  # place -> version of the last one, or of the last try
+    _done: dict[str, int] = field(default_factory=dict)  # path -> version of the last one, or of the last try
     _waiting: set[str] = field(default_factory=set)
     _pool: ThreadPoolExecutor | None = None
 
-    def note(self, place: str, version: int) -> None:
+    def note(self, path: str, version: int) -> None:
         """The table is at this version now. What that leads to takes none of the caller's time."""
-        known = self._done.get(place)
+        known = self._done.get(path)
         due = known is None or version < known or version - known >= self.commits
-        if due and place not in self._waiting:
-            self._waiting.add(place)
+        if due and path not in self._waiting:
+            self._waiting.add(path)
             self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-            self._pool.submit(self._work, place, version)
+            self._pool.submit(self._work, path, version)
 
     def close(self) -> None:
         """Wait for what is under way."""
@@ -46,19 +46,19 @@ class Checkpoints:
         if pool is not None:
             pool.shutdown()
 
-    def _work(self, place: str, version: int) -> None:
+    def _work(self, path: str, version: int) -> None:
         try:
-            log = self.logs.of(place)
-            known = self._done.get(place)
+            log = self.lake.log(path)
+            known = self._done.get(path)
             if known is None or version < known:  # or it was dropped and made again
                 found = checkpoint.find(log.store)
-                self._done[place] = known = found.version if found else -1
+                self._done[path] = known = found.version if found else -1
             if version - known >= self.commits:
                 state = log.state()
                 checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=len(state.files))
-                self._done[place] = state.version
+                self._done[path] = state.version
                 clean_up(log.store, state.configuration, state.features, now_ms=now_ms())
         except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of a checkpoint may stop them
-            self._done[place] = version
-            print(f"{place}: no checkpoint written: {error}", file=sys.stderr, flush=True)
-        self._waiting.discard(place)
+            self._done[path] = version
+            print(f"{path}: no checkpoint written: {error}", file=sys.stderr, flush=True)
+        self._waiting.discard(path)

@@ -189,7 +189,7 @@ def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, 
 
 def _has_silver(app: Application, name: str) -> bool:
     database, table = app.pair(name)
-    return app.log(tables.silver_path(database, table)).state().created
+    return app.lake.log(tables.silver_path(database, table)).state().created
 
 
 def _emptied(app: Application, name: str) -> bool:

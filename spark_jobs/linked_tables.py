@@ -70,7 +70,7 @@ class LinkedWriter:
         outcome: dict[str, int | BaseException] = {}
         for name, writer in self._writers.items():
             if name not in self._stopped:
-                outcome[name] = self._app.log(writer.path).state().version
+                outcome[name] = self._app.lake.log(writer.path).state().version
             elif (error := self._stopped[name]) is not None:
                 outcome[name] = error
         return outcome

@@ -22,7 +22,6 @@ from spark_jobs.session import CODEGEN_BYTES_MIN, fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.logs import DeltaLogs
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
@@ -80,10 +79,6 @@ class Maintenance:
     dry_run: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
     cuts: list[dict[str, Any]] = field(default_factory=list)  # rows for control/cuts
-    logs: DeltaLogs = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.logs = DeltaLogs(self.lake.storage_options)
 
     @property
     def settings(self) -> Maintain:
@@ -120,7 +115,7 @@ class Maintenance:
         }
 
     def log(self, table: SilverTable) -> DeltaLog:
-        return self.logs.of(self.lake.uri(table.path))
+        return self.lake.log(table.path)
 
     def size(self, table: SilverTable) -> Size:
         """Live files, rows and deleted rows, from the log alone."""

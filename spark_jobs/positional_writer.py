@@ -136,7 +136,7 @@ def _each(pool: ThreadPoolExecutor, step: Callable[[Upsert], int | None], among:
 
 def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     """Look at silver as it is now and find what has to be probed; the version, when silver has the phase already."""
-    upsert.snapshot = snapshot = app.log(upsert.path).state()
+    upsert.snapshot = snapshot = app.lake.log(upsert.path).state()
     applied = snapshot.transaction(upsert.app_id)
     if applied >= upsert.phase.upto_ts:
         return snapshot.version
@@ -171,7 +171,7 @@ def _commit(app: Application, upsert: Upsert) -> int:
     failpoint("apply_before_commit")
     upsert.adopted = True  # from here on it isn't known that no commit names them
     try:
-        done = app.log(upsert.path).commit(snapshot, upserted(actions, (upsert.app_id, upsert.phase.upto_ts)))
+        done = app.lake.log(upsert.path).commit(snapshot, upserted(actions, (upsert.app_id, upsert.phase.upto_ts)))
     except CommitConflict:
         upsert.adopted = False
         raise

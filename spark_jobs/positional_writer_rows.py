@@ -73,7 +73,7 @@ def write_hashed(app: Application, entry: TableWindow, phase: StagePhase) -> int
     path, app_id = entry.target.path, tables.app_id(app.pipeline.pipeline, entry.name)
     net: _Net | None = None
     for attempt in range(1, COMMIT_ATTEMPTS_MAX + 1):
-        snapshot = app.log(path).state()
+        snapshot = app.lake.log(path).state()
         applied = snapshot.transaction(app_id)
         if applied >= phase.upto_ts:
             return snapshot.version
@@ -106,7 +106,7 @@ def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Ne
     actions.extend(Actions(adds=list(adds)))
     failpoint("apply_before_commit")
     try:
-        done = app.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
+        done = app.lake.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
     except CommitConflict:
         for add in adds:  # certainly in no commit
             app.lake.filesystem.delete_file(app.lake.local(f"{path}/{unquote(add['path'])}"))

@@ -28,7 +28,6 @@ from spark_jobs.steps.plan_window import next_catch_up, next_window, window_betw
 from tidegate import spark_settings, tables
 from tidegate.config import Pipeline
 from tidegate.config_ddl import Ddl, Policy
-from tidegate.delta.log import DeltaLog
 from tidegate.errors import LakeRefused, TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
@@ -158,7 +157,7 @@ class Rebuild:
                 where=self.table,
                 remedy="choose another --at" if state.state == DROPPED else "mend that",
             )
-        if not app.log(self.to).state().created:
+        if not app.lake.log(self.to).state().created:
             raise LakeRefused(f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="see --at")
 
     def differences(self, spark: SparkSession) -> tuple[int, int] | None:
@@ -197,7 +196,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 
 def rebuild(plan: Rebuild, spark: SparkSession, *, compare: bool, report: Callable[[str], None]) -> int:
     """Run a plan and say what came of it; the exit code. Raises UsageError when the new table's place is taken."""
-    if DeltaLog(plan.lake.uri(plan.to), plan.lake.storage_options).state().created:
+    if plan.lake.log(plan.to).state().created:
         raise UsageError("is there already", where=plan.to, remedy="give another --to, or remove it")
     windows = plan.run(spark, report)
     report(f"rebuilt {plan.table} at {plan.at_ts} in {windows} windows: {plan.lake.uri(plan.to)}")

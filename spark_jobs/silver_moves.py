@@ -41,7 +41,7 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     Everything below must have been written. Raises LakeRefused when the log no longer says.
     """
     app_id = tables.app_id(app.pipeline.pipeline, name)
-    log = app.log(tables.silver_path(*app.pair(name)))
+    log = app.lake.log(tables.silver_path(*app.pair(name)))
     state = log.state()
     version = state.version
     if version == _NO_TABLE or state.transaction(app_id) < commit_ts:

@@ -57,7 +57,7 @@ class SilverWriter:
 
     @property
     def log(self) -> DeltaLog:
-        return self.app.log(self.path)
+        return self.app.lake.log(self.path)
 
     def columns(self) -> list[str] | None:
         """Silver's columns as it is now, in order; None when there is none."""

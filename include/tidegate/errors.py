@@ -119,6 +119,10 @@ class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 
 
+class CommitOverwritten(Terminal):
+    """A writer that doesn't arbitrate wrote over a commit of tidegate's: what that held isn't in the table."""
+
+
 class DeltaUnsupported(Terminal):
     """A Delta table has a feature that tidegate's own reader or writer of logs doesn't know exactly."""
 

@@ -14,4 +14,4 @@ def checkpoint_silver(app: Application, window: Window) -> None:
     """Note how far each table's log is."""
     for name, version in window.delta_versions.items():
         if version >= 0:
-            app.checkpoints.note(app.lake.uri(silver_path(*app.pair(name))), version)
+            app.checkpoints.note(silver_path(*app.pair(name)), version)

@@ -45,7 +45,7 @@ def choose_writers(app: Application, window: Window) -> None:
     for entry, future in zip(entries, done, strict=True):
         error = future.exception()
         if isinstance(error, Terminal):
-            window.hold(entry.name, type(error).__name__, str(error), app.applied(entry.name))
+            window.hold(entry.name, type(error).__name__, str(error), app.held_at(entry.name, error))
         elif error is not None:
             failures[entry.name] = error
     raise_failures(failures)
@@ -111,7 +111,7 @@ def _misfit(snapshot: TableState, phases: list[Phase], target: UpsertTarget) -> 
 
 def _snapshot(app: Application, entry: TableWindow, shape: SilverShape) -> TableState:
     """Silver as it is now; created first when it isn't there, for a table can't be made in a folder with files."""
-    log = app.log(tables.silver_path(entry.database, entry.table))
+    log = app.lake.log(tables.silver_path(entry.database, entry.table))
     snapshot = log.state()
     return snapshot if snapshot.created else create_silver(log, shape)
 

@@ -79,7 +79,7 @@ def _compact(app: Application, entry: TableWindow, earned_bytes: int) -> None:
 
 def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:
     """Rewrite what is worth it within the budget, in one commit; None when nothing is, or the commit came too late."""
-    log = app.log(path)
+    log = app.lake.log(path)
     snapshot = log.state()
     chosen = choose(snapshot.files, budget_bytes, layout.key)
     if not chosen or why_not(snapshot) or misfit(snapshot, layout):

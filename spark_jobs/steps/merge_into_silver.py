@@ -46,8 +46,8 @@ def merge_into_silver(app: Application, window: Window) -> None:
             entries.append(entry)
         elif entry.after_ts > app.cut_ts:
             # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
-            window.delta_versions[entry.name] = app.log(silver_path(entry.database, entry.table)).state().version
-    found = _write_all(app, window, entries)
+            window.delta_versions[entry.name] = app.lake.log(silver_path(entry.database, entry.table)).state().version
+    found = _kept(app, _write_all(app, window, entries))
     failures: dict[str, BaseException] = {}
     for name, outcome in found.items():
         if isinstance(outcome, int):
@@ -56,13 +56,24 @@ def merge_into_silver(app: Application, window: Window) -> None:
             continue
         app.forget_applied(name)
         if isinstance(outcome, Terminal):
-            window.hold(name, type(outcome).__name__, str(outcome), app.applied(name))
+            window.hold(name, type(outcome).__name__, str(outcome), app.held_at(name, outcome))
         else:
             failures[name] = outcome
     remove_abandoned(app, window)
     raise_failures(failures)
     if found:
         failpoint("apply_after_merge")
+
+
+def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
+    """The same outcomes; a table whose commit another writer has overwritten meanwhile has that as its outcome."""
+
+    def look(name: str) -> None:
+        app.lake.log(silver_path(*app.pair(name))).check_kept()
+
+    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="kept") as pool:
+        looks = {name: pool.submit(look, name) for name, outcome in found.items() if isinstance(outcome, int)}
+    return found | {name: error for name, done in looks.items() if (error := done.exception()) is not None}
 
 
 def _write_all(app: Application, window: Window, entries: Sequence[TableWindow]) -> dict[str, Outcome]:
@@ -104,7 +115,7 @@ def _write(app: Application, entry: TableWindow, window: Window) -> int:
             if not isinstance(outcome, int):
                 raise outcome
         failpoint("apply_in_merge")
-    return app.log(writer.path).state().version
+    return app.lake.log(writer.path).state().version
 
 
 def _write_hashed(app: Application, entry: TableWindow, phase: RowsPhase) -> None:

@@ -124,7 +124,7 @@ def _row(app: Application, window: Window, name: str) -> dict[str, object]:
     database, table = app.pair(name)
     version = window.delta_versions.get(name)
     if version is None:
-        version = app.log(tables.silver_path(database, table)).state().version
+        version = app.lake.log(tables.silver_path(database, table)).state().version
     return {
         "table": name,
         "delta_version": version,

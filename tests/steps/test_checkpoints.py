@@ -32,7 +32,7 @@ def last_checkpoint(table: Table) -> int:
 
 def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: SparkSession, tmp_path: Path) -> None:
     table = Table.create(spark, tmp_path / "lake")
-    table.app.checkpoints = Checkpoints(table.app.logs, commits=4)
+    table.app.checkpoints = Checkpoints(table.app.lake, commits=4)
     for number in range(52):
         window, _ = table.write([(UP, number, "a")])
         if number < 2:
@@ -53,7 +53,7 @@ def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_not
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = Table.create(spark, tmp_path / "lake")
-    table.app.checkpoints = checkpoints = Checkpoints(table.app.logs, commits=2)
+    table.app.checkpoints = checkpoints = Checkpoints(table.app.lake, commits=2)
     gate, real = threading.Event(), checkpoint_write.write
 
     def slow(*_: object) -> None:

@@ -159,7 +159,7 @@ def test_rows_before_and_after_an_added_column_land_in_one_window(shop: Callable
         {"id": 2, "a": "z", "n": 1, "at": None},
         {"id": 3, "a": "w", "n": 2, "at": None},
     ]
-    assert it.app.log("silver/d/t").state().transaction("tidegate/shop/d.t") == 30
+    assert it.app.lake.log("silver/d/t").state().transaction("tidegate/shop/d.t") == 30
 
 
 def test_a_window_tried_again_changes_nothing(shop: Callable[..., Shop]) -> None:

@@ -17,6 +17,8 @@ from spark_jobs.application import Window
 from spark_jobs.failures import TablesFailed
 from tests.steps.test_silver_writer import Shop
 from tidegate import tables
+from tidegate.delta.actions import commit_info, lines
+from tidegate.delta.log import commit_name
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Transient
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
@@ -35,9 +37,9 @@ class Analyst:
         self.session = spark.newSession()
         self.before: list[str] = []  # one for each commit
         self.attempts = 0
-        self.answer_is_lost = False
+        self.answer_is_lost = self.overwrites = False
         self.now = 10
-        log = self.shop.app.log("silver/d/t")
+        log = self.shop.app.lake.log("silver/d/t")
         commit = log.commit
 
         def watched(*args: Any, **named: Any) -> TableState:
@@ -45,6 +47,9 @@ class Analyst:
             if self.before:
                 self.session.sql(self.before.pop(0).format(t=self.table))
             done = commit(*args, **named)
+            if self.overwrites:
+                self.overwrites = False
+                log.store.replace(commit_name(done.version), lines([commit_info("OPTIMIZE", "theirs")]))
             if self.answer_is_lost:
                 self.answer_is_lost = False
                 raise LakeUnavailable("the connection broke")
@@ -109,6 +114,16 @@ def test_a_lost_answer_doubles_nothing(analyst: Analyst) -> None:
     it.again()
     assert it.rows() == {i: "first" for i in range(10) if i not in (1, 2)} | {1: "second", 20: "new"}
     assert it.attempts == 1, "the second try found the first one's version and wrote nothing"
+
+
+def test_a_commit_that_an_analyst_overwrites_holds_the_table_where_silver_is(analyst: Analyst) -> None:
+    """Delta's own store looks whether a version is free, then writes it over whatever came in between."""
+    analyst.window({1: "second"})
+    analyst.overwrites = True
+    window = analyst.window({1: "third", 2: "third"})
+    held = window.held["d.t"]
+    assert (held.error, held.applied_ts) == ("CommitOverwritten", analyst.now - 10)
+    assert (analyst.rows()[1], analyst.rows()[2]) == ("second", "first")
 
 
 def test_a_table_that_changes_before_every_commit_is_given_up_for_now_and_whole(analyst: Analyst) -> None:

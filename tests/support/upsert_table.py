@@ -59,10 +59,10 @@ class Table:
         shape = SilverShape((SilverColumn("id", "bigint"), SilverColumn("note", "string")), ("id",))
         spark.sql(silver_sql.create(lake.spark_uri(PATH), shape))
         app = Application(spark, config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
-        return cls(app, FileLayout.of(app.log(PATH).state(), ("id",)))
+        return cls(app, FileLayout.of(app.lake.log(PATH).state(), ("id",)))
 
     def snapshot(self) -> TableState:
-        return self.app.log(PATH).state()
+        return self.app.lake.log(PATH).state()
 
     def write(self, changes: list[tuple[int, int, str]]) -> tuple[Window, int]:
         """One window of (op, id, note); the window, and the bytes of the files that had to be probed."""

@@ -14,7 +14,10 @@ Why no commit is lost and none is made twice, whoever else writes to the table, 
    same request twice, or its answer may have been lost. When it can't be read either, LakeUnavailable: not known.
 4. An attempt whose fate isn't known may still arrive later, at its own version only. Who tries again looks for all ids
    of his attempts in the commits since (update()), or records a transaction version with its actions: both find it.
-5. Before a commit the known version is looked for: a table that was dropped and made again starts at 0, and a commit
+5. Not every writer arbitrates: Delta's own stores look whether a version is free and then write it, over ours if that
+   came in between. Who made the newest version sees at each later look whether it is still his: CommitOverwritten,
+   never silence.
+6. Before a commit the known version is looked for: a table that was dropped and made again starts at 0, and a commit
    behind the old one's last version would leave a gap in its log.
 """
 
@@ -34,7 +37,7 @@ from tidegate.delta.features import check_readable, check_writable
 from tidegate.delta.names import commit_name
 from tidegate.delta.state import NO_TABLE, Action, TableState
 from tidegate.delta.store import Entry, LogStore, log_store
-from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
+from tidegate.errors import CommitConflict, CommitOverwritten, LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 
@@ -61,6 +64,8 @@ class DeltaLog:
         self._lock = threading.Lock()
         self._known = TableState(place)
         self._seen: Entry | None = None  # the known version's commit file
+        self._own = ""  # the attempt that made the known version, when it was ours
+        self._lost: CommitOverwritten | None = None
 
     @property
     def store(self) -> LogStore:
@@ -75,19 +80,33 @@ class DeltaLog:
     def forget(self) -> None:
         """Hold no state; the next look reads the log from its checkpoint."""
         with self._lock:
-            self._known, self._seen = TableState(self.place), None
+            self._known, self._seen, self._own = TableState(self.place), None, ""
 
     # --- reading ------------------------------------------------------------------------------------
 
     def state(self) -> TableState:
         """The newest version; `created` is False without a table. An unchanged one costs two looks at its log.
 
-        Raises LakeUnavailable, LakeRefused (a log that contradicts itself), DeltaUnsupported.
+        Raises LakeUnavailable, LakeRefused (a log that contradicts itself), DeltaUnsupported, CommitOverwritten (until
+        accept_loss).
         """
         with self._lock:
-            known = self._known if self._is_there() else self._load()
-            self._keep(self._forward(known))
+            self._raise_lost()
+            before, own = self._known, self._own
+            there = self._is_there()
+            self._keep(self._forward(before if there else self._load()))
+            if own and not there:
+                self._check_kept(before, own)
             return self._known
+
+    def check_kept(self) -> None:
+        """Raise CommitOverwritten when our own newest commit is another's by now; one look at the log."""
+        if self._own and not self._is_there():
+            self.state()
+
+    def accept_loss(self) -> None:
+        """The caller has noted that a commit of ours was overwritten, and goes on with the table as it is."""
+        self._lost = None
 
     def state_at(self, version: int) -> TableState | None:
         """The table as it was at a version; None when the log doesn't reach back so far."""
@@ -145,9 +164,27 @@ class DeltaLog:
     def _keep(self, state: TableState) -> None:
         check_readable(state)
         if state is not self._known:
-            self._known, self._seen = state, None
+            self._known, self._seen, self._own = state, None, ""
             if state.created:
                 self._seen = self._store.stat(commit_name(state.version))
+
+    def _check_kept(self, before: TableState, own: str) -> None:
+        """Raise CommitOverwritten when our commit is another's now."""
+        if self._known.table_id != before.table_id:
+            return  # the table was dropped and made again
+        actions = self.actions(before.version)
+        if actions is not None and not _made_by(actions, own):
+            self._lost = CommitOverwritten(
+                f"version {before.version}, which tidegate had committed, was overwritten by "
+                f"{self._whose(before.version)}: its rows aren't in the table",
+                where=self.place,
+                remedy="write to it by Spark or others only while tidegate doesn't; then release the table",
+            )
+        self._raise_lost()
+
+    def _raise_lost(self) -> None:
+        if self._lost is not None:
+            raise self._lost
 
     # --- committing ---------------------------------------------------------------------------------
 
@@ -175,6 +212,7 @@ class DeltaLog:
         failpoint("delta_after_commit")
         with self._lock:
             self._known, self._seen = after, self._store.stat(commit_name(version))
+            self._own = attempt
         return after
 
     def _check_same_table(self, read: TableState) -> None:
@@ -256,7 +294,7 @@ class DeltaLog:
             if trouble is not None:
                 raise trouble
             raise LakeUnavailable(f"version {version} was taken and is gone", where=self.place)
-        return any((action.get("commitInfo") or {}).get("txnId") == attempt for action in actions)
+        return _made_by(actions, attempt)
 
     def _whose(self, version: int) -> str:
         for action in self.actions(version) or ():
@@ -266,8 +304,9 @@ class DeltaLog:
 
     def _made_since(self, first: int, read: TableState, attempt: str) -> bool:
         """Whether an earlier try of this change arrived after all."""
-        return any(
-            (one.get("commitInfo") or {}).get("txnId") == attempt
-            for version in range(first + 1, read.version + 1)
-            for one in self.actions(version) or ()
-        )
+        versions = range(first + 1, read.version + 1)
+        return any(_made_by(self.actions(version) or (), attempt) for version in versions)
+
+
+def _made_by(actions: Sequence[Action], attempt: str) -> bool:
+    return any((action.get("commitInfo") or {}).get("txnId") == attempt for action in actions)

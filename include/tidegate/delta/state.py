@@ -80,7 +80,7 @@ class TableState:
 
     @property
     def clustering_columns(self) -> tuple[str, ...]:
-        """Names of the columns that the table is clustered by (PROTOCOL.md, "Clustered Table"), nested ones with dots."""
+        """The columns that the table is clustered by (PROTOCOL.md, "Clustered Table"), nested ones with dots."""
         text = self.domains.get("delta.clustering")
         return tuple(".".join(path) for path in json.loads(text)["clusteringColumns"]) if text else ()
 

@@ -62,6 +62,11 @@ class LakeFiles:
             self._logs = DeltaLogs(self.storage_options)
         return self._logs.of(self.uri(path))
 
+    def trim_logs(self) -> None:
+        """Forget what is known of the tables least recently asked for, beyond what all may take in memory."""
+        if self._logs is not None:
+            self._logs.trim()
+
     @property
     def filesystem(self) -> pafs.FileSystem:
         if self._fs is None:

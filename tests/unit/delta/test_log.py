@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.support.memory_store import MemoryStore, faults
 from tidegate.delta import log as log_module
-from tidegate.delta.actions import add, clustering, domain, lines, metadata, moved, parsed, protocol
+from tidegate.delta.actions import add, clustering, commit_info, domain, lines, metadata, moved, parsed, protocol
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.delta.state import TableState
-from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable
+from tidegate.errors import CommitConflict, CommitOverwritten, DeltaUnsupported, LakeRefused, LakeUnavailable
 
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 
@@ -191,3 +191,20 @@ def test_rows_are_not_taken_out_where_the_table_forbids_it(switch: str) -> None:
     with pytest.raises(DeltaUnsupported):
         log.commit(state, Change(moved(state.files, [], data_change=True), "DELETE"))
     assert paths(log.commit(state, Change(moved(state.files, [file("b")], data_change=False), "OPTIMIZE"))) == ["b"]
+
+
+def test_our_commit_that_another_writer_overwrote_is_never_passed_over() -> None:
+    """Delta's own stores look whether a version is free, and then write it over whatever came in between."""
+    store = MemoryStore()
+    log = made(store)
+    appended(log, "ours")
+    log.check_kept()
+    theirs = lines([commit_info("OPTIMIZE", "theirs"), add(file("theirs"), data_change=True)])
+    store.replace(commit_name(1), theirs)
+    for look in (log.check_kept, log.state, log.state):
+        with pytest.raises(CommitOverwritten, match=r"version 1.*overwritten by OPTIMIZE"):
+            look()
+    log.accept_loss()
+    assert paths(log.state()) == ["theirs"]
+    assert paths(appended(log, "again")) == ["again", "theirs"]
+    log.check_kept()
