@@ -56,7 +56,7 @@ def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_not
     table.app.checkpoints = checkpoints = Checkpoints(table.app.lake, commits=2)
     gate, real = threading.Event(), checkpoint_write.write
 
-    def slow(*_: object) -> None:
+    def slow(*_: object, **__: object) -> None:
         gate.wait(60)
         raise OSError("no room")
 

@@ -18,7 +18,7 @@ from spark_jobs.failures import TablesFailed
 from tests.steps.test_silver_writer import Shop
 from tidegate import tables
 from tidegate.delta.actions import commit_info, lines
-from tidegate.delta.log import commit_name
+from tidegate.delta.names import commit_name
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Transient
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
