@@ -1,16 +1,20 @@
 """Delta tables whose logs Spark wrote, each with another kind of checkpoint, and all their commits still there.
 
 In:  a Spark session and an empty folder.
-Out: SHAPES: name -> what makes such a table; `logs` makes them all. `golden` keeps what tests/golden/checkpoints has.
+Out: SHAPES: name -> what makes such a table; `logs` makes them all. `python -m tests.support.spark_logs` writes
+     tests/golden/checkpoints anew.
 """
 
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+from tests.support.servers import ROOT
 
 VECTORS = "'delta.enableDeletionVectors'='true'"
 _PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
@@ -106,9 +110,16 @@ def logs(spark: SparkSession, folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in SHAPES}
 
 
-def golden(tables: dict[str, Path], folder: Path) -> None:
+def write_golden() -> None:
     """Their logs alone, without what only Spark reads."""
-    for name, table in tables.items():
-        kept = folder / name
-        shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(table / "_delta_log", kept, ignore=shutil.ignore_patterns(".*", "*.crc", "_staged_commits"))
+    from tests.support.spark import session
+
+    with tempfile.TemporaryDirectory() as folder, session() as spark:
+        for name, table in logs(spark, Path(folder)).items():
+            kept = ROOT / "tests" / "golden" / "checkpoints" / name
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(table / "_delta_log", kept, ignore=shutil.ignore_patterns(".*", "*.crc", "_staged_commits"))
+
+
+if __name__ == "__main__":
+    write_golden()
