@@ -45,7 +45,7 @@ from tidegate.lake.held import last_events
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl_reader import DdlNotRead
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.history import Bounds, SchemaHistory
 from tidegate.tables import splits
 
 __all__ = [
@@ -155,7 +155,10 @@ class Application:
             needed = needed_rows(self.lake, self.pipeline.sources, self._floor)
             self.histories = {
                 source: SchemaHistory(
-                    source, found.rows, partial(self.keeps, source), next_id=found.next_id, floor=found.floor
+                    source,
+                    found.rows,
+                    partial(self.keeps, source),
+                    bounds=Bounds(found.next_id, found.floor, found.standing),
                 )
                 for source, found in needed.items()
             }

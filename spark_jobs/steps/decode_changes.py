@@ -291,7 +291,7 @@ def _known(app: Application, window: Window, source: str) -> decode.Known:
             held.add(name)
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
-    there = history.standing() if history is not None and has_statements else {}
+    there = history.standing if history is not None and has_statements else {}
     effects = app.pipeline.ddl.statement_effects is Effects.ALL
     return decode.Known(held, there, app.judged.get(source, {}), effects=effects)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from tests.integration.capture_support import (
@@ -131,6 +132,33 @@ def test_a_replica_that_logs_nothing_of_its_primary_is_refused(any_server: Serve
         assert not read_facts(connection, info_of(any_server)).replicates
 
 
+def test_a_promoted_server_is_told_from_a_replica_that_stands_still_once_the_account_may_look(
+    mariadb: Server, tmp_path: Path
+) -> None:
+    """What it replicated once stays in gtid_slave_pos; log_slave_updates is OFF by default."""
+    info, strict = info_of(mariadb), mariadb.variables["gtid_strict_mode"]
+    mariadb.query("SET GLOBAL gtid_strict_mode = OFF")  # which asks for each domain's
+    mariadb.query("SET GLOBAL gtid_slave_pos = '7-9-5'")
+    try:
+        message = refusal(capture_run(mariadb, tmp_path / "lake"), tmp_path, SourceRefused)
+        assert "may not see whether it goes on" in message
+        assert "GRANT REPLICA MONITOR" in message
+        mariadb.query("GRANT REPLICA MONITOR ON *.* TO %s@'%%'", (mariadb.user,))
+        with connect(info) as connection:
+            assert not read_facts(connection, info).replicates
+        capture_run(mariadb, tmp_path / "lake").run(1)
+        mariadb.query("CHANGE MASTER 'still' TO MASTER_HOST='127.0.0.1', MASTER_PORT=1, MASTER_USER='nobody'")
+        assert "is OFF on a server that replicates" in refusal(
+            capture_run(mariadb, tmp_path / "other"), tmp_path, SourceRefused
+        )
+    finally:
+        with contextlib.suppress(pymysql.err.MySQLError):
+            mariadb.query("RESET SLAVE 'still' ALL")
+        mariadb.query("REVOKE REPLICA MONITOR ON *.* FROM %s@'%%'", (mariadb.user,))
+        mariadb.query("SET GLOBAL gtid_slave_pos = ''")
+        mariadb.query("SET GLOBAL gtid_strict_mode = %s", (strict,))
+
+
 def test_our_connections_are_in_utc_and_stay_open_while_a_source_is_quiet(any_server: Server) -> None:
     """In a zone whose clocks go back in autumn UNIX_TIMESTAMP can't tell the two hours apart."""
     wait = any_server.variables["wait_timeout"]
@@ -190,7 +218,7 @@ def test_a_purged_position_is_lost_and_says_so(
         capture_run(any_server, tmp_path / "other" / "lake", dump=dump, start="earliest").run(5)
 
 
-@contextmanager
+@contextlib.contextmanager
 def proxy_flipping_a_bit(server: Server, marker: bytes) -> Iterator[int]:
     """A TCP proxy that inverts one bit of what the server sends, in the byte behind the first marker; its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

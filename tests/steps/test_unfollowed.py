@@ -180,6 +180,25 @@ def test_a_statement_holds_what_its_triggers_may_change_unless_the_pipeline_file
     assert held(log.apply()) == {"shop.a"}
 
 
+def test_a_table_that_was_emptied_since_is_still_known_to_be_a_table_where_another_one_catches_up(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path)
+    for sql in ("UPDATE a SET id = 2", "UPDATE b SET id = 2"):
+        log.send("one", sql)
+    log.level()
+    assert held(log.apply()) == {"shop.a", "shop.b"}
+    log.send("one", "TRUNCATE TABLE shop.b", ("shop.b",))
+    log.level()
+    app = log.apply()
+    assert held(app) == {"shop.a"}
+    at = app.states["shop.a"].place
+    assert at is not None
+    log.run("schema", "judge", str(log.file), "one", f"{at.file}:{at.pos}", "--nothing")
+    app = log.apply()
+    assert held(app) == set(), app.states["shop.a"].reason
+
+
 def test_a_judgement_needs_a_place_at_which_tables_are_held_and_an_answer(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.send("one", "FROBNICATE EVERYTHING")

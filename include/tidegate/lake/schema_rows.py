@@ -24,11 +24,12 @@ import pyarrow.parquet as pq
 
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.history import BASELINE
+from tidegate.schema.columns import VersionStatus
+from tidegate.schema.history import BASELINE, UNFOLLOWED
 from tidegate.tables import SCHEMA_HISTORY
 
 _NAMES: Final = ("source", "database", "table")
-_LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "last_column_id")
+_LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "status", "last_column_id")
 _BATCH_ROWS: Final = 4096
 _FOREVER: Final = np.iinfo(np.int64).max
 # In the JSON of columns; text in quotes can't hold it, because its quotes are escaped.
@@ -43,12 +44,14 @@ Numbers = npt.NDArray[np.int64]
 class SourceRows:
     """rows: of control/schema_history, the needed ones. next_id: above every column id that was ever given.
 
-    floor: the newest baseline's commit_ts, 0 before there is one.
+    floor: the newest baseline's commit_ts, 0 before there is one. standing: tables that are there -> since when without
+    a DROP in between.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     next_id: int = 1
     floor: int = 0
+    standing: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) -> dict[str, SourceRows]:
@@ -60,7 +63,9 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
         return found
     light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
     _note_bounds(light, found)
-    wanted = np.sort(_needed(light, found.keys(), floor_of))
+    ordered = _in_order(light)
+    _note_standing(light, ordered, found)
+    wanted = np.sort(_needed(light, ordered, found.keys(), floor_of))
     unnumbered = np.flatnonzero(light["last_column_id"].is_null().to_numpy())
     start = 0
     for path, part in zip(paths, parts, strict=True):
@@ -96,7 +101,7 @@ def _paths(lake: LakeFiles) -> list[str]:
 def _light(lake: LakeFiles, path: str) -> pa.Table:
     """The columns of one file that say what its rows are about, names as numbers of a dictionary."""
     with lake.open(f"{SCHEMA_HISTORY.path}/{unquote(path)}") as file:
-        there = pq.ParquetFile(file, read_dictionary=[*_NAMES, "kind"])
+        there = pq.ParquetFile(file, read_dictionary=[*_NAMES, "kind", "status"])
         part = there.read(columns=[name for name in _LIGHT if name in there.schema_arrow.names], use_threads=False)
     if "last_column_id" not in part.column_names:  # written by an older version of tidegate
         part = part.append_column("last_column_id", pa.nulls(part.num_rows, pa.int64()))
@@ -123,29 +128,57 @@ def _note_bounds(light: pa.Table, found: dict[str, SourceRows]) -> None:
             found[source].floor = int(commit_ts[mine & baselines].max(initial=0))
 
 
-def _needed(light: pa.Table, sources: Collection[str], floor_of: FloorOf) -> Numbers:
-    """Numbers of the rows that hold for some commit_ts above their table's floor."""
-    texts = []
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """order: numbers of the rows by table, commit_ts and version. table: number of the table, in that order. names: of
+    each table: source, database, table.
+    """
+
+    order: Numbers
+    table: Numbers
+    names: list[tuple[str, str, str]]
+
+
+def _in_order(light: pa.Table) -> _Ordered:
+    texts = [_codes(light, name) for name in _NAMES]
     combined = np.zeros(light.num_rows, np.int64)
-    for name in _NAMES:
-        codes, known = _codes(light, name)
+    for codes, known in texts:
         combined = combined * len(known) + codes
-        texts.append((codes, known))
-    groups, first, table = np.unique(combined, return_index=True, return_inverse=True)
-    floors = np.full(len(groups), _FOREVER, np.int64)
-    for number, row in enumerate(first.tolist()):
-        source, database, name = (known[codes[row]] for codes, known in texts)
-        if source in sources:
-            floors[number] = floor_of(source, database, name)
+    _, first, table = np.unique(combined, return_index=True, return_inverse=True)
+    sources, databases, tables = ([known[code] for code in codes[first].tolist()] for codes, known in texts)
+    order = np.lexsort((light["version"].to_numpy(), light["commit_ts"].to_numpy(), table))
+    return _Ordered(order, table[order], list(zip(sources, databases, tables, strict=True)))
+
+
+def _note_standing(light: pa.Table, ordered: _Ordered, found: dict[str, SourceRows]) -> None:
+    """Behind the last row of a table that says that it is gone, or that nobody knows whether it is a table."""
+    commit_ts, ends = light["commit_ts"].to_numpy()[ordered.order], np.zeros(light.num_rows, np.bool_)
+    for column, value in (("status", VersionStatus.DROPPED), ("kind", UNFOLLOWED)):
+        codes, known = _codes(light, column)
+        if value in known:
+            ends |= codes == known.index(value)
+    starts = np.searchsorted(ordered.table, np.arange(len(ordered.names)))
+    until = np.append(starts[1:], light.num_rows)
+    ended = np.flatnonzero(ends[ordered.order])
+    np.maximum.at(starts, ordered.table[ended], ended + 1)
+    for number in np.flatnonzero(starts < until).tolist():
+        source, *name = ordered.names[number]
+        if source in found and name[1]:
+            found[source].standing[name[0], name[1]] = int(commit_ts[starts[number]])
+
+
+def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_of: FloorOf) -> Numbers:
+    """Numbers of the rows that hold for some commit_ts above their table's floor."""
+    order, table = ordered.order, ordered.table
+    floors = np.array([floor_of(*name) if name[0] in sources else _FOREVER for name in ordered.names], np.int64)
     commit_ts = light["commit_ts"].to_numpy()
-    order = np.lexsort((light["version"].to_numpy(), commit_ts, table))
-    table, until = table[order], np.full(len(order), _FOREVER, np.int64)
+    until = np.full(len(order), _FOREVER, np.int64)
     follows = table[1:] == table[:-1]
     until[:-1][follows] = commit_ts[order][1:][follows]
     version = light["version"].to_numpy()[order]
     # A row that is there twice, which two rewrites by delta-rs alone could make, counts once.
     until[:-1][follows & (version[1:] == version[:-1])] = 0
-    ours = np.isin(table, [n for n, row in enumerate(first.tolist()) if texts[0][1][texts[0][0][row]] in sources])
+    ours = np.array([name[0] in sources for name in ordered.names], np.bool_)[table]
     return np.asarray(order[ours & (until > floors[table])], np.int64)
 
 

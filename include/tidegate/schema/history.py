@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tidegate.errors import DDLError
@@ -49,6 +49,17 @@ BASELINE: Final = "baseline"
 UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would have changed, nobody knows how
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What all rows of a source tell. next_id: above every column id that was ever given. floor: the newest baseline's
+    commit_ts. standing: as SchemaHistory's.
+    """
+
+    next_id: int
+    floor: int
+    standing: Mapping[TableName, int]
+
+
 class SchemaHistory:
     """Versions of the tables of one source, in memory.
 
@@ -64,13 +75,12 @@ class SchemaHistory:
         keeps: Callable[[str, str], bool] = lambda _database, _table: True,
         *,
         derives: bool = False,
-        next_id: int = 1,
-        floor: int = 0,
+        bounds: Bounds | None = None,
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
 
-        Rows may be those alone that are still needed (lake/schema_rows.py): next_id and floor then come from all of
-        them. A table's rows are parsed when it is first asked for.
+        Rows may be those alone that are still needed (lake/schema_rows.py), with bounds that come from all of them. A
+        table's rows are parsed when it is first asked for.
 
         keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error. derives: work out
         the columns of CREATE TABLE ... SELECT, for a script; from a log rows would be missing.
@@ -86,8 +96,9 @@ class SchemaHistory:
         self._hidden: set[TableName] = set()  # names of temporary tables that the log makes
         self._versions: dict[TableName, list[TableVersion]] = {}
         self._unread: dict[TableName, list[Mapping[str, Any]]] = {}
-        self._next_id = next_id
-        self._floor = floor
+        self._standing: dict[TableName, int] = {}
+        self._next_id = bounds.next_id if bounds else 1
+        self._floor = bounds.floor if bounds else 0
         mine = [row for row in rows if row["source"] == source]
         for row in sorted(mine, key=lambda row: (row["commit_ts"], row["version"])):
             name = (row["database"], row["table"])
@@ -97,6 +108,9 @@ class SchemaHistory:
             self._note_engine(name, row.get("engine") or "", bool(row.get("foreign_keys") or row.get("merged_by")))
             if row["kind"] == BASELINE:
                 self._floor = max(self._floor, row["commit_ts"])
+            self._note_standing(name, row["commit_ts"], row["status"], row["kind"])
+        if bounds is not None:
+            self._standing = dict(bounds.standing)
         self._grown = {name for name, rows_of in self._unread.items() if len(rows_of) > 1}
 
     def add(self, versions: Iterable[TableVersion]) -> None:
@@ -110,6 +124,13 @@ class SchemaHistory:
             self._note_engine(name, version.engine, bool(version.foreign_keys or version.merged_by))
             if version.kind == BASELINE:
                 self._floor = max(self._floor, version.commit_ts)
+            self._note_standing(name, version.commit_ts, version.status, version.kind)
+
+    def _note_standing(self, name: TableName, commit_ts: int, status: str, kind: str) -> None:
+        if status == VersionStatus.DROPPED or kind == UNFOLLOWED:
+            self._standing.pop(name, None)
+        elif name[1]:
+            self._standing.setdefault(name, commit_ts)
 
     def _note_engine(self, name: TableName, engine: str, linked: bool) -> None:
         (self._sequences if engine == SEQUENCE else self._tables).add(name)
@@ -176,15 +197,10 @@ class SchemaHistory:
         unread = self._unread.get(name)
         return int(unread[-1]["commit_ts"]) if unread else self._versions[name][-1].commit_ts
 
-    def standing(self) -> dict[TableName, int]:
-        """Tables that were never dropped as far as is in memory: from which commit_ts on, without parsing any."""
-        gone = set(self.ever(VersionStatus.DROPPED))
-        unread, versions = self._unread, self._versions
-        return {
-            name: int(unread[name][0]["commit_ts"]) if name in unread else versions[name][0].commit_ts
-            for name in self.tables()
-            if name not in gone
-        }
+    @property
+    def standing(self) -> Mapping[TableName, int]:
+        """Tables that are there, and no views -> from which commit_ts on without a DROP in between."""
+        return self._standing
 
     def tables(self) -> tuple[TableName, ...]:
         """(database, table) of every table that ever was."""

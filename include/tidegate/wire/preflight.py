@@ -122,6 +122,13 @@ def _replicated(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
             f"{name} is OFF on a server that replicates: what comes from its primary isn't in its binlog",
             f"start it with --{name.replace('_', '-')}, or capture from the primary",
         )
+    elif name and not facts.on(name) and facts.may_replicate:
+        yield _refuse(
+            f"{name} is OFF on a server that has replicated (gtid_slave_pos is set), and this account may not see"
+            " whether it goes on",
+            "GRANT REPLICA MONITOR ON *.* TO this account, which shows whether it was promoted; or start it with"
+            f" --{name.replace('_', '-')}",
+        )
 
 
 def _filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ class SourceFacts:
     """Settings, grants and position of a server at one instant.
 
     variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
-    grants don't let us look.
+    grants don't let us look, which hides_replications says.
     binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't.
     """
 
@@ -57,6 +57,7 @@ class SourceFacts:
     binlog_do_dbs: tuple[str, ...] = ()
     binlog_ignore_dbs: tuple[str, ...] = ()
     replications: tuple[Replication, ...] = ()
+    hides_replications: bool = False
     semi_sync_replicas: int = 0
 
     def value(self, *names: str) -> str:
@@ -79,12 +80,12 @@ class SourceFacts:
     @property
     def replicates(self) -> bool:
         """Whether changes come to this server from another one, as a replica or in a cluster."""
-        return bool(
-            self.replications
-            or self.galera
-            or self.value("gtid_slave_pos")
-            or self.value("group_replication_group_name")
-        )
+        return bool(self.replications or self.galera or self.value("group_replication_group_name"))
+
+    @property
+    def may_replicate(self) -> bool:
+        """Whether it did once, and nobody tells us whether it stopped for a while or was promoted."""
+        return self.hides_replications and bool(self.value("gtid_slave_pos"))
 
     @property
     def may_receive(self) -> bool:
@@ -142,6 +143,7 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     cursor.execute("SELECT schema_name FROM information_schema.schemata")
     databases = tuple(sorted(str(row[0]) for row in cursor.fetchall()))
     executed = "".join(executed.split())
+    replications, hidden = _replications(cursor, mariadb=mariadb)
     purged = "" if mariadb else "".join(variables.get("gtid_purged", "").split())
     return SourceFacts(
         where=info.where,
@@ -158,7 +160,8 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         databases=databases,
         binlog_do_dbs=do_dbs,
         binlog_ignore_dbs=ignore_dbs,
-        replications=_replications(cursor, mariadb=mariadb),
+        replications=replications,
+        hides_replications=hidden,
         semi_sync_replicas=_semi_sync_replicas(cursor),
     )
 
@@ -173,9 +176,9 @@ def _names(text: object) -> tuple[str, ...]:
     return tuple(name.strip() for name in str(text or "").split(",") if name.strip())
 
 
-def _replications(cursor: Any, *, mariadb: bool) -> tuple[Replication, ...]:
-    """From SHOW REPLICA STATUS. MariaDB's privilege for it (REPLICA MONITOR) isn't asked of our account: then only
-    whether some are running is known.
+def _replications(cursor: Any, *, mariadb: bool) -> tuple[tuple[Replication, ...], bool]:
+    """From SHOW REPLICA STATUS; and whether we may not look. MariaDB's privilege for it (REPLICA MONITOR) isn't asked
+    of our account: then only whether some are running is known.
     """
     for statement in ("SHOW ALL SLAVES STATUS",) if mariadb else ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
         try:
@@ -184,13 +187,13 @@ def _replications(cursor: Any, *, mariadb: bool) -> tuple[Replication, ...]:
             if error.args[0] in _NOT_ALLOWED:
                 cursor.execute("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
                 row = cursor.fetchone()
-                return (Replication("a primary", "", applies=True),) if row and int(row[1]) else ()
+                return ((Replication("a primary", "", applies=True),) if row and int(row[1]) else ()), True
             if error.args[0] not in _SYNTAX_OR_NAME:
                 raise
         else:
             names = [str(column[0]).lower().replace("master", "source") for column in cursor.description]
-            return tuple(_replication(dict(zip(names, row, strict=True))) for row in cursor.fetchall())
-    return ()
+            return tuple(_replication(dict(zip(names, row, strict=True))) for row in cursor.fetchall()), False
+    return (), True
 
 
 def _replication(row: dict[str, Any]) -> Replication:

@@ -15,7 +15,7 @@ from tidegate.lake import control, control_upkeep
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.schema.columns import Column, TableVersion, VersionStatus
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.history import Bounds, SchemaHistory
 from tidegate.tables import SCHEMA_HISTORY
 
 NAMES = [
@@ -85,7 +85,11 @@ def test_the_rows_that_are_read_answer_every_question_above_the_floor(tmp_path: 
     assert (found["new"].rows, found["new"].next_id) == ([], 1)
     for source in ("one", "two"):
         whole = SchemaHistory(source, rows)
-        part_of = SchemaHistory(source, found[source].rows, next_id=found[source].next_id, floor=found[source].floor)
+        part_of = SchemaHistory(
+            source,
+            found[source].rows,
+            bounds=Bounds(found[source].next_id, found[source].floor, found[source].standing),
+        )
         assert found[source].next_id == max(c.id for v in versions if v.source == source for c in v.columns) + 1
         assert set(part_of.tables()) == set(whole.tables())
         for name in {(v.database, v.table) for v in versions if v.source == source}:

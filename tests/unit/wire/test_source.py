@@ -60,7 +60,6 @@ def test_semi_sync_needs_the_servers_plugin_and_warns_while_it_waits_for_nobody(
     "replica",
     [
         {"replications": (Replication("primary:3306", "", applies=True),)},
-        {"also": {"gtid_slave_pos": "0-1-5000"}},
         {"also": {"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}},
         {"also": {"group_replication_group_name": "aaaaaaaa-0000-0000-0000-000000000000"}},
     ],
@@ -75,6 +74,14 @@ def test_a_replica_that_logs_nothing_of_its_primary_is_refused(replica: dict[str
         preflight(found, WANTED)
     found.variables[name] = "ON"
     assert preflight(found, WANTED) == []
+
+
+def test_what_a_promoted_server_replicated_once_is_no_reason_where_the_account_sees_that_it_is_over() -> None:
+    once = facts(also={"gtid_slave_pos": "0-1-5000"})
+    assert preflight(once, WANTED) == []
+    with pytest.raises(SourceRefused, match="GRANT REPLICA MONITOR"):
+        preflight(replace(once, hides_replications=True), WANTED)
+    assert preflight(facts(hides_replications=True), WANTED) == []
 
 
 @pytest.mark.parametrize(
