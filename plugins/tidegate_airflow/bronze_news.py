@@ -1,6 +1,6 @@
 """What commits of bronze say: is there anything that an apply run could apply?
 
-In:  the commits of bronze's Delta log, as text, in order.
+In:  the actions of bronze's commits, in order.
 Out: whether a change has come within reach of the cut since apply was last woken.
 
 A source proves that it is quiet by rows without bytes: such a commit moves resolved_ts and nothing else, and Spark
@@ -11,7 +11,7 @@ the cut is the smallest resolved_ts of all sources. Both stand in the statistics
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -28,12 +28,11 @@ class BronzeNews:
         self._last = 0
         self._unknown = False
 
-    def add(self, commit: str) -> None:
-        """Take in one commit (Delta protocol: one JSON action per line)."""
-        for line in commit.splitlines():
-            action = json.loads(line).get("add") if '"add"' in line else None
-            if action is not None:
-                self._add_file(action)
+    def add(self, actions: Iterable[Mapping[str, Any]]) -> None:
+        """Take in one commit's actions."""
+        for action in actions:
+            if "add" in action:
+                self._add_file(action["add"])
 
     def add_unknown(self) -> None:
         """Something was committed that can't be looked at any more: it may be anything."""

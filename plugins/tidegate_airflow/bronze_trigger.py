@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tidegate.lake.delta_log import DeltaLog, delta_log
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.tail import LogTail
 from tidegate_airflow.bronze_news import BronzeNews
 from tidegate_airflow.lake_trigger import LakeTrigger
 
@@ -64,7 +65,8 @@ class _FollowedLog:
     """Bronze's log from what was last fired on. `kept` is what to remember of it once the event is safe."""
 
     def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float) -> None:
-        self.table: DeltaLog | None = None
+        self._log: DeltaLog | None = None
+        self._tail: LogTail | None = None
         self._sources = sources
         self._quiet_seconds = quiet_seconds
         self._news = BronzeNews(sources)
@@ -78,7 +80,8 @@ class _FollowedLog:
         """Blocks."""
         from tidegate.tables import SEGMENTS  # imports pyarrow: in a thread, not in the triggerer's loop
 
-        self.table = delta_log(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
+        self._log = DeltaLog(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
+        self._tail = LogTail(self._log)
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -87,19 +90,20 @@ class _FollowedLog:
 
     def look(self) -> dict[str, Any] | None:
         """{"delta_version": the one to fire for}; None when nothing needs apply. Blocks; an error forgets nothing."""
-        assert self.table is not None
-        version = self.table.latest()
+        assert self._log is not None
+        assert self._tail is not None
+        version = self._tail.version()
         if version < self._seen:  # the lake was made anew
             self._news, self._seen, self._fired = BronzeNews(self._sources), -1, -1
         if version - self._seen > _COMMITS_READ_MAX:
             self._news.add_unknown()
             self._seen = version - _COMMITS_READ_MAX
         for number in range(self._seen + 1, version + 1):
-            text = self.table.commit(number)
-            if text is None:
+            actions = self._log.actions(number)
+            if actions is None:
                 self._news.add_unknown()
             else:
-                self._news.add(text)
+                self._news.add(actions)
             self._seen = number
         quiet = self._seen > self._fired and time.monotonic() - self._fired_at >= self._quiet_seconds
         if not (self._news.waiting or quiet):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidegate.lake.delta_log import DeltaLog, delta_log
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.tail import LogTail
 from tidegate_airflow.lake_trigger import LakeTrigger
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Questions:
     def __init__(self, asked: dict[str, int]) -> None:
         self._asked = dict(asked)
         self._seen = -1
-        self._log: DeltaLog | None = None
+        self._tail: LogTail | None = None
         self._lake: LakeFiles | None = None
 
     def open(self, lake: str, options: dict[str, str]) -> None:
@@ -63,7 +64,7 @@ class _Questions:
         from tidegate.tables import TABLE_STATES
 
         self._lake = LakeFiles(lake.rstrip("/"), options)
-        self._log = delta_log(self._lake.uri(TABLE_STATES.path), options)
+        self._tail = LogTail(DeltaLog(self._lake.uri(TABLE_STATES.path), options))
         self._seen = -1
 
     @property
@@ -75,9 +76,9 @@ class _Questions:
         """{"tables": [...]} whose question is new. Blocks."""
         from tidegate.lake.held import questions
 
-        assert self._log is not None
+        assert self._tail is not None
         assert self._lake is not None
-        version = self._log.latest()
+        version = self._tail.version()
         if version == self._seen:
             return None
         waiting = {table: int(event["place_at_ts"] or 0) for table, event in questions(self._lake).items()}

@@ -39,5 +39,5 @@ def compact_bronze(job: Maintenance) -> None:
         except CommitConflict as error:
             job.note(SEGMENTS.path, "compact", GAVE_WAY, time.monotonic() - started, f"{what}: {error.what}")
             return
-        sizes = (len(run), 1, before, packed.size)
+        sizes = (len(run), 1, before, packed["size"])
         job.add(SEGMENTS.path, "compact", DONE, time.monotonic() - started, what, sizes)

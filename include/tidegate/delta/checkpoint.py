@@ -10,11 +10,12 @@ do the same, since a checkpoint only says again what commits have said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tidegate.delta.names import LAST_CHECKPOINT, Checkpoint, checkpoints, hinted
-from tidegate.delta.state import Action
+from tidegate.delta.state import Action, Keep, no_files
 from tidegate.delta.store import LogStore
 from tidegate.errors import LakeUnavailable
 from tidegate.limits import CHECKPOINT_COMMITS
@@ -26,18 +27,20 @@ T = TypeVar("T")
 
 # What is listed may be cleaned up before it is read, behind a newer one that the next look finds.
 _LOOKS: Final = 3
+# Files as Python objects at a time, 2 KB each.
+_ADDS: Final = 4096
 
 
-def newest(store: LogStore, upto: int | None = None) -> tuple[int, list[Action]] | None:
+def newest(store: LogStore, upto: int | None = None, keep: Keep | None = None) -> tuple[int, list[Action]] | None:
     """The newest whole checkpoint (not newer than `upto`): its version and its actions; None when there is none.
 
-    Actions are as in the log's JSON: protocol, metaData, domainMetadata, txn and add, no remove. Raises
-    LakeUnavailable, LakeRefused (it can't be read: an older one might hide a gap in the log), DeltaUnsupported.
+    Actions are as in the log's JSON: protocol, metaData, domainMetadata, txn and add (of files to keep), no remove.
+    Raises LakeUnavailable, LakeRefused (it can't be read: an older one might hide a gap in the log), DeltaUnsupported.
     """
     found = find(store, upto)
     if found is None:
         return None  # and Arrow isn't loaded for a young table
-    return read(store, found, _actions, upto)
+    return read(store, found, lambda contents: _actions(contents, keep), upto)
 
 
 def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
@@ -75,11 +78,18 @@ def due(version: int, checkpointed: int) -> bool:
     return version < checkpointed or version - checkpointed >= CHECKPOINT_COMMITS
 
 
-def _actions(contents: Contents) -> tuple[int, list[Action]]:
+def _actions(contents: Contents, keep: Keep | None) -> tuple[int, list[Action]]:
     from tidegate.delta.checkpoint_rows import bodies
 
     actions = [one for one in contents.others if not one.get("domainMetadata", {}).get("removed")]
-    actions += [one for one in contents.loose if "add" in one]
-    for batch in contents.batches(("add",)):
-        actions += [{"add": body} for body in bodies(batch["add"].drop_null())]
+    if keep is not no_files:
+        adds = (body for batch in contents.batches(("add",)) for body in _adds(batch["add"].drop_null(), bodies))
+        loose = (one["add"] for one in contents.loose if "add" in one)
+        actions += [{"add": body} for body in chain(loose, adds) if keep is None or keep(body)]
     return contents.version, actions
+
+
+def _adds(column: Any, bodies: Callable[[Any], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """As dicts, some at a time: who keeps few of them needs little memory."""
+    for start in range(0, len(column), _ADDS):
+        yield from bodies(column.slice(start, _ADDS))

@@ -23,6 +23,7 @@ Why no commit is lost and none is made twice, whoever else writes to the table, 
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -35,9 +36,9 @@ from tidegate.delta import checkpoint
 from tidegate.delta.actions import commit_info, lines, now_ms, parsed, transaction
 from tidegate.delta.features import check_readable, check_writable
 from tidegate.delta.names import commit_name
-from tidegate.delta.state import NO_TABLE, Action, TableState
+from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
 from tidegate.delta.store import Entry, LogStore, log_store
-from tidegate.errors import CommitConflict, CommitOverwritten, LakeRefused, LakeUnavailable
+from tidegate.errors import CommitConflict, CommitOverwritten, LakeRefused, LakeUnavailable, TidegateError
 from tidegate.failpoint import failpoint
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 
@@ -58,11 +59,20 @@ class Change:
 class DeltaLog:
     """A table's log. Its methods may run in many threads and processes at once; each holds what it has read."""
 
-    def __init__(self, place: str, options: Mapping[str, str] | None = None, store: LogStore | None = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        options: Mapping[str, str] | None = None,
+        store: LogStore | None = None,
+        *,
+        keep: Keep | None = None,
+    ) -> None:
+        """keep: which live files its states hold; None: all."""
         self.place = place
+        self._nothing = TableState(place, keep=keep)
         self._store = store or log_store(f"{place.rstrip('/')}/_delta_log", options or {})
         self._lock = threading.Lock()
-        self._known = TableState(place)
+        self._known = self._nothing
         self._seen: Entry | None = None  # the known version's commit file
         self._own = ""  # the attempt that made the known version, when it was ours
         self._lost: CommitOverwritten | None = None
@@ -80,7 +90,7 @@ class DeltaLog:
     def forget(self) -> None:
         """Hold no state; the next look reads the log from its checkpoint."""
         with self._lock:
-            self._known, self._seen, self._own = TableState(self.place), None, ""
+            self._known, self._seen, self._own = self._nothing, None, ""
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -110,8 +120,8 @@ class DeltaLog:
 
     def state_at(self, version: int) -> TableState | None:
         """The table as it was at a version; None when the log doesn't reach back so far."""
-        found = checkpoint.newest(self._store, version)
-        state = TableState(self.place)
+        found = checkpoint.newest(self._store, version, self._nothing.keep)
+        state = self._nothing
         if found is not None:
             state = state.after(found[0], found[1])
         state = self._forward(state, version)
@@ -138,9 +148,8 @@ class DeltaLog:
 
     def _load(self) -> TableState:
         """The table by its newest checkpoint, or from its first commit."""
-        found = checkpoint.newest(self._store)
-        start = TableState(self.place)
-        return start.after(found[0], found[1]) if found is not None else start
+        found = checkpoint.newest(self._store, keep=self._nothing.keep)
+        return self._nothing.after(found[0], found[1]) if found is not None else self._nothing
 
     def _forward(self, state: TableState, upto: int | None = None) -> TableState:
         """Carried forward by the commits that are there."""
@@ -227,34 +236,34 @@ class DeltaLog:
             raise CommitConflict(f"version {read.version} is no longer in its log", where=self.place)
 
     def update(
-        self, decide: Callable[[TableState], Change | None], *, attempts: int = COMMIT_ATTEMPTS_MAX
+        self, decide: Callable[[TableState], Change | None], *, attempts: int = COMMIT_ATTEMPTS_MAX, attempt: str = ""
     ) -> TableState:
         """Commit what `decide` makes of the newest state, again on the next one as long as others come first.
 
-        decide returns None when there is nothing to do (any more). Raises CommitConflict when others came first every
-        time, LakeUnavailable when the store failed every time.
+        decide returns None when there is nothing to do (any more). attempts: how often others may come first. attempt:
+        an id by which the caller finds it in the log, should its fate stay unknown. Raises CommitConflict when others
+        came first every time, LakeUnavailable when the store failed COMMIT_ATTEMPTS_MAX times.
         """
-        attempt, first = uuid.uuid4().hex, NO_TABLE
-        for number in range(1, attempts + 1):
+        attempt, first = attempt or uuid.uuid4().hex, None
+        left: dict[type[TidegateError], int] = {CommitConflict: attempts, LakeUnavailable: COMMIT_ATTEMPTS_MAX}
+        for number in itertools.count(1):
             try:
                 read = self.state()
-                if number == 1:
-                    first = read.version
-                elif self._made_since(first, read, attempt):
+                first = read.version if first is None else first
+                if self._made_since(first, read, attempt):
                     return read
-            except LakeUnavailable:
-                if number == attempts:
-                    raise
+            except LakeUnavailable as error:
+                _count(error, left)
             else:
                 change = decide(read)
                 if change is None:
                     return read
                 try:
                     return self.commit(read, change, attempt=attempt)
-                except (CommitConflict, LakeUnavailable):
-                    if number == attempts:
-                        raise
+                except (CommitConflict, LakeUnavailable) as error:
+                    _count(error, left)
             time.sleep(_BACKOFF_SECONDS * 2 ** min(number, 6) * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+
         raise AssertionError("the loop returns or raises")
 
     def _complete(self, read: TableState, change: Change, attempt: str) -> list[Action]:
@@ -310,3 +319,10 @@ class DeltaLog:
 
 def _made_by(actions: Sequence[Action], attempt: str) -> bool:
     return any((action.get("commitInfo") or {}).get("txnId") == attempt for action in actions)
+
+
+def _count(error: TidegateError, left: dict[type[TidegateError], int]) -> None:
+    """Raise the error when it has come too often."""
+    left[type(error)] -= 1
+    if not left[type(error)]:
+        raise error

@@ -116,6 +116,16 @@ def hinted(data: bytes | None) -> int | None:
         return None
 
 
+def told(data: bytes | None) -> Hint | None:
+    """All that `_last_checkpoint` says; None when it is missing, torn or doesn't say so much."""
+    try:
+        found = json.loads(data or b"")
+        adds = found.get("numOfAddFiles")
+        return Hint(int(found["version"]), int(found["size"]), int(found["sizeInBytes"]), adds and int(adds))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
 def checksum(document: Mapping[str, Any]) -> str:
     """MD5 of a JSON object in canonical form, its own `checksum` left out (PROTOCOL.md, "JSON checksum")."""
     pairs = sorted((path, value) for path, value in _leaves(document) if path != '"checksum"')

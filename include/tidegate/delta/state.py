@@ -10,7 +10,7 @@ are made from the checkpoint before and the commits since (checkpoint.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from tidegate.delta.live_file import LiveFile
 
 Action = Mapping[str, Any]  # one line of the log: {kind: body}
+Keep = Callable[[Mapping[str, Any]], bool]  # of an `add` action's body: whether the file is wanted
 
 NO_TABLE = -1
 # What older protocols demand without naming it (PROTOCOL.md, "Writer Version Requirements" and readers').
@@ -32,13 +33,19 @@ _BY_WRITER_VERSION = (
 _OBJECT_FACTOR = 3
 
 
+def no_files(_: Mapping[str, Any]) -> bool:
+    """A Keep for who needs none: a checkpoint's files aren't even looked at."""
+    return False
+
+
 @dataclass(frozen=True)
 class TableState:
     """A table at one version; never changed once it is made, so any thread may hold it.
 
     place: of the table, for messages. version: NO_TABLE before it exists. live: (path, id of its deletion vector) ->
     file, as the protocol keys them. transactions: application id -> version. domains: name -> configuration.
-    bytes: a rough measure of what it takes in memory.
+    bytes: a rough measure of what it takes in memory. keep: which live files it is to hold; None: all. Who needs only
+    transactions, or the newest files, of a table of 100,000 files saves 250 MB by it.
     """
 
     place: str
@@ -49,6 +56,7 @@ class TableState:
     protocol: Mapping[str, Any] = field(default_factory=dict)
     domains: Mapping[str, str] = field(default_factory=dict)
     bytes: int = 0
+    keep: Keep | None = field(default=None, repr=False, compare=False)
 
     @property
     def created(self) -> bool:
@@ -111,7 +119,7 @@ class _Making:
     """A state on its way to the next."""
 
     def __init__(self, before: TableState) -> None:
-        self._place = before.place
+        self._place, self._keep = before.place, before.keep
         self._live = dict(before.live)
         self._transactions = dict(before.transactions)
         self._domains = dict(before.domains)
@@ -120,12 +128,13 @@ class _Making:
     def take(self, action: Action) -> None:
         """One action. Of a commit's actions no two are about the same file, so their order doesn't matter."""
         if add := action.get("add"):
-            self._live[file_key(add)] = LiveFile(add)
-            self._bytes += _weight(add)
+            key = file_key(add)
+            self._drop(key)
+            if self._keep is None or self._keep(add):
+                self._live[key] = LiveFile(add)
+                self._bytes += _weight(add)
         elif remove := action.get("remove"):
-            gone = self._live.pop(file_key(remove), None)
-            if gone is not None:
-                self._bytes = max(0, self._bytes - _weight(gone.action))
+            self._drop(file_key(remove))
         elif txn := action.get("txn"):
             self._transactions[str(txn["appId"])] = int(txn["version"])
         elif metadata := action.get("metaData"):
@@ -137,6 +146,11 @@ class _Making:
             if not domain.get("removed"):
                 self._domains[str(domain["domain"])] = str(domain["configuration"])
 
+    def _drop(self, key: tuple[str, str]) -> None:
+        gone = self._live.pop(key, None)
+        if gone is not None:
+            self._bytes = max(0, self._bytes - _weight(gone.action))
+
     def state(self, version: int) -> TableState:
         return TableState(
             self._place,
@@ -147,6 +161,7 @@ class _Making:
             self._protocol,
             self._domains,
             self._bytes,
+            self._keep,
         )
 
 

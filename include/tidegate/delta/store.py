@@ -129,7 +129,7 @@ class LocalStore:
                 made = self._link(temporary, name)
                 failpoint("store_after_link")
             # Also for a name that is taken: what the caller reads there now must still be there after a power cut.
-            _sync_folder(self.where)
+            sync_folder(self.where)
         except OSError as error:
             self._raise("made", name, error)
         return made
@@ -139,7 +139,7 @@ class LocalStore:
             with self._written(name, data) as temporary:
                 self._drop_checksum(name)
                 os.replace(temporary, self._path(name))  # noqa: PTH105
-            _sync_folder(self.where)
+            sync_folder(self.where)
         except OSError as error:
             self._raise("written", name, error)
 
@@ -184,7 +184,7 @@ class LocalStore:
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:
-            _make_folder(self.where)
+            make_folder(self.where)
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             try:
@@ -225,7 +225,8 @@ class LocalStore:
         ) from error
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Names that were made in it are on disk when this returns."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -233,14 +234,14 @@ def _sync_folder(folder: str) -> None:
         os.close(handle)
 
 
-def _make_folder(folder: str) -> None:
+def make_folder(folder: str) -> None:
     """With its parents; each is on disk in the one above it when this returns."""
     parent = os.path.dirname(folder)  # noqa: PTH120
     if not os.path.isdir(parent):  # noqa: PTH112
-        _make_folder(parent)
+        make_folder(parent)
     with suppress(FileExistsError):
         os.mkdir(folder)  # noqa: PTH102
-    _sync_folder(parent)
+    sync_folder(parent)
 
 
 class ObjectStore:

@@ -3,13 +3,15 @@
 In:  segments of one source in order of seq.
 Out: commits of bronze/segments; where bronze ends, for the next start.
 
-Why exactly once: delta-rs records an application transaction but doesn't enforce it. So the table is loaded, its
-version for this source read, rows at or below it are left out, and the commit is made through that same
-snapshot: if another writer committed the same application id since, delta-rs refuses. After any error we load
-again and look: either our rows are there (the commit had worked), or they aren't, or somebody else's are: Fenced.
+Why exactly once: a commit records the seq that it ends with as the source's own transaction version, and is made at
+exactly the version behind the one on which that was read (tidegate/delta/log.py); rows at or below it are left out.
+When others come first (another source, upkeep), it is read and decided again. When our own transaction version has
+moved, then by a commit of ours whose answer was lost, which the id of its attempt proves, or by another writer: Fenced.
 
 What must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A gap or an
 overlap is an error, never a guess.
+
+This writer holds no files of the table: a landing costs the same whatever bronze holds.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from operator import itemgetter
@@ -25,22 +27,24 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
 
 from tidegate.binlog.segment import Segment
-from tidegate.errors import Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
+from tidegate.delta import actions
+from tidegate.delta.log import Change
+from tidegate.delta.state import Action, Keep, TableState, no_files
+from tidegate.delta.types import delta_schema
+from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_file import by_day, created, reading, statistics, write_file
-from tidegate.lake.bronze_log import properties
+from tidegate.lake.bronze_checkpoints import BronzeCheckpoints
+from tidegate.lake.bronze_file import added, by_day, created, reading, statistics, write_file
+from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of, properties
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
 from tidegate.position import Position
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind, capture_app_id
 
 _BACKOFF_SECONDS: Final = 0.05
-_COUNT_SEQS: Final = 256  # the files are counted anew so often: others pack and remove them
+_LOOKED_BACK_SEQS: Final = 4096  # the newest files are looked for in so many segments first: there may be 100,000 files
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
 
 
@@ -56,10 +60,7 @@ def check_writable(lake: LakeFiles) -> None:
         if not os.access(path, os.W_OK | os.X_OK):
             raise LakeRefused("isn't writable", where=str(path), remedy=remedy)
         return
-    try:
-        DeltaTable.is_deltatable(lake.uri(SEGMENTS.path), dict(lake.storage_options))
-    except (DeltaError, OSError, ValueError) as error:
-        raise LakeUnavailable(f"can't be reached: {error}", where=lake.root, remedy=remedy) from error
+    bronze_log(lake).actions(0)
 
 
 class Bronze:
@@ -69,142 +70,161 @@ class Bronze:
         self.source = source
         self.url = lake.uri(SEGMENTS.path)
         self._lake = lake
-        self._options = dict(lake.storage_options)
         self._compression = compression
         self._app_id = capture_app_id(source)
-        self._table: DeltaTable | None = None
+        self._log = bronze_log(lake, keep=no_files)
+        self._checkpoints = BronzeCheckpoints(self._log)
+        self._created = False  # the table was there once
+        self._ours: int | None = None  # the seq at which this writer found bronze, or to which it brought it
+        self._base = -1  # the version at which that was so
         self._last: Segment | None = None
-        self._unsure = False  # a commit was reported as failed, and may have been made
-        self._live_files = self._count_at_seq = 0
-
-    @property
-    def last_seq(self) -> int:
-        """Newest seq of this source in the table as loaded; 0 when there is none. Raises LakeUnavailable."""
-        if self._table is None and not self._load():
-            return 0
-        assert self._table is not None
-        with self._reached():  # delta-rs reads the log for it only now
-            return int(self._table.transaction_version(self._app_id) or 0)
+        self._tries: set[str] = set()  # ids of attempts since _base
 
     @property
     def live_files(self) -> int:
-        """Of all sources, in the table as it was seen last: each costs every commit some microseconds."""
-        return self._live_files
+        """Of all sources, at the newest checkpoint: whoever opens bronze reads a line for each."""
+        return self._checkpoints.live_files
+
+    @property
+    def last_seq(self) -> int:
+        """Newest seq of this source; 0 when there is none. Raises LakeUnavailable."""
+        return self._log_state().transaction(self._app_id)
 
     def last_segments(self) -> list[Segment]:
         """The newest segment, preceded by all that its open transaction began in; payload and context left empty.
 
         [] when this source has none. Raises Fenced when table and application transaction disagree, LakeUnavailable.
         """
-        wanted = self.last_seq
-        if wanted == 0:
-            return []
-        assert self._table is not None
-        with self._reached():
-            files = _files(self._table, self.source)
         found: list[Segment] = []
-        for path, largest in files:
-            for row in self._rows_backwards(path):
-                if not found and (largest != wanted or row.seq != wanted):
-                    raise Fenced(
-                        f"bronze ends at seq {largest}, its application transaction says {wanted}",
-                        where=f"{self.source} in {self.url}",
-                        remedy="restore the table, or start a new lake path",
-                    )
+        for wanted, file in self._files():
+            if not found and file.max_seq != wanted:
+                raise self._disagrees(file.max_seq, wanted)
+            for row in self._rows_backwards(file.path):
+                if not found and row.seq != wanted:
+                    raise self._disagrees(row.seq, wanted)
                 found.insert(0, row)
                 if not row.flags & SegmentFlag.OPEN_AT_START:
                     self._last = found[-1]
                     return found
+        if not found and not self.last_seq:
+            return []
         raise Fenced("bronze begins inside a transaction", where=self.source, remedy="restore the table")
 
     def newest_first(self) -> Iterator[Segment]:
         """Segments that hold bytes, the newest first; payload and context left empty. Raises LakeUnavailable."""
-        if self.last_seq == 0:
-            return
-        assert self._table is not None
-        with self._reached():
-            files = _files(self._table, self.source, with_bytes=True)
-        for path, _ in files:
-            yield from (row for row in self._rows_backwards(path) if row.has_bytes)
+        for _, file in self._files():
+            if file.has_bytes:
+                yield from (row for row in self._rows_backwards(file.path) if row.has_bytes)
 
     def append(self, segments: Sequence[Segment]) -> int:
         """Commit segments that aren't in the table yet, in one commit; the table's version.
 
         Raises Fenced, LakeUnavailable, LakeRefused, StreamCorrupt (a gap or overlap).
         """
-        ours = self._last.seq if self._last else self.last_seq
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             try:
-                if self._table is None and not self._load():
-                    if ours:  # never begin anew where a table was: an unmounted disk looks like this, too
-                        raise LakeUnavailable("isn't there any more", where=self.url, remedy="bring the lake back")
-                    self._create()
-                there = self.last_seq
-                if there != ours:
-                    self._settle(there, ours, segments)
-                    break
-                self._commit([segment for segment in segments if segment.seq > there])
+                state = self._append(segments)
                 break
-            except (CommitFailedError, DeltaError, OSError, pa.ArrowException) as error:
-                self._table, self._unsure = None, True
+            except CommitConflict as error:
+                raise LakeUnavailable(error.what, where=self.url, remedy="it is tried again") from error
+            except (OSError, pa.ArrowException) as error:  # of a data file
                 if attempt + 1 == COMMIT_ATTEMPTS_MAX:
                     raise LakeUnavailable(
-                        f"commit failed {attempt + 1} times: {error}", where=self.url, remedy="check the lake's store"
+                        f"a file can't be written: {error}", where=self.url, remedy="check the lake's store"
                     ) from error
                 time.sleep(_BACKOFF_SECONDS * 2**attempt)
-        self._last, self._unsure = segments[-1], False
-        assert self._table is not None
-        return int(self._table.version())
+        self._last, self._ours = segments[-1], segments[-1].seq
+        self._created, self._base = True, state.version
+        self._tries.clear()
+        self._checkpoints.note(state)
+        return state.version
 
-    def _settle(self, there: int, ours: int, segments: Sequence[Segment]) -> None:
-        """The table moved without a commit that we know of: it was our own, reported as failed, or we are fenced."""
-        if self._unsure and there == segments[-1].seq:
-            newest = self.last_segments()[-1]
-            if newest.captured_at == segments[-1].captured_at and newest.payload_crc32c == segments[-1].payload_crc32c:
-                return
-        raise Fenced(
-            f"another writer moved bronze from seq {ours} to {there}",
-            where=f"{self.source} in {self.url}",
-            remedy="run capture of a source only once; this run stops",
-        )
+    def _append(self, segments: Sequence[Segment]) -> TableState:
+        attempt = uuid.uuid4().hex
+        self._tries.add(attempt)
+        written: dict[int, list[Action]] = {}  # by the seq that they begin behind
 
-    def _commit(self, segments: Sequence[Segment]) -> None:
-        if not segments:
-            return
-        assert self._table is not None
-        before = self._last
-        for segment in segments:
+        def decide(read: TableState) -> Change | None:
+            there = self._checked(read)
+            left = [segment for segment in segments if segment.seq > there]
+            if not left:
+                return None
+            if there not in written:
+                self._check_continues(there, segments, left)
+                written[there] = [self._write(day, rows) for day, rows in by_day(left).items()]
+                failpoint("capture_after_bronze_file")
+            table = [] if read.created else _new_table()
+            return Change([*table, *written[there]], "WRITE", {self._app_id: left[-1].seq})
+
+        return self._log.update(decide, attempts=BRONZE_COMMIT_ATTEMPTS_MAX, attempt=attempt)
+
+    def _checked(self, read: TableState) -> int:
+        """Where bronze ends for this source. Raises Fenced when another writer brought it there, LakeUnavailable."""
+        if not read.created and (self._created or self._ours):
+            raise self._gone()
+        there = read.transaction(self._app_id)
+        if self._ours is None:
+            self._ours = self._last.seq if self._last else there
+            self._base = read.version
+        if there != self._ours and not self._is_ours(read, there):
+            raise Fenced(
+                f"another writer moved bronze from seq {self._ours} to {there}",
+                where=f"{self.source} in {self.url}",
+                remedy="run capture of a source only once; this run stops",
+            )
+        return there
+
+    def _is_ours(self, read: TableState, there: int) -> bool:
+        """Whether our source's transaction version was moved by our own attempts alone."""
+        ends = self._ours
+        for version in range(self._base + 1, read.version + 1):
+            made = self._log.actions(version)
+            if made is None:
+                return False
+            for action in made:
+                if action.get("txn", {}).get("appId") == self._app_id:
+                    ends = action["txn"]["version"]
+                    if not any(one.get("commitInfo", {}).get("txnId") in self._tries for one in made):
+                        return False
+        return ends == there
+
+    def _check_continues(self, there: int, segments: Sequence[Segment], left: Sequence[Segment]) -> None:
+        before = next((segment for segment in segments if segment.seq == there), self._last)
+        for segment in left:
             if before is not None:
                 check_continues(before, segment)
             before = segment
-        actions = [self._write(day, rows) for day, rows in by_day(segments).items()]
-        failpoint("capture_after_bronze_file")
-        self._table.create_write_transaction(
-            actions,
-            mode="append",
-            schema=Schema.from_arrow(SEGMENTS.schema),
-            partition_by=list(SEGMENTS.partition_by),
-            commit_properties=CommitProperties(app_transactions=[Transaction(self._app_id, segments[-1].seq)]),
-        )
-        self._table.update_incremental()
-        self._live_files += len(actions)
-        if segments[-1].seq >= self._count_at_seq:
-            self._live_files, self._count_at_seq = len(self._table.file_uris()), segments[-1].seq + _COUNT_SEQS
 
-    def _write(self, day: date, segments: Sequence[Segment]) -> AddAction:
-        folder = f"source={self.source}/day={day.isoformat()}"
+    def _write(self, day: date, segments: Sequence[Segment]) -> Action:
+        partition = {"source": self.source, "day": day.isoformat()}
+        folder = "/".join(f"{name}={value}" for name, value in partition.items())
         path = f"{folder}/{segments[0].seq:012d}-{uuid.uuid4().hex}.parquet"
         with created(self._lake, f"{SEGMENTS.path}/{path}") as file:
             write_file(file, segments, self._compression)
             size = file.tell()
-        return AddAction(
-            path=path,
-            size=size,
-            partition_values={"source": self.source, "day": day.isoformat()},
-            modification_time=int(time.time() * 1000),
-            data_change=True,
-            stats=statistics(segments),
-        )
+        return actions.add(added(path, size, partition, statistics(segments)), data_change=True)
+
+    def _files(self) -> Iterator[tuple[int, BronzeFile]]:
+        """(the source's transaction version, file), the newest file first; some of them are read at a time."""
+        upto, span = None, _LOOKED_BACK_SEQS
+        bottom = self.last_seq
+        while bottom > 0:
+            bottom = max(0, bottom - span)
+            state = self._log_state(bronze_log(self._lake, self._between(bottom, upto)).state())
+            for file in reversed(files_of(state)):
+                yield state.transaction(self._app_id), file
+            upto, span = bottom, 8 * span
+
+    def _between(self, bottom: int, upto: int | None) -> Keep:
+        """This source's files that end in (bottom, upto]."""
+
+        def keep(add: Mapping[str, Any]) -> bool:
+            if add["partitionValues"]["source"] != self.source:
+                return False
+            ends = BronzeFile.of(add).max_seq
+            return ends > bottom and (upto is None or ends <= upto)
+
+        return keep
 
     def _rows_backwards(self, path: str) -> Iterator[Segment]:
         """Segments of one file without context and payload, the newest first. Upkeep may have made it a large one."""
@@ -215,36 +235,43 @@ class Bronze:
                 for row in sorted(rows, key=itemgetter("seq"), reverse=True):
                     yield Segment.from_row(row | empty)
 
-    def _load(self) -> bool:
-        """Load the newest version; False when there is no table yet."""
-        with self._reached():
-            try:
-                self._table = DeltaTable(self.url, storage_options=self._options)
-            except TableNotFoundError:
-                return False
-        return True
+    def _log_state(self, state: TableState | None = None) -> TableState:
+        """The newest one; a table that was there can't be gone. Raises LakeUnavailable."""
+        state = state or self._log.state()
+        if not state.created and self._created:
+            raise self._gone()
+        self._created = state.created
+        return state
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
         """What the store says when it can't be read, as LakeUnavailable."""
         try:
             yield
-        except (DeltaError, OSError) as error:
+        except OSError as error:
             raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
 
-    def _create(self) -> None:
-        try:
-            self._table = DeltaTable.create(
-                self.url,
-                schema=Schema.from_arrow(SEGMENTS.schema),
-                mode="ignore",
-                partition_by=list(SEGMENTS.partition_by),
-                description=SEGMENTS.doc,
-                configuration=properties(0),
-                storage_options=self._options,
-            )
-        except OSError as error:
-            raise LakeRefused(f"can't be created: {error}", where=self.url, remedy="check lake.path") from error
+    def _gone(self) -> LakeUnavailable:
+        """Never begin anew where a table was: an unmounted disk looks like this, too."""
+        return LakeUnavailable("isn't there any more", where=self.url, remedy="bring the lake back")
+
+    def _disagrees(self, ends: int, wanted: int) -> Fenced:
+        return Fenced(
+            f"bronze ends at seq {ends}, its application transaction says {wanted}",
+            where=f"{self.source} in {self.url}",
+            remedy="restore the table, or start a new lake path",
+        )
+
+
+def _new_table() -> list[Action]:
+    """What begins the table's log; its first segments come in the same commit."""
+    about = actions.metadata(
+        delta_schema(SEGMENTS.schema),
+        properties(0),
+        partition_columns=SEGMENTS.partition_by,
+        description=SEGMENTS.doc,
+    )
+    return [actions.protocol(()), about]
 
 
 def check_continues(before: Segment, after: Segment) -> None:
@@ -278,15 +305,3 @@ def check_continues(before: Segment, after: Segment) -> None:
     if not same and open_there and before.gtid_executed and not after.flags & SegmentFlag.OPEN_AT_START:
         return
     raise StreamCorrupt(f"begins at {start}, expected {end}", where=after.source, remedy="restart capture")
-
-
-def _files(table: DeltaTable, source: str, *, with_bytes: bool = False) -> list[tuple[str, int]]:
-    """(path, largest seq) of a source's files, newest first. with_bytes: without those that hold only heartbeats."""
-    actions = pa.table(table.get_add_actions(flatten=True))
-    columns = ("path", "partition.source", "max.seq", "min.start_pos", "max.end_pos")
-    found = [
-        (str(path), int(largest))
-        for path, name, largest, start, end in zip(*(actions[name].to_pylist() for name in columns), strict=True)
-        if name == source and (end > start or not with_bytes)
-    ]
-    return sorted(found, key=lambda file: file[1], reverse=True)

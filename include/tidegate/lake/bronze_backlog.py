@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
 from tidegate.lake.bronze_index import refs_in
+from tidegate.lake.bronze_log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef, without_given_up
-from tidegate.tables import EVERY_TABLE, SEGMENTS, SegmentFlag
+from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +34,10 @@ def backlog(
     lake: LakeFiles, wanted: Mapping[str, Wanted], upto_ts: int, bytes_max: int
 ) -> tuple[int, list[SegmentRef]]:
     """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source, seq)."""
-    table = DeltaTable(lake.uri(SEGMENTS.path), storage_options=dict(lake.storage_options))
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    files = files_of(bronze_log(lake, lambda add: add["partitionValues"]["source"] in wanted).state())
     end_ts, found = upto_ts, []
     for source, want in sorted(wanted.items()):
-        files = [row for row in actions if row["partition.source"] == source and _top(row) > want.after_ts]
-        paths = [row["path"] for row in sorted(files, key=lambda row: row["min.seq"])]
+        paths = [file.path for file in files if file.source == source and file.top_ts > want.after_ts]
         taken_bytes, last = 0, want.after_ts
         for run in _runs(lake, source, paths, want.after_ts):
             here = [ref for ref in run if want.has(ref)]
@@ -53,12 +49,6 @@ def backlog(
         end_ts = min(end_ts, last)
     taken = [ref for ref in found if ref.overlaps(wanted[ref.source].after_ts, end_ts)]
     return end_ts, sorted(taken, key=lambda ref: (ref.source, ref.seq))
-
-
-def _top(row: Mapping[str, int | None]) -> int:
-    """The largest commit_ts that a file says anything about."""
-    tops = [row.get("max.resolved_ts"), row.get("max.max_commit_ts")]
-    return max((top if top is not None else 1 << 62) for top in tops)
 
 
 def _runs(lake: LakeFiles, source: str, paths: Sequence[str], low_ts: int) -> Iterator[list[SegmentRef]]:

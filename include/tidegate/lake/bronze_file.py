@@ -1,4 +1,4 @@
-"""One Parquet file of bronze/segments: written by pyarrow, committed by delta-rs.
+"""One Parquet file of bronze/segments: written by pyarrow, and what the log says of it.
 
 In:  segments of one day.
 Out: a file whose row groups hold few segments each, so that a worker reads just its own; the statistics that
@@ -13,18 +13,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.binlog.segment import Segment
+from tidegate.delta.store import make_folder, sync_folder
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import SEGMENT_BYTES_MAX
@@ -96,12 +97,15 @@ def created(lake: LakeFiles, path: str) -> Iterator[Any]:
         with lake.filesystem.open_output_stream(lake.local(path)) as stream:
             yield stream
         return
-    target = Path(lake.uri(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("xb") as file:
+    target = lake.uri(path)
+    folder = target.rpartition("/")[0]
+    if not os.path.isdir(folder):  # noqa: PTH112 - one look; a landing costs little else
+        make_folder(folder)
+    with open(target, "xb") as file:  # noqa: PTH123
         yield file
         file.flush()
         os.fsync(file.fileno())
+    sync_folder(folder)
 
 
 def statistics(segments: Sequence[Segment]) -> str:
@@ -120,6 +124,17 @@ def statistics_of(rows: int, bounds: Mapping[str, tuple[int, int]]) -> str:
             "nullCount": dict.fromkeys(bounds, 0),
         }
     )
+
+
+def added(path: str, size: int, partition: Mapping[str, str], stats: str) -> dict[str, Any]:
+    """The body of an `add` action, but for dataChange. path: relative to the table. size: bytes."""
+    return {
+        "path": quote(path, safe="/="),
+        "partitionValues": dict(partition),
+        "size": size,
+        "modificationTime": int(time.time() * 1000),
+        "stats": stats,
+    }
 
 
 def by_day(segments: Sequence[Segment]) -> dict[date, list[Segment]]:

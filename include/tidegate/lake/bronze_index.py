@@ -16,7 +16,6 @@ so does everybody when a segment is missing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
@@ -25,12 +24,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from tidegate.binlog.segment import Segment
+from tidegate.delta.tail import LogTail
 from tidegate.errors import LakeRefused, StreamCorrupt
 from tidegate.lake.bronze_file import reading
-from tidegate.lake.delta_log import delta_log
+from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
@@ -55,7 +54,8 @@ class BronzeIndex:
 
     def __init__(self, lake: LakeFiles) -> None:
         self._lake = lake
-        self._log = delta_log(lake.uri(SEGMENTS.path), lake.storage_options)
+        self._log = bronze_log(lake)
+        self._tail = LogTail(self._log)
         self._version = -1
         self._refs: dict[str, dict[int, SegmentRef]] = {}
         self._low_ts = 0  # segments resolved at or below it may have been forgotten
@@ -81,7 +81,7 @@ class BronzeIndex:
 
         A low_ts below the last one (a table was released) reads again what had been forgotten.
         """
-        newest = self._log.latest()
+        newest = self._tail.version()
         if low_ts < self._low_ts or newest < self._version or newest - self._version > _COMMITS_READ_MAX:
             self._version, self._refs = -1, {}
         self._low_ts = low_ts
@@ -124,50 +124,38 @@ class BronzeIndex:
 
     def _take(self, version: int) -> bool:
         """Take in one commit; False when it can't be: it is no longer in the log, or segments were removed."""
-        text = self._log.commit(version)
-        if text is None:
+        actions = self._log.actions(version)
+        if actions is None or any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
             return False
-        actions = [json.loads(line) for line in text.splitlines()]
-        if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
-            return False
-        adds = [action["add"] for action in actions if "add" in action]
-        for add in adds:
-            add["stats"] = json.loads(add.get("stats") or "{}")
-        for add in sorted(adds, key=_first_seq):
-            source, largest = add["partitionValues"]["source"], add["stats"].get("maxValues", {})
-            if add["dataChange"] and "seq" in largest:
-                self._check_follows(source, _first_seq(add))
-                self._ends[source] = largest["seq"]
-            self._add(add["path"], source, [largest.get(name) for name in _TOPS])
+        adds = [(BronzeFile.of(action["add"]), action["add"]) for action in actions if "add" in action]
+        for file, add in sorted(adds, key=lambda one: one[0].min_seq):
+            if add["dataChange"]:
+                self._check_follows(file.source, file.min_seq)
+                self._ends[file.source] = file.max_seq
+            self._add(file)
         self._version = version
         return True
 
     def _load(self) -> None:
         """Read the whole table's log: at the start, and when what we know of it can't be carried on."""
-        table = DeltaTable(self._lake.uri(SEGMENTS.path), storage_options=self._lake.storage_options)
+        state = self._log.state()
+        self._log.forget()  # only its newest commits are looked at from now on
         self._refs = {}  # what was removed may have been rewritten elsewhere
-        actions = pa.table(table.get_add_actions(flatten=True))
-        sources, paths = _column(actions, "partition.source"), actions.column("path").to_pylist()
-        firsts, lasts, begins = (_column(actions, name) for name in ("min.seq", "max.seq", "min.prev_commit_ts"))
         self._begins, self._ends = {}, {}
-        for source, first, last, begin in sorted(
-            one for one in zip(sources, firsts, lasts, begins, strict=True) if None not in one
-        ):
-            if source not in self._ends and first > 1:
-                self._begins[source] = begin
-            self._check_follows(source, first)
-            self._ends[source] = last
-        tops = zip(*(_column(actions, f"max.{name}") for name in _TOPS), strict=True)
-        for path, of_path, source in zip(paths, tops, sources, strict=True):
-            self._add(path, source, of_path)
-        self._version = table.version()
+        files = files_of(state)
+        for file in files:
+            if file.source not in self._ends and file.min_seq > 1:
+                self._begins[file.source] = file.begin_ts
+            self._check_follows(file.source, file.min_seq)
+            self._ends[file.source] = file.max_seq
+        for file in files:
+            self._add(file)
+        self._version = state.version
 
-    def _add(self, path: str, source: str, tops: Sequence[int | None]) -> None:
-        """tops: the file's largest resolved_ts and commit_ts, where Delta's statistics have them."""
-        if tops[0] is not None:
-            self._resolved[source] = max(self.resolved(source), tops[0])
-        if any(top is None or top > self._low_ts for top in tops):
-            self._read(path, source)
+    def _add(self, file: BronzeFile) -> None:
+        self._resolved[file.source] = max(self.resolved(file.source), file.resolved_ts)
+        if file.top_ts > self._low_ts:
+            self._read(file.path, file.source)
 
     def forget(self, low_ts: int) -> None:
         """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier."""
@@ -273,18 +261,6 @@ def _segment(ref: SegmentRef, row: dict[str, Any], payload: memoryview, context:
 def _view(cell: pa.Scalar) -> memoryview:
     buffer = cell.as_buffer()
     return memoryview(buffer) if buffer is not None else memoryview(b"")
-
-
-def _first_seq(add: dict[str, Any]) -> int:
-    """Of an add action whose statistics are parsed; -1 without."""
-    return int(add["stats"].get("minValues", {}).get("seq", -1))
-
-
-def _column(actions: pa.Table, name: str) -> list[Any]:
-    if name in actions.column_names:
-        found: list[Any] = actions.column(name).to_pylist()
-        return found
-    return [None] * actions.num_rows
 
 
 def _ref(row: dict[str, Any], source: str, place: tuple[str, int, int]) -> SegmentRef:

@@ -1,28 +1,32 @@
-"""bronze/segments as upkeep sees it: its files with their bounds, and commits that take files out.
+"""bronze/segments as its Delta log tells it: files with their bounds, and upkeep's commits.
 
 In:  a lake.
-Out: BronzeFiles in order of seq; commits by delta-rs beside a capture that appends.
+Out: BronzeFiles in order of seq; commits that take files out, beside a capture that appends.
 
-Commits that take files out are those of replace_files: every file that one removes is still there when it is made.
+Such a commit is decided on the very version before it: each file that it takes out is still there when it is made.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
-import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.exceptions import DeltaError
 
+from tidegate.delta import checkpoint_write
+from tidegate.delta.actions import moved, now_ms
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.log_cleanup import clean_up
+from tidegate.delta.properties import set_properties
+from tidegate.delta.state import Action, Keep, TableState
+from tidegate.delta.store import log_store
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
-from tidegate.lake.delta_log import delta_log
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.replace_files import removed, replace_files
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, BRONZE_REMOVED_SECONDS_MIN
 from tidegate.tables import SEGMENTS
 
@@ -34,7 +38,7 @@ class BronzeFile:
     """A live file of bronze/segments. path: as the log has it. min_*, max_*: over its segments.
 
     begin_ts: prev_commit_ts of its first segment: every commit_ts above it that isn't in an earlier file is in this
-    one or after it. modified_ms: Unix milliseconds.
+    one or after it. modified_ms: Unix milliseconds. has_bytes: False when it holds heartbeats at one place alone.
     """
 
     path: str
@@ -48,83 +52,121 @@ class BronzeFile:
     max_commit_ts: int
     resolved_ts: int
     modified_ms: int
+    has_bytes: bool = True
 
     @property
     def partition(self) -> dict[str, str]:
         return {"source": self.source, "day": self.day.isoformat()}
 
+    @property
+    def top_ts(self) -> int:
+        """The largest commit_ts that it says anything about: that of a transaction still open at its end counts."""
+        return max(self.resolved_ts, self.max_commit_ts)
+
+    @classmethod
+    def of(cls, add: Mapping[str, Any]) -> BronzeFile:
+        """From an `add` action's body. Raises LakeRefused for one without statistics."""
+        try:
+            told = json.loads(add["stats"])
+            low, high = told["minValues"], told["maxValues"]
+            return cls(
+                path=add["path"],
+                source=add["partitionValues"]["source"],
+                day=date.fromisoformat(add["partitionValues"]["day"]),
+                bytes=add["size"],
+                rows=told["numRecords"],
+                min_seq=low["seq"],
+                max_seq=high["seq"],
+                begin_ts=low["prev_commit_ts"],
+                max_commit_ts=high["max_commit_ts"],
+                resolved_ts=high["resolved_ts"],
+                modified_ms=add["modificationTime"],
+                has_bytes=high["end_pos"] > low["start_pos"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise LakeRefused(
+                f"{add.get('path')} has no statistics of its segments in the log",
+                where=SEGMENTS.path,
+                remedy="bronze/segments is written by capture and maintain alone; restore it",
+            ) from error
+
+
+def bronze_log(lake: LakeFiles, keep: Keep | None = None) -> DeltaLog:
+    """A log of bronze/segments of one's own. keep: which files its states hold; None: all, 250 MB for 100,000."""
+    return DeltaLog(lake.uri(SEGMENTS.path), lake.storage_options, keep=keep)
+
+
+def files_of(state: TableState) -> list[BronzeFile]:
+    """The live files in order of source and seq. Raises LakeRefused for one without statistics."""
+    return sorted((BronzeFile.of(file.action) for file in state.files), key=lambda one: (one.source, one.min_seq))
+
 
 class BronzeLog:
-    """The newest version of bronze/segments, as loaded."""
+    """The newest version of bronze/segments, as upkeep has read it."""
 
-    def __init__(self, lake: LakeFiles, table: DeltaTable) -> None:
+    def __init__(self, lake: LakeFiles, log: DeltaLog, state: TableState) -> None:
         self.lake = lake
-        self._table = table
-        self._log = delta_log(lake.uri(SEGMENTS.path), lake.storage_options)
+        self._log = log
+        self._state = state
 
     @classmethod
     def load(cls, lake: LakeFiles) -> BronzeLog | None:
         """None before bronze exists. Raises LakeUnavailable."""
-        try:
-            return cls(lake, DeltaTable(lake.uri(SEGMENTS.path), storage_options=dict(lake.storage_options)))
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as error:
-            raise LakeUnavailable(f"can't be read: {error}", where=_where(lake), remedy="check the store") from error
+        log = bronze_log(lake)
+        state = log.state()
+        return cls(lake, log, state) if state.created else None
 
     @property
     def version(self) -> int:
-        return int(self._table.version())
+        return self._state.version
 
     def files(self) -> dict[str, list[BronzeFile]]:
         """Per source, in order of seq. Raises LakeRefused when a segment is missing or there twice."""
-        return checked(files_of(self._table), _where(self.lake))
+        return checked(files_of(self._state), self._log.place)
 
-    def commit(self, removes: Sequence[BronzeFile], adds: Sequence[AddAction], *, data_change: bool) -> int:
-        """Replace files in one commit; the new version. Raises CommitConflict, LakeUnavailable."""
-        gone = [removed(file.path, file.bytes, file.partition, data_change=data_change) for file in removes]
-        replace_files(self._table, self._log, gone, adds, list(SEGMENTS.partition_by))
+    def commit(self, removes: Sequence[BronzeFile], adds: Sequence[Mapping[str, Any]], *, data_change: bool) -> int:
+        """Replace files by `add` bodies in one commit; the new version.
+
+        data_change: segments go, for which delta.appendOnly is lifted. Raises CommitConflict when one of the files went
+        meanwhile or others came first every time, LakeUnavailable.
+        """
+
+        def decide(read: TableState) -> Change:
+            gone = [read.live[file.path, ""] for file in removes if (file.path, "") in read.live]
+            if len(gone) < len(removes):
+                raise CommitConflict("another commit took files of it out", where=self._log.place)
+            lifted = [_configured(read, {APPEND_ONLY: "false"})] if data_change else []
+            made = [*lifted, *moved(gone, adds, data_change=data_change)]
+            return Change(made, "DELETE" if data_change else "OPTIMIZE")
+
+        self._state = self._log.update(decide, attempts=BRONZE_COMMIT_ATTEMPTS_MAX)
         return self.version
 
     def properties(self) -> dict[str, str]:
-        found: dict[str, str] = self._table.metadata().configuration
-        return found
+        return self._state.configuration
 
     def set_properties(self, wanted: Mapping[str, str]) -> None:
-        """Change what differs. A capture that appends meanwhile tries again. Raises CommitConflict."""
-        there = self.properties()
-        changed = {name: value for name, value in wanted.items() if there.get(name) != value}
-        if not changed:
-            return
-        for _ in range(BRONZE_COMMIT_ATTEMPTS_MAX):
-            try:
-                self._table.alter.set_table_properties(changed)
-            except CommitFailedError:
-                self._table.update_incremental()
-            except (DeltaError, OSError) as error:
-                raise LakeUnavailable(f"properties can't be set: {error}", where=_where(self.lake)) from error
-            else:
-                self._table.update_incremental()
-                return
-        raise CommitConflict("other commits came first every time", where=_where(self.lake))
+        """Change what differs. A capture that appends meanwhile tries again. Raises CommitConflict, LakeUnavailable."""
+        self._state = set_properties(self._log, wanted)
 
     def vacuum(self, *, dry_run: bool) -> list[str]:
-        """Remove files that are out of the table, or never were in it, for delta.deletedFileRetentionDuration."""
+        """Remove files that are out of the table, or never were in it, for delta.deletedFileRetentionDuration.
+
+        delta-rs says which; their paths relative to the table. Raises LakeUnavailable.
+        """
         try:
-            gone: list[str] = self._table.vacuum(dry_run=dry_run, full=True)
-            if not dry_run:
-                self._table.update_incremental()
-        except (CommitFailedError, DeltaError, OSError) as error:
-            raise LakeUnavailable(f"VACUUM failed: {error}", where=_where(self.lake)) from error
-        return gone
+            table = DeltaTable(self._log.place, storage_options=dict(self.lake.storage_options))
+            gone: list[str] = table.vacuum(dry_run=True, full=True)
+        except (DeltaError, OSError) as error:
+            raise LakeUnavailable(f"VACUUM failed: {error}", where=self._log.place) from error
+        return gone if dry_run else _deleted(self.lake, gone)
 
     def checkpoint(self) -> None:
-        """A checkpoint of this version; log entries that are older than delta.logRetentionDuration go."""
-        try:
-            self._table.create_checkpoint()
-            self._table.cleanup_metadata()
-        except (DeltaError, OSError) as error:
-            raise LakeUnavailable(f"can't be checkpointed: {error}", where=_where(self.lake)) from error
+        """A checkpoint of the newest version; what is older than delta.logRetentionDuration leaves the log."""
+        state, store = self._log.state(), self._log.store
+        checkpoint_write.write(store, state.version, now_ms=now_ms(), files=len(state.files))
+        while clean_up(store, state.configuration, state.features, now_ms=now_ms()):
+            continue
 
 
 def properties(run_for_seconds: int) -> dict[str, str]:
@@ -138,33 +180,19 @@ def properties(run_for_seconds: int) -> dict[str, str]:
     }
 
 
-def files_of(table: DeltaTable) -> list[BronzeFile]:
-    """Live files of a loaded version, from its log alone. Raises LakeRefused for one without statistics."""
-    actions = pa.table(table.get_add_actions(flatten=True))
-    names = {
-        "path": "path",
-        "source": "partition.source",
-        "day": "partition.day",
-        "bytes": "size_bytes",
-        "rows": "num_records",
-        "min_seq": "min.seq",
-        "max_seq": "max.seq",
-        "begin_ts": "min.prev_commit_ts",
-        "max_commit_ts": "max.max_commit_ts",
-        "resolved_ts": "max.resolved_ts",
-        "modified_ms": "modification_time",
-    }
-    absent = [name for name in names.values() if name not in actions.column_names]
-    columns = [] if absent else [actions.column(name).to_pylist() for name in names.values()]
-    found = [BronzeFile(*cells) for cells in zip(*columns, strict=True)]
-    odd = next((file for file in found if None in (file.rows, file.min_seq, file.max_seq, file.begin_ts)), None)
-    if (absent and actions.num_rows) or odd:
-        raise LakeRefused(
-            f"{odd.path if odd else 'a file'} has no statistics of its segments in the log",
-            where=str(table.table_uri),
-            remedy="bronze/segments is written by capture and maintain alone; restore it",
-        )
-    return found
+def _configured(read: TableState, changed: Mapping[str, str]) -> Action:
+    return {"metaData": {**read.metadata, "configuration": read.configuration | dict(changed)}}
+
+
+def _deleted(lake: LakeFiles, paths: Sequence[str]) -> list[str]:
+    """Remove files of the table, folder by folder: an object store takes many names in a request."""
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    for folder, names in folders.items():
+        log_store(lake.uri(f"{SEGMENTS.path}/{folder}".rstrip("/")), lake.storage_options).delete(names)
+    return list(paths)
 
 
 def checked(files: Sequence[BronzeFile], where: str) -> dict[str, list[BronzeFile]]:
@@ -188,7 +216,3 @@ def _not_dense(where: str, source: str, what: str, low: int, high: int) -> LakeR
         where=where,
         remedy="restore bronze/segments from a copy, or start a new lake path",
     )
-
-
-def _where(lake: LakeFiles) -> str:
-    return lake.uri(SEGMENTS.path)

@@ -11,8 +11,8 @@ file of a source stays, and the newest that holds bytes: capture reads there whe
 with the server's.
 A prepared XA transaction holds its tables, so its segments stay with theirs.
 
-Bronze is an append-only Delta table. The property is lifted for this one commit, and set again by the next run
-when this one is killed in between.
+Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it again; when this run
+is killed in between, the next run of upkeep does.
 """
 
 from __future__ import annotations
@@ -90,8 +90,7 @@ def choose_gone(
         gone: list[BronzeFile] = []
         newest = max((at for at, file in enumerate(mine) if file.max_commit_ts), default=0)
         for file in mine[:newest]:
-            # max_commit_ts counts a transaction that is still open at the end, which resolved_ts doesn't.
-            if max(file.resolved_ts, file.max_commit_ts) > floor_ts[source] or file.day >= first_day:
+            if file.top_ts > floor_ts[source] or file.day >= first_day:
                 break
             gone.append(file)
         if gone:
@@ -116,10 +115,7 @@ def _begins_inside(lake: LakeFiles, file: BronzeFile) -> bool:
 
 def remove(log: BronzeLog, gone: Sequence[BronzeFile]) -> None:
     """Take files out of the table. Raises CommitConflict, LakeUnavailable."""
-    log.set_properties({APPEND_ONLY: "false"})
     failpoint("bronze_before_removal")
-    try:
-        log.commit(gone, [], data_change=True)
-        failpoint("bronze_after_removal")
-    finally:
-        log.set_properties({APPEND_ONLY: "true"})
+    log.commit(gone, [], data_change=True)
+    failpoint("bronze_after_removal")
+    log.set_properties({APPEND_ONLY: "true"})

@@ -10,20 +10,19 @@ before the commit it leaves a file that no log names; killed after, nothing is l
 
 At most a row group of what is read, one that is being filled, and one that is being written are in memory.
 
-Not by delta-rs's own optimize.compact: it takes 0.6 of the time, but turned the order of 4,041 files round, made one
-row group of them, and takes in whatever is small, the newest file too.
+Not by delta-rs's optimize.compact: it takes 0.6 of the time, but turned the order of 4,041 files round, made one row
+group of them, and takes in whatever is small, the newest file too.
 """
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.transaction import AddAction
 
 from tidegate.binlog.crc32c import crc32c
 from tidegate.errors import LakeRefused, LakeUnavailable, StreamCorrupt
@@ -32,6 +31,7 @@ from tidegate.lake.bronze_file import (
     FILE_SCHEMA,
     ROW_GROUP_BYTES,
     STATISTICS,
+    added,
     created,
     opened,
     reading,
@@ -92,8 +92,8 @@ def _worth(run: Sequence[BronzeFile], limits: Limits) -> bool:
     return len(run) >= BRONZE_RUN_FILES_MIN or (len(run) > 1 and fills)
 
 
-def compact_run(log: BronzeLog, run: Sequence[BronzeFile], compression: str = "zstd") -> AddAction:
-    """Pack one run and commit; compression as write_file takes it.
+def compact_run(log: BronzeLog, run: Sequence[BronzeFile], compression: str = "zstd") -> dict[str, Any]:
+    """Pack one run and commit; the new file's `add` body. compression: as write_file takes it.
 
     Raises CommitConflict, LakeUnavailable, StreamCorrupt (nothing is committed then).
     """
@@ -104,8 +104,11 @@ def compact_run(log: BronzeLog, run: Sequence[BronzeFile], compression: str = "z
     return packed
 
 
-def pack(lake: LakeFiles, run: Sequence[BronzeFile], compression: str) -> AddAction:
-    """Write the rows of a run into one new file. Raises StreamCorrupt when they aren't what the log says."""
+def pack(lake: LakeFiles, run: Sequence[BronzeFile], compression: str) -> dict[str, Any]:
+    """Write the rows of a run into one new file; its `add` body.
+
+    Raises StreamCorrupt when they aren't what the log says.
+    """
     first = run[0]
     path = f"source={first.source}/day={first.day.isoformat()}/{first.min_seq:012d}-{uuid.uuid4().hex}.parquet"
     bounds: dict[str, tuple[int, int]] = {}
@@ -121,14 +124,7 @@ def pack(lake: LakeFiles, run: Sequence[BronzeFile], compression: str) -> AddAct
             size = sink.tell()
     except (OSError, pa.ArrowException) as error:
         raise LakeUnavailable(f"can't be packed: {error}", where=lake.uri(SEGMENTS.path)) from error
-    return AddAction(
-        path=path,
-        size=size,
-        partition_values=first.partition,
-        modification_time=int(time.time() * 1000),
-        data_change=False,
-        stats=statistics_of(rows, bounds),
-    )
+    return added(path, size, first.partition, statistics_of(rows, bounds))
 
 
 def _pieces(lake: LakeFiles, run: Sequence[BronzeFile]) -> Iterator[pa.Table]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,26 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
 
 from tests.integration.capture_support import bronze_segments
 from tests.unit.capture.test_lander import chain
 from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.segment import Segment
+from tidegate.delta import log as log_module
+from tidegate.delta.store import LocalStore
 from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.lake import bronze as bronze_module
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.bronze_upkeep import compact_run
 from tidegate.lake.files import LakeFiles
-from tidegate.tables import SEGMENTS
-
-ERRORS = [
-    CommitFailedError("the store's answer was lost"),
-    OSError(errno.EIO, "Input/output error"),
-    OSError(errno.ENOSPC, "No space left on device"),
-]
+from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind
 
 
 def seqs(folder: Path) -> list[int]:
@@ -38,6 +34,11 @@ def seqs(folder: Path) -> list[int]:
 
 def opened(folder: Path) -> Bronze:
     return Bronze(LakeFiles(str(folder)), "one")
+
+
+def whole(numbers: range) -> list[Segment]:
+    """Such as upkeep takes them: with the checksum of their bytes."""
+    return [replace(one, payload_crc32c=crc32c(one.payload)) for one in chain(numbers)]
 
 
 def captured_later(numbers: range) -> list[Segment]:
@@ -49,43 +50,73 @@ class Unlucky:
     """Commits fail with an error as often as asked for, before or after they are made."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.before: list[Exception] = []
-        self.after: list[Exception] = []
+        self.before = self.after = 0
         self.then: Callable[[], None] = lambda: None
-        real = DeltaTable.create_write_transaction
+        self.dark = False  # nothing can be read
+        real, get = LocalStore.create, LocalStore.get
 
-        def commit(table: DeltaTable, *arguments: Any, **named: Any) -> None:
+        def create(store: LocalStore, name: str, data: bytes) -> bool:
             if self.before:
-                raise self.before.pop()
-            real(table, *arguments, **named)
+                self.before -= 1
+                raise LakeUnavailable("no answer", where=store.where)
+            made = real(store, name, data)
             if self.after:
+                self.after -= 1
                 self.then()
-                raise self.after.pop()
+                raise LakeUnavailable("no answer", where=store.where)
+            return made
 
-        monkeypatch.setattr(DeltaTable, "create_write_transaction", commit)
+        def got(store: LocalStore, name: str) -> bytes | None:
+            if self.dark:
+                raise LakeUnavailable("no light", where=store.where)
+            return get(store, name)
+
+        monkeypatch.setattr(LocalStore, "create", create)
+        monkeypatch.setattr(LocalStore, "get", got)
+        monkeypatch.setattr(log_module, "_BACKOFF_SECONDS", 0.001)
         monkeypatch.setattr(bronze_module, "_BACKOFF_SECONDS", 0.001)
 
 
-@pytest.mark.parametrize("error", ERRORS)
 def test_a_commit_that_was_made_and_reported_as_failed_is_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, bronze = Unlucky(monkeypatch), opened(tmp_path)
     bronze.append(chain(range(1, 3)))
-    store.after = [error]
+    store.after = 1
     bronze.append(chain(range(3, 5)))
     bronze.append(chain(range(5, 6)))
     assert seqs(tmp_path) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("error", ERRORS)
-def test_a_commit_that_was_not_made_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_commit_that_was_not_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, bronze = Unlucky(monkeypatch), opened(tmp_path)
-    store.before = [error, error]
+    store.before = 2
     bronze.append(chain(range(1, 3)))
-    store.before, store.after = [error], [error]  # first not made, then made and reported as failed
+    store.before = store.after = 1  # first not made, then made and reported as failed
+    bronze.append(chain(range(3, 5)))
+    assert seqs(tmp_path) == [1, 2, 3, 4]
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2, "the files of an attempt are those of the next"
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_file_that_could_not_be_written_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    bronze, failures = opened(tmp_path), [OSError(number, os.strerror(number))] * 2
+    real = bronze_module.write_file
+
+    def unlucky(*arguments: Any) -> None:
+        if failures:
+            raise failures.pop()
+        real(*arguments)
+
+    monkeypatch.setattr(bronze_module, "_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr(bronze_module, "write_file", unlucky)
+    bronze.append(chain(range(1, 3)))
+    failures += [OSError(number, os.strerror(number))] * 100
+    with pytest.raises(LakeUnavailable, match=re.escape(os.strerror(number))):
+        bronze.append(chain(range(3, 5)))
+    failures.clear()
     bronze.append(chain(range(3, 5)))
     assert seqs(tmp_path) == [1, 2, 3, 4]
 
@@ -97,32 +128,46 @@ def test_a_commit_of_unknown_outcome_behind_which_the_lake_went_away_is_settled_
     lake, aside = tmp_path / "lake", tmp_path / "aside"
     store, bronze = Unlucky(monkeypatch), opened(lake)
     bronze.append(chain(range(1, 3)))
-    store.after, store.then = [OSError(errno.EIO, "Input/output error")], lambda: shutil.move(lake, aside) and None
+    store.after, store.then = 1, lambda: shutil.move(lake, aside) and None
     for _ in range(2):
         with pytest.raises(LakeUnavailable, match="isn't there any more"):
             bronze.append(chain(range(3, 5)))
         assert not (lake / SEGMENTS.path / "_delta_log").exists()
     shutil.move(aside, lake)
-    bronze.append(chain(range(3, 5)))
-    bronze.append(chain(range(5, 6)))
-    assert seqs(lake) == [1, 2, 3, 4, 5]
+    bronze.append(chain(range(3, 6)))
+    bronze.append(chain(range(6, 7)))
+    assert seqs(lake) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_commit_of_unknown_outcome_that_others_commits_follow_is_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another source lands, and upkeep packs what came of it, before bronze can be read again."""
+    store, bronze = Unlucky(monkeypatch), opened(tmp_path)
+    bronze.append(whole(range(1, 3)))
+    store.after, store.then = 1, lambda: setattr(store, "dark", True)
+    for _ in range(2):
+        with pytest.raises(LakeUnavailable, match="no light"):
+            bronze.append(whole(range(3, 5)))
+    store.dark = False
+    Bronze(LakeFiles(str(tmp_path)), "two").append([replace(one, source="two") for one in whole(range(1, 3))])
+    log = BronzeLog.load(LakeFiles(str(tmp_path)))
+    assert log is not None
+    compact_run(log, log.files()["one"])
+    bronze.append(whole(range(3, 6)))
+    assert seqs(tmp_path) == [1, 2, 3, 4, 5]
 
 
 def test_a_commit_of_unknown_outcome_that_another_writer_overtook_is_fenced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there under our seq is another's: it was captured at another time."""
+    """What is there under our seq is another's, though it is the same: nothing of it was tried by us."""
     store, bronze, other = Unlucky(monkeypatch), opened(tmp_path), opened(tmp_path)
     bronze.append(chain(range(1, 3)))
-    other_ones = captured_later(range(3, 5))
-    store.before = [OSError(errno.EIO, "Input/output error")]
-    real = bronze_module.time.sleep
-
-    def overtaken(seconds: float) -> None:
-        monkeypatch.setattr(bronze_module.time, "sleep", real)
-        other.append(other_ones)
-
-    monkeypatch.setattr(bronze_module.time, "sleep", overtaken)
+    store.before = 8
+    with pytest.raises(LakeUnavailable, match="no answer"):
+        bronze.append(chain(range(3, 5)))
+    other.append(chain(range(3, 5)))
     with pytest.raises(Fenced, match="another writer moved bronze from seq 2 to 4"):
         bronze.append(chain(range(3, 5)))
     assert seqs(tmp_path) == [1, 2, 3, 4]
@@ -146,36 +191,44 @@ def test_two_writers_that_hold_the_same_version_commit_once(tmp_path: Path) -> N
     assert seqs(tmp_path) == [1, 2, 3, 4]
 
 
-def test_a_lake_that_goes_between_two_reads_of_its_log_is_away_not_broken(tmp_path: Path) -> None:
+def test_a_lake_that_goes_between_two_reads_of_its_log_is_away_not_empty(tmp_path: Path) -> None:
     lake, aside = tmp_path / "lake", tmp_path / "aside"
     opened(lake).append(chain(range(1, 3)))
     bronze = opened(lake)
-    assert bronze._load()
+    assert bronze.last_seq == 2
     lake.rename(aside)
-    lake.write_text("a file is where the lake was")
     for ask in (lambda: bronze.last_seq, bronze.last_segments, lambda: list(bronze.newest_first())):
-        with pytest.raises(LakeUnavailable, match="can't be read"):
+        with pytest.raises(LakeUnavailable, match="isn't there any more"):
             ask()
-    lake.unlink()
     aside.rename(lake)
     assert bronze.last_segments()[-1].seq == 2
 
 
-def test_what_others_pack_is_seen_by_the_count_that_makes_landings_rarer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bronze_module, "_COUNT_SEQS", 4)
-    lake = opened(tmp_path)
-    segments = [replace(one, payload_crc32c=crc32c(one.payload)) for one in chain(range(1, 10))]
-    for one in segments[:7]:
-        lake.append([one])
-    assert lake.live_files == 7
-    log = BronzeLog.load(LakeFiles(str(tmp_path)))
-    assert log is not None
-    compact_run(log, log.files()["one"])
-    for one in segments[7:]:
-        lake.append([one])
-    assert lake.live_files == 3
+def test_the_newest_segments_are_found_a_few_files_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that many files hold, and heartbeats behind it."""
+    monkeypatch.setattr(bronze_module, "_LOOKED_BACK_SEQS", 2)
+    open_both = SegmentFlag.OPEN_AT_START | SegmentFlag.OPEN_AT_END
+    flags = {4: SegmentFlag.OPEN_AT_END, **dict.fromkeys(range(5, 30), open_both), 30: SegmentFlag.OPEN_AT_START}
+    quiet = [
+        replace(one, payload=b"", start_pos=31_000, end_pos=31_000, kind=SegmentKind.HEARTBEAT)
+        for one in chain(range(31, 41))
+    ]
+    writer = opened(tmp_path)
+    for one in chain(range(1, 31)):
+        writer.append([replace(one, flags=flags.get(one.seq, SegmentFlag(0)))])
+    assert [one.seq for one in opened(tmp_path).last_segments()] == list(range(4, 31))
+    for one in quiet:
+        writer.append([one])
+    assert [one.seq for one in opened(tmp_path).last_segments()] == [40]
+    assert [one.seq for one in opened(tmp_path).newest_first()] == list(range(30, 0, -1))
+
+
+def test_a_writer_holds_no_files_of_the_table(tmp_path: Path) -> None:
+    bronze = opened(tmp_path)
+    for number in range(1, 6):
+        bronze.append(chain(range(number, number + 1)))
+    bronze.last_segments()
+    assert bronze._log.state().files == ()
 
 
 def test_a_long_gtid_set_is_packed(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_refresh_takes_in_new_commits_only_and_survives_a_cleaned_or_rewritten
     DeltaTable(str(tmp_path / SEGMENTS.path)).create_checkpoint()
     for version in range(cleaned + 1):
         (tmp_path / SEGMENTS.path / "_delta_log" / f"{version:020d}.json").unlink()
-    assert index.refresh(25)
+    assert any(index.refresh(25) for _ in range(20)), "whether what it knows is still there is looked at now and then"
     assert [ref.seq for ref in index.refs["a"]] == [3, 4, 5, 6, 7], "what is applied is not read again"
     index.forget(45)
     assert [ref.seq for ref in index.refs["a"]] == [5, 6, 7]

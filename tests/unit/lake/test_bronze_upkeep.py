@@ -18,7 +18,8 @@ from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
 from tidegate.binlog.segment import Segment
-from tidegate.errors import CommitConflict, LakeRefused, StreamCorrupt
+from tidegate.delta.store import LocalStore
+from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.lake import bronze_upkeep
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex, read_segments
@@ -145,7 +146,9 @@ def test_packed_segments_are_what_they_were_and_capture_goes_on_where_it_stood(t
     table = DeltaTable(str(tmp_path / SEGMENTS.path))
     assert len(table.file_uris()) == 2
     assert table.transaction_version(capture_app_id("a")) == 20
-    packed = BronzeLog(lake, table).files()["a"][0]
+    after = BronzeLog.load(lake)
+    assert after is not None
+    packed = after.files()["a"][0]
     assert (packed.min_seq, packed.max_seq, packed.rows) == (1, 19, 19)
     assert packed.begin_ts == min(one.begin_ts for one in before.values())
     assert (packed.resolved_ts, packed.max_commit_ts) == (191, 191)
@@ -239,19 +242,39 @@ def test_two_that_pack_the_same_files_are_told_apart(tmp_path: Path) -> None:
     assert_holds(lake, bronze.landed)
 
 
+def test_upkeep_goes_on_behind_those_that_leave_its_files_alone(tmp_path: Path) -> None:
+    """Capture appends, properties are set, others pack other files; and a removal of segments isn't undone."""
+    bronze, lake = landed(tmp_path, 21)
+    first, second, third = (BronzeLog.load(lake) for _ in range(3))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    files = first.files()["a"]
+    compact_run(second, files[10:20])
+    second.set_properties(properties(30 * 86_400))
+    bronze.land("a", (300, 301, 301))
+    compact_run(first, files[2:10])
+    assert_holds(lake, bronze.landed)
+    remove(third, files[:2])
+    with pytest.raises(CommitConflict, match="took files of it out"):
+        compact_run(first, files[:2])
+    assert_holds(lake, bronze.landed[2:])
+    assert third.properties() == properties(30 * 86_400)
+
+
 def test_a_commit_that_was_made_though_it_was_reported_as_failed_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bronze, lake = landed(tmp_path)
     log = BronzeLog.load(lake)
     assert log is not None
-    real = DeltaTable.create_write_transaction
+    real = LocalStore.create
 
-    def unsure(self: DeltaTable, *given: object, **named: object) -> None:
-        real(self, *given, **named)  # type: ignore[arg-type]
-        raise OSError("the connection broke")
+    def unsure(self: LocalStore, name: str, data: bytes) -> bool:
+        real(self, name, data)
+        raise LakeUnavailable("the connection broke", where=self.where)
 
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", unsure)
+    monkeypatch.setattr(LocalStore, "create", unsure)
     compact_run(log, choose_runs(log.files(), EVERYTHING)[0])
     assert_holds(lake, bronze.landed)
 

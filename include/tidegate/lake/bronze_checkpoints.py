@@ -1,0 +1,88 @@
+"""Checkpoints of bronze's log, written by whoever appends to it, beside its commits.
+
+In:  the state that bronze has come to.
+Out: a checkpoint after CHECKPOINT_COMMITS commits, or more where bronze has many files; what is older than
+     delta.logRetentionDuration leaves the log; how many files bronze has.
+
+A checkpoint lists every file, so the more there are the more commits lie between two: writing them and reading what
+lies behind them both stay small. One thread writes; of several captures, whoever finds that one is due. One that fails
+is tried again later: until then readers read a longer tail.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from tidegate.delta import checkpoint_write
+from tidegate.delta.actions import now_ms
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.log_cleanup import clean_up
+from tidegate.delta.names import LAST_CHECKPOINT, Hint, told
+from tidegate.delta.state import TableState
+from tidegate.errors import TidegateError
+from tidegate.limits import BRONZE_CHECKPOINT_COMMIT_ROWS, CHECKPOINT_COMMITS
+
+log = logging.getLogger(__name__)
+
+_DAY_MS: Final = 86_400_000
+
+
+class BronzeCheckpoints:
+    """live_files: of all sources, as the newest checkpoint counts them."""
+
+    def __init__(self, table: DeltaLog) -> None:
+        self.live_files = 0
+        self._table = table
+        self._due: int | None = None  # at this version
+        self._pool: ThreadPoolExecutor | None = None
+        self._busy = False
+        self._cleaned_day = 0  # since 1970-01-01
+
+    def note(self, state: TableState) -> None:
+        """Bronze has come to this. A checkpoint that is due takes none of the caller's time."""
+        version = state.version
+        if self._busy or (self._due is not None and version < self._due):
+            return
+        self._busy = True
+        if self._due is None:  # the first time: nearly always too early for one
+            self._look(version)
+        if self._due is None or version < self._due:
+            self._busy = False
+            return
+        self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._pool.submit(self._write, state)
+
+    def _look(self, version: int) -> None:
+        try:
+            self._learn(told(self._table.store.get(LAST_CHECKPOINT)) or Hint(-1, 0, 0, 0))
+        except TidegateError as error:
+            self._failed(version, error)
+
+    def _write(self, state: TableState) -> None:
+        try:
+            self._look(state.version)  # another capture may have written it
+            if self._due is not None and state.version >= self._due:
+                self._learn(checkpoint_write.write(self._table.store, state.version, now_ms=now_ms()))
+                self._clean_up(state)
+        except Exception as error:  # noqa: BLE001 - the segments are in bronze: no fault of a checkpoint may stop them
+            self._failed(state.version, error)
+        self._busy = False
+
+    def _clean_up(self, state: TableState) -> None:
+        """Some of what is too old, until nothing is left of it for this day."""
+        day = now_ms() // _DAY_MS
+        if self._cleaned_day != day and not clean_up(
+            self._table.store, state.configuration, state.features, now_ms=now_ms()
+        ):
+            self._cleaned_day = day
+
+    def _learn(self, newest: Hint) -> None:
+        self.live_files = newest.adds or 0
+        rows = max(newest.actions, 0)
+        self._due = newest.version + max(CHECKPOINT_COMMITS, rows // BRONZE_CHECKPOINT_COMMIT_ROWS)
+
+    def _failed(self, version: int, error: Exception) -> None:
+        log.warning("%s: no checkpoint written: %s", self._table.place, error)
+        self._due = version + CHECKPOINT_COMMITS
