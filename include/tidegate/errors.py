@@ -115,6 +115,10 @@ class Overtaken(Transient):
     """Another application of this pipeline has started, or has written what this one was about to write."""
 
 
+class LeaseHeld(Transient):
+    """Somebody else does this already, here or on another machine; the message says who, and since when."""
+
+
 class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 

@@ -70,6 +70,12 @@ EXCHANGE_ATTEMPTS_MAX: Final = 20
 STORE_RETRY_SECONDS_MAX: Final = 20.0
 # A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
 STORE_CREATE_ATTEMPTS_MAX: Final = 4
+# A lease that isn't renewed for so long is free: what a machine's death costs, three times what a renewal may wait.
+LEASE_SECONDS_DEFAULT: Final = 30.0
+# Who wants a lease looks this often: what its release is seen late by.
+LEASE_POLL_SECONDS_MAX: Final = 1.0
+# Of a lease's entries the last ones stay: a reader between listing and reading finds what was listed.
+LEASE_KEPT_FILES: Final = 6
 
 # --- Delta logs of silver tables, in the driver ----------------------------------------------------
 # What the file lists of all tables may take together; the least recently used are read again when asked for.
