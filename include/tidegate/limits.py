@@ -62,8 +62,12 @@ RETURN_SECONDS_DEFAULT: Final = 60.0
 LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
-# A commit that only moves rows goes behind whoever came first, for as long as its files are live.
+# A commit that puts files in the place of others goes behind whoever came first, for as long as its files are live.
 EXCHANGE_ATTEMPTS_MAX: Final = 20
+# From a data file's writing to the commit that names it, tries included: a file that waits for longer may be deleted.
+COMMIT_SECONDS_MAX: Final = 3600
+# Of control tables: what another commit leaves true is made again behind it, which takes milliseconds.
+CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
 
 # --- stores of commits and leases ----------------------------------------------------------------
 # A store that doesn't answer is asked again for so long, by its client; then the caller decides.
