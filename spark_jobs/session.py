@@ -63,6 +63,9 @@ def maintenance_session(spark: SparkSession, file_bytes: int) -> SparkSession:
         * file_bytes,
         # VACUUM lists folders in this many tasks however few there are; Spark's own number is 10,000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": 2 * spark.sparkContext.defaultParallelism,
+        # Else VACUUM commits its beginning and its end to the table's log, on a local disk by a store that doesn't
+        # arbitrate between processes.
+        "spark.databricks.delta.vacuum.logging.enabled": "false",
     }.items():
         session.conf.set(name, str(value))
     fit_to_size(session, large=False)

@@ -48,12 +48,16 @@ _IN_COMMIT_TIMESTAMPS: Final = "delta.enableInCommitTimestamps"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit does. transactions: application id -> version to record. operation: its name in the history."""
+    """What a commit does. transactions: application id -> version to record. operation: its name in the history.
+
+    checked: who made the actions has done all that the table's protocol asks of a writer, as Spark does.
+    """
 
     actions: Sequence[Action]
     operation: str
     transactions: Mapping[str, int] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    checked: bool = False
 
 
 class DeltaLog:
@@ -209,7 +213,7 @@ class DeltaLog:
         self._check_same_table(read)
         actions = self._complete(read, change, attempt)
         after = read.after(version, actions)
-        check_writable(after, change.actions)
+        check_writable(after, change.actions, checked=change.checked)
         failpoint("delta_before_commit")
         made, trouble = self._put(version, lines(actions))
         if not made and not self._is_ours(version, attempt, trouble):

@@ -1,0 +1,182 @@
+"""A private log: where Spark writes a silver table without committing to the table's own log.
+
+In:  a table of the lake, statements of Spark.
+Out: one commit of all that they did, on exactly the version that they saw; or nothing, and CommitConflict.
+
+Delta's stores in the JVM don't arbitrate between processes on a local disk, and on no disk between them and us. So
+Spark gets a copy of the log in a folder of the table (private_copy.py), and what it did there is committed by
+tidegate.delta. Rows that are read for a rewrite are read from the copy, too: they are those that the commit replaces.
+
+A folder is named tg-<time><random>. With its commit its `_delta_log` goes and its data files stay, for VACUUM to take
+when they are dead; without a commit all of it goes. What a killed process leaves is told by its `_delta_log`, which
+VACUUM doesn't see, and by its age: remove_leftovers().
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.fs as pafs
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.private_copy import PrivateCopy, folder_name, made_at
+from tidegate.delta.actions import lines, parsed
+from tidegate.delta.log import Change, commit_name
+from tidegate.delta.state import Action, TableState
+from tidegate.delta.store import log_store
+from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import COMMIT_ATTEMPTS_MAX, PRIVATE_LOG_SECONDS
+
+_LOG = "_delta_log"
+
+
+@dataclass(slots=True)
+class PrivateLog:
+    """A copy of a table's log that is open. keeps: whether its data files may be in a commit of the table."""
+
+    lake: LakeFiles
+    session: SparkSession
+    path: str
+    copy: PrivateCopy
+    keeps: bool = False
+
+    @property
+    def folder(self) -> str:
+        """Relative to the lake."""
+        return f"{self.path}/{self.copy.name}"
+
+    @property
+    def uri(self) -> str:
+        """The copy as Spark takes a table."""
+        return f"{self.lake.spark_uri(self.path)}/{self.copy.name}"
+
+    @property
+    def state(self) -> TableState:
+        """The table that was copied."""
+        return self.copy.state
+
+    def rows(self) -> DataFrame:
+        """The table as the copy has it by now."""
+        return self.session.read.format("delta").load(self.uri)
+
+    def commit(self, transactions: Mapping[str, int] | None = None, *, operation: str = "") -> TableState:
+        """One commit of all that was done on the copy; the table's state behind it.
+
+        transactions: recorded with it, also when nothing else was done; without any nothing is committed then.
+        operation: its name in the table's history; that of Spark's last one by default. Raises CommitConflict when
+        another commit came first, LakeUnavailable when it isn't known whether it is there.
+        """
+        commits = self._commits()
+        change = Change(
+            self.copy.translated(commits), operation or _operation(commits), transactions or {}, checked=True
+        )
+        if not change.actions and not change.transactions:
+            return self.state
+        failpoint("private_before_commit")
+        self.keeps = True
+        try:
+            after = self.lake.log(self.path).commit(self.state, change)
+        except (CommitConflict, DeltaUnsupported):
+            self.keeps = False
+            raise
+        self.keeps = any("add" in action or "cdc" in action for action in change.actions)
+        failpoint("private_after_commit")
+        return after
+
+    def _commits(self) -> list[Sequence[Action]]:
+        """What Spark committed, in order. Raises LakeUnavailable when not all of it is there."""
+        store = log_store(f"{self.lake.uri(self.folder)}/{_LOG}", self.lake.storage_options)
+        names = [entry.name for entry in store.names() if entry.name[:20].isdigit() and entry.name.endswith(".json")]
+        found = [store.get(name) for name in names]
+        if names != [commit_name(version) for version in range(max(1, len(names)))] or None in found:
+            raise LakeUnavailable("a private log isn't whole", where=self.uri, remedy="it is made again")
+        return [parsed(data) for data in found[1:] if data is not None]
+
+
+@contextmanager
+def private_log(
+    lake: LakeFiles, session: SparkSession, path: str, read: TableState | None = None
+) -> Iterator[PrivateLog]:
+    """A copy of a table's log. path: relative to the lake. session: whose statements follow. read: its newest state.
+
+    Raises LakeRefused when there is no such table.
+    """
+    state = lake.log(path).state() if read is None else read
+    if not state.created:
+        raise LakeRefused("there is no table to be written", where=lake.uri(path), remedy="make it first")
+    private = PrivateLog(lake, session, path, PrivateCopy(state, lake.spark_uri(path), folder_name()))
+    try:
+        lake.make_folder(f"{private.folder}/{_LOG}")
+        lake.write(f"{private.folder}/{_LOG}/{commit_name(0)}", [lines(private.copy.first)])
+        yield private
+    finally:
+        with suppress(Exception):  # the outcome stands; maintain and VACUUM take what stays
+            lake.delete_folder(f"{private.folder}/{_LOG}" if private.keeps else private.folder)
+        _forget(session, private.uri)
+
+
+def change_table(
+    lake: LakeFiles,
+    session: SparkSession,
+    path: str,
+    work: Callable[[PrivateLog], object],
+    transaction: tuple[str, int] | None = None,
+    *,
+    attempts: int = COMMIT_ATTEMPTS_MAX,
+) -> TableState:
+    """What `work` does on a private log in one commit; again on the newer state when another commit came first.
+
+    transaction: (application id, version); when the table has that version or a later one, nothing is done.
+    Raises CommitConflict when others came first every time.
+    """
+    for attempt in range(1, attempts + 1):
+        state = lake.log(path).state()
+        if transaction is not None and state.transaction(transaction[0]) >= transaction[1]:
+            return state
+        try:
+            with private_log(lake, session, path, state) as private:
+                work(private)
+                return private.commit(dict([transaction]) if transaction else {})
+        except CommitConflict:
+            if attempt == attempts:
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+def remove_leftovers(lake: LakeFiles, path: str, *, dry_run: bool = False) -> list[str]:
+    """Delete the private logs in a table's folder that are too old to be at work; their names.
+
+    Their data files are either in the table, or VACUUM finds them.
+    """
+    selector = pafs.FileSelector(lake.local(path), allow_not_found=True)
+    names = [info.base_name for info in lake.filesystem.get_file_info(selector)]
+    oldest = time.time() - PRIVATE_LOG_SECONDS
+    old = [name for name in names if (at := made_at(name)) is not None and at < oldest]
+    found = [name for name in old if _is_folder(lake, f"{path}/{name}/{_LOG}")]
+    for name in [] if dry_run else found:
+        lake.delete_folder(f"{path}/{name}/{_LOG}")
+    return found
+
+
+def _is_folder(lake: LakeFiles, path: str) -> bool:
+    return bool(lake.filesystem.get_file_info(lake.local(path)).type == pafs.FileType.Directory)
+
+
+def _operation(commits: Sequence[Sequence[Action]]) -> str:
+    names = [
+        str(action["commitInfo"]["operation"]) for commit in commits for action in commit if "commitInfo" in action
+    ]
+    return names[-1] if names else "WRITE"
+
+
+def _forget(session: SparkSession, uri: str) -> None:
+    """Take the copy out of Delta's cache: a window makes one for each table, and nobody reads it again."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - Delta has no Python word for it
+    place = jvm.org.apache.hadoop.fs.Path(uri)
+    jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(session._jsparkSession, place)  # noqa: SLF001
