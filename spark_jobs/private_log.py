@@ -25,7 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.private_copy import PrivateCopy, folder_name, made_at
 from tidegate.delta.actions import lines, parsed
-from tidegate.delta.log import Change, commit_name
+from tidegate.delta.log import Change
+from tidegate.delta.names import commit_name
 from tidegate.delta.state import Action, TableState
 from tidegate.delta.store import log_store
 from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable
