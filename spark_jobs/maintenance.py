@@ -88,15 +88,6 @@ class Maintenance:
         """The table in a SQL statement."""
         return "delta.`" + self.lake.spark_uri(table.path).replace("`", "``") + "`"
 
-    def snapshot(self, table: SilverTable) -> Any:
-        """Delta's own newest snapshot, a JVM object."""
-        jvm = self.spark.sparkContext._jvm  # noqa: SLF001 - Delta has no Python word for a snapshot
-        assert jvm is not None
-        delta = jvm.org.apache.spark.sql.delta.DeltaLog
-        log = delta.forTable(self.spark._jsparkSession, self.lake.spark_uri(table.path))  # noqa: SLF001
-        defaults = [getattr(log, f"update$default${number}")() for number in (1, 2, 3)]
-        return log.update(*defaults)
-
     def files(self, table: SilverTable) -> TableState:
         """Its live files as the log has them, without a Spark job."""
         return self.log(table).state()

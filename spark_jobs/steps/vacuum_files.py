@@ -15,6 +15,8 @@ from typing import Final
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
+from tidegate.delta.retention import tombstones_ms
+from tidegate.delta.state import TableState
 from tidegate.lake.control_upkeep import commit_times
 
 # Clocks of the store and of this machine may differ.
@@ -34,8 +36,9 @@ def vacuum_files(job: Maintenance, table: SilverTable) -> None:
         return
     # One listing says whether VACUUM, which takes a few Spark jobs, has anything to do.
     there = job.written(table)
-    oldest = job.snapshot(table).minFileRetentionTimestamp() / 1000
-    live = {unquote(file.path) for file in job.files(table).files}
+    state = job.files(table)
+    oldest = _kept_since(state)
+    live = {unquote(file.path) for file in state.files}
     if not any(at < oldest for path, at in there.items() if path not in live):
         return
     job.spark.sql(f"VACUUM {job.sql_name(table)}").collect()
@@ -45,9 +48,9 @@ def vacuum_files(job: Maintenance, table: SilverTable) -> None:
 
 def why_not(job: Maintenance, table: SilverTable) -> str | None:
     """What a VACUUM would take away from a kept cut, in one phrase; None when nothing."""
-    snapshot = job.snapshot(table)
-    oldest = snapshot.minFileRetentionTimestamp() / 1000 + _CLOCK_SECONDS
-    older = [version for version in table.versions if version < snapshot.version()]
+    state = job.files(table)
+    oldest = _kept_since(state) + _CLOCK_SECONDS
+    older = [version for version in table.versions if version < state.version]
     replaced = commit_times(job.lake, table.path, [version + 1 for version in older])
     for version in older:
         at = replaced.get(version + 1)
@@ -56,3 +59,8 @@ def why_not(job: Maintenance, table: SilverTable) -> str | None:
         if at < oldest:
             return f"kept cuts need version {version}, which was replaced before what VACUUM would keep"
     return None
+
+
+def _kept_since(state: TableState) -> float:
+    """Unix seconds: VACUUM keeps files that were live then or later."""
+    return time.time() - tombstones_ms(state.configuration) / 1000

@@ -15,6 +15,7 @@ from spark_jobs.failures import TablesFailed
 from spark_jobs.positional_writer import GivenBack
 from tests.steps.test_silver_writer import DEL, UP, Rows, Shop
 from tidegate import tables
+from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 
@@ -149,16 +150,16 @@ def test_a_conflict_is_probed_again_on_the_new_version(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     it = keyed(shop(), 9)
-    commit, calls = type(it.app.committer).commit, []
+    log = it.app.lake.log("silver/d/t")
+    commit, calls = log.commit, []
 
-    def disturbed(self: Any, *given: Any, **named: Any) -> int:
+    def disturbed(*given: Any, **named: Any) -> TableState:
         calls.append(1)
         if len(calls) == 1:  # an analyst's UPDATE of a row that the window changes too
             it.app.spark.sql(f"UPDATE delta.`{it.app.lake.uri('silver/d/t')}` SET a = 'mine' WHERE id IN (1, 8)")
-        version: int = commit(self, *given, **named)
-        return version
+        return commit(*given, **named)
 
-    monkeypatch.setattr(type(it.app.committer), "commit", disturbed)
+    monkeypatch.setattr(log, "commit", disturbed)
     it.apply(20, 40, {"t": many(3, 21, a="new")})
     assert len(calls) == 2
     assert [row["a"] for row in it.silver("t")] == ["new"] * 3 + ["v3", "v4", "v5", "v6", "v7", "mine"]
@@ -170,10 +171,10 @@ def test_a_conflict_without_end_stops_the_try_and_leaves_no_file(
     it = keyed(shop(), 3)
     before = data_files(it, "t")
 
-    def conflict(*_: Any, **__: Any) -> int:
+    def conflict(*_: Any, **__: Any) -> TableState:
         raise CommitConflict("somebody is always first", where="d.t")
 
-    monkeypatch.setattr(type(it.app.committer), "commit", conflict)
+    monkeypatch.setattr(it.app.lake.log("silver/d/t"), "commit", conflict)
     monkeypatch.setattr("spark_jobs.positional_writer.CONFLICT_WAIT", 0)
     with pytest.raises(TablesFailed, match="somebody is always first"):
         it.apply(20, 40, {"t": many(3, 21, a="new")})
