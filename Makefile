@@ -66,7 +66,7 @@ environment: .tidegate/.warm
 # Compile the numba kernels once, rather than in the first task of each worker.
 .tidegate/.warm: .venv/.made $(wildcard include/tidegate/binlog/*.py include/tidegate/wire/*.py)
 	@mkdir -p .tidegate
-	@if [ -e include/tidegate/binlog/warm.py ]; then $(BIN)/python -m tidegate.binlog.warm && $(BIN)/python -c 'import tidegate.capture.run'; fi
+	@if [ -e include/tidegate/binlog/warm.py ]; then $(BIN)/python -m tidegate.binlog.warm && $(BIN)/python -c 'import tidegate.capture.run, tidegate.upsert.warm, tidegate.compiled; tidegate.compiled.load_all()'; fi
 	@touch $@
 
 jars: .venv/.made

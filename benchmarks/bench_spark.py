@@ -31,6 +31,7 @@ from benchmarks.cpu import tree_cpu  # noqa: E402
 from benchmarks.workloads import create, play_batches  # noqa: E402
 from spark_jobs.application import Application, Window  # noqa: E402
 from spark_jobs.apply import next_window, plan_window  # noqa: E402
+from spark_jobs.background import BackgroundSession  # noqa: E402
 from spark_jobs.session import application_session  # noqa: E402
 from spark_jobs.steps import decode_changes as step  # noqa: E402
 from spark_jobs.steps.replay_schema_history import replay_schema_history  # noqa: E402
@@ -186,7 +187,7 @@ def main() -> None:
         conf["spark.sql.parquet.columnarReaderBatchSize"] = "16"
         conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = "16"
         spark = application_session("tidegate benchmark", conf)
-        app = Application(spark, road.pipeline, road.lake, BronzeIndex(road.lake))
+        app = Application(BackgroundSession(lambda: spark), road.pipeline, road.lake, BronzeIndex(road.lake))
         app.load()
         app.index.refresh(0)
         window = next_window(app)

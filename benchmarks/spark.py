@@ -17,6 +17,7 @@ from benchmarks.cpu import tree_cpu
 from benchmarks.lakes import BenchLake
 from spark_jobs import apply as apply_job
 from spark_jobs.application import Application, Window
+from spark_jobs.background import BackgroundSession
 from spark_jobs.session import application_session
 from tidegate import config, spark_settings
 from tidegate.demo import jars
@@ -73,7 +74,7 @@ class Warm:
     def apply(self, lake: BenchLake) -> list[str]:
         """Apply all that bronze has, as a fresh application in this session; the windows' report lines."""
         lines: list[str] = []
-        app = Application(self.spark, lake.pipeline, lake.files, BronzeIndex(lake.files))
+        app = Application(BackgroundSession(lambda: self.spark), lake.pipeline, lake.files, BronzeIndex(lake.files))
         steps, self.parts = apply_job.STEPS, {}
         apply_job.STEPS = tuple(map(self._timed, steps))  # type: ignore[misc]
         try:

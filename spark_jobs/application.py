@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
-
+from spark_jobs.background import BackgroundSession
 from spark_jobs.checkpoints import Checkpoints
 from spark_jobs.window import (
     ACTIVE,
@@ -48,6 +47,9 @@ from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import Bounds, SchemaHistory
 from tidegate.tables import splits
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 __all__ = [
     "ACTIVE",
     "DDL_NOT_READ",
@@ -74,9 +76,9 @@ def _state_of(row: Mapping[str, Any]) -> TableState:
 
 @dataclass(slots=True)
 class Application:
-    """One running apply job."""
+    """One running apply job. background: Spark, which may not be there yet."""
 
-    spark: SparkSession
+    background: BackgroundSession
     pipeline: Pipeline
     lake: LakeFiles
     index: BronzeIndex
@@ -99,6 +101,11 @@ class Application:
     _states_version: int = -1
     _history_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
+
+    @property
+    def spark(self) -> SparkSession:
+        """Waits for it: not for what a small window does. Raises SparkUnavailable, ConfigError."""
+        return self.background.session
 
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)

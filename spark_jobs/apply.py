@@ -15,15 +15,17 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from spark_jobs.application import HELD, RELEASED, Application, Window
+from spark_jobs.background import BackgroundSession
 from spark_jobs.failures import TableWriteError
 from spark_jobs.following import stalled, take_up_selection
 from spark_jobs.healing import WindowHealed, begin_again
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
-from spark_jobs.steps.checkpoint_tables import checkpoint_tables
+from spark_jobs.steps.checkpoint_silver import checkpoint_silver
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.compact_silver import compact_silver
 from spark_jobs.steps.decode_changes import decode_changes
@@ -39,6 +41,7 @@ from tidegate import config, spark_settings
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
 from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.limits import SPARK_WINDOW_BYTES
 from tidegate.merge.window import resolved_everywhere
 from tidegate.tables import SegmentFlag
 
@@ -53,7 +56,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     publish_cut,
     measure_latency,
     compact_silver,
-    checkpoint_tables,
+    checkpoint_silver,
 )
 # How often releases and baselines are looked for while bronze stands still; and how often micro-batches move the
 # cut of sources that only prove that they are quiet.
@@ -67,6 +70,8 @@ def apply_window(app: Application, window: Window) -> Window:
     A table that was released meanwhile, with changes below the window, takes no part in it (plan_window).
     """
     tries = Tries(app, window.cut_ts)
+    if _may_need_spark(app, window):
+        app.background.begin()
     while True:
         try:
             app.check_claim()
@@ -79,6 +84,12 @@ def apply_window(app: Application, window: Window) -> Window:
             window = window.again()
         else:
             return window
+
+
+def _may_need_spark(app: Application, window: Window) -> bool:
+    """Whether a window will perhaps wait for Spark: while it decodes, Spark comes up."""
+    large = sum(ref.payload_bytes for ref in window.refs) >= SPARK_WINDOW_BYTES
+    return large or app.pipeline.apply.writer == config.Writer.MERGE
 
 
 def run(app: Application, *, report: Callable[[str], None]) -> int:
@@ -102,6 +113,7 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
     look = Look(app)
     while True:
         now = time.monotonic()
+        app.background.check()
         window = look.next_window(now)
         if windows == 0:
             # A batch ends where bronze ended when it began: a source that never pauses must not keep it for ever.
@@ -124,6 +136,8 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
             return windows
         else:
             time.sleep(settings.poll_seconds)
+        if not batch:
+            app.background.begin()  # the first window is done, and the next ones may be larger
         now = time.monotonic()
         if not batch and (now - started > settings.run_for_seconds or now - last_work > settings.idle_seconds):
             return windows
@@ -210,7 +224,9 @@ def main(argv: list[str]) -> int:
         pipeline = configured(arguments.pipeline, "apply", arguments.set, given)
         lake = lake_of(pipeline, root)
         with sole(root, pipeline.pipeline, "apply"):
-            spark = application_session(f"tidegate apply {pipeline.pipeline}", lake.spark_options)
+            spark = BackgroundSession(
+                partial(application_session, f"tidegate apply {pipeline.pipeline}", lake.spark_options)
+            )
             app = Application(spark, pipeline, lake, BronzeIndex(lake))
             windows = run(app, report=lambda line: print(line, flush=True))
             held = sorted(name for name, state in app.states.items() if state.state == HELD)

@@ -17,8 +17,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
-from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.files import LakeFiles
@@ -83,6 +81,8 @@ def first_line(error: BaseException) -> str:
 
 def passes(error: BaseException, lake: LakeFiles) -> bool:
     """Whether a failure is one that passes by itself; where that can't be told by its class, the lake is tried."""
+    from py4j.protocol import Py4JNetworkError
+
     if isinstance(error, Transient | MemoryError | Py4JNetworkError | ConnectionError):
         return True
     if isinstance(error, TidegateError):
@@ -90,7 +90,7 @@ def passes(error: BaseException, lake: LakeFiles) -> bool:
     if _PASSING_WORDS.search(str(error)) or (isinstance(error, OSError) and error.errno in _FULL):
         return True
     try:
-        classes = list(_java_classes(error))
+        classes = list(java_classes(error))
     except Py4JNetworkError:
         return True
     if any(name in _PASSING for above in classes for name in above):
@@ -105,8 +105,11 @@ def passes(error: BaseException, lake: LakeFiles) -> bool:
     return reads_or_writes and not _works(lake)
 
 
-def _java_classes(error: BaseException) -> Iterator[list[str]]:
+def java_classes(error: BaseException) -> Iterator[list[str]]:
     """Names of the class of each cause in Java, and of those above it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors.exceptions.captured import CapturedException
+
     cause: Any = None
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception

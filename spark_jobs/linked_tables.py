@@ -49,7 +49,7 @@ class LinkedWriter:
         self._app = app
         self._window = window
         self._entries = entries
-        self._writers = {entry.name: SilverWriter.of(app, entry, window.ddl_times) for entry in entries}
+        self._writers = {entry.name: SilverWriter(app, entry, window.ddl_times) for entry in entries}
         self._stopped: dict[str, Terminal | None] = {}  # with its own error, or for its partner's
 
     def run(self) -> dict[str, int | BaseException]:

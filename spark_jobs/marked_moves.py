@@ -10,8 +10,7 @@ away like the rows of a DROP TABLE. They can only stay where key and types are a
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from spark_jobs.silver_moves import only_shards
 from spark_jobs.silver_values import numbered
@@ -20,6 +19,9 @@ from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.silver_sql import SilverShape, quote
 from tidegate.schema.columns import TableVersion
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def with_marked(

@@ -7,7 +7,7 @@ Out: SQL of one Delta commit without those rows, or with them marked where delet
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from spark_jobs.table_moves import Move
 from tidegate import tables
@@ -15,6 +15,9 @@ from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.partition_rows import RowsWhere, rows_where
 from tidegate.schema.partitions import EXCHANGED, GIVEN, GROWN, SPLIT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def delete_statement(rows: DataFrame, target: str, shard: str, old: TableVersion, new: TableVersion) -> str:

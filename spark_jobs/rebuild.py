@@ -16,11 +16,12 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-
-from pyspark.sql import DataFrame, SparkSession
+from functools import partial
+from typing import TYPE_CHECKING
 
 from spark_jobs.application import DROPPED, HELD, Application, Window
 from spark_jobs.apply import apply_window
+from spark_jobs.background import BackgroundSession
 from spark_jobs.failures import TableWriteError
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
@@ -44,6 +45,9 @@ from tidegate.lake.rebuild import (
     silver_version,
 )
 from tidegate.lake.silver import REBUILT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 EXIT_DIFFERENT = 1
 # Which of equal rows is which is nobody's business, and so is when each came.
@@ -97,7 +101,7 @@ class Rebuild:
         follows = Policy.IGNORE not in (ddl.truncate, ddl.drop_table)
         return len(self.physical) == 1 and follows and not self.pipeline.tables.keeps_deleted(self.database, self.name)
 
-    def application(self, spark: SparkSession) -> Application:
+    def application(self, spark: BackgroundSession) -> Application:
         """An apply of this table alone, in a lake of its own that stands where the table begins."""
         given = self.pipeline
         only = OnlyTables(**given.tables.model_dump(), only=frozenset(name[1:] for name in self.physical))
@@ -118,7 +122,7 @@ class Rebuild:
             control.append(lake, tables.CUTS, [row], (app.cuts_app_id, self.begin_ts))
         return app
 
-    def run(self, spark: SparkSession, report: Callable[[str], None]) -> int:
+    def run(self, spark: BackgroundSession, report: Callable[[str], None]) -> int:
         """Apply windows up to at_ts; returns how many. Raises LakeRefused when the table can't be had from bronze."""
         self.lake.delete_folder(SCRATCH)
         app = self.application(spark)
@@ -194,7 +198,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def rebuild(plan: Rebuild, spark: SparkSession, *, compare: bool, report: Callable[[str], None]) -> int:
+def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: Callable[[str], None]) -> int:
     """Run a plan and say what came of it; the exit code. Raises UsageError when the new table's place is taken."""
     if plan.lake.log(plan.to).state().created:
         raise UsageError("is there already", where=plan.to, remedy="give another --to, or remove it")
@@ -202,7 +206,7 @@ def rebuild(plan: Rebuild, spark: SparkSession, *, compare: bool, report: Callab
     report(f"rebuilt {plan.table} at {plan.at_ts} in {windows} windows: {plan.lake.uri(plan.to)}")
     if not compare:
         return spark_settings.EXIT_OK
-    found = plan.differences(spark)
+    found = plan.differences(spark.session)
     if found is None:
         report(f"not compared: no kept cut says how silver was at {plan.at_ts}")
         return spark_settings.EXIT_OK
@@ -222,7 +226,9 @@ def main(argv: list[str]) -> int:
         lake = lake_of(pipeline, root)
         with sole(root, pipeline.pipeline, "rebuild"):
             plan = Rebuild.plan(pipeline, lake, arguments.table, arguments.at, arguments.to)
-            spark = application_session(f"tidegate rebuild {plan.table}", lake.spark_options)
+            spark = BackgroundSession(
+                partial(application_session, f"tidegate rebuild {plan.table}", lake.spark_options)
+            )
             code = rebuild(
                 plan,
                 spark,

@@ -7,14 +7,16 @@ Out: SQL text of each rewritten column's new value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.merge.silver_sql import quote
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.recast import VALUE, Recast
 from tidegate.schema.silver_change import SilverAction, ValuesRewritten
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def recast_values(rows: DataFrame | None, actions: Sequence[SilverAction], new: TableVersion) -> dict[str, str]:

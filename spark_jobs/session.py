@@ -2,14 +2,19 @@
 
 In:  settings from tidegate.spark_settings (spark-submit passes them; a test passes them itself).
 Out: the application's session, and one session per silver table with that table's transaction id.
+
+To import pyspark takes 0.2 CPU seconds, and to start a session in it 3: so both are begun when it is known that Spark
+is needed, or when nobody waits (spark_jobs/background.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -28,6 +33,8 @@ _CUBE_FILES = 32
 
 def application_session(name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of a job. conf: settings beyond those that spark-submit passed, such as an object store's keys."""
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName(name)
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)

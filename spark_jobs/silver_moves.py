@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from spark_jobs.application import Application
 from spark_jobs.partition_rows import partial_taker, partition_given, partition_replaced
@@ -31,6 +30,9 @@ from tidegate.merge.silver_sql import SilverShape, quote
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.history import BASELINE
 from tidegate.schema.silver_change import AddColumn, diff
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _NO_TABLE = -1
 
@@ -78,7 +80,7 @@ def taken_rows(
     Raises SchemaMismatch for an ALTER ... RENAME that rewrites values.
     """
     parts = [_rows_of(writer, shape, move, versions[move.giver]) for move in moves]
-    return numbered(reduce(DataFrame.unionByName, parts), shape)
+    return numbered(reduce(lambda one, other: one.unionByName(other), parts), shape)
 
 
 def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:

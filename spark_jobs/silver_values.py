@@ -7,11 +7,9 @@ Out: the same with their hashes and occurrence numbers; Spark SQL text.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql_functions
-from pyspark.sql.types import StringType, StructField, StructType
 
 from tidegate import tables
 from tidegate.merge import silver_sql
@@ -21,9 +19,14 @@ from tidegate.schema.silver_change import AddColumn
 from tidegate.schema.types import canonical
 from tidegate.upsert.row_hash import row_hashes
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """The rows with their hashes, by the one definition there is: in Python, not in SQL."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
     given = rows.columns
     places = {name: given.index(name) for name in names}
 
@@ -40,6 +43,8 @@ def with_row_hash(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 
 def numbered(rows: DataFrame, shape: SilverShape) -> DataFrame:
     """Rows of a table without a key with their hash and occurrence, live ones first; others as they are."""
+    from pyspark.sql import functions as sql_functions
+
     if shape.key:
         return rows
     order = f"{tables.DELETED}, {tables.COMMIT_TS}" if shape.keeps_deleted else tables.COMMIT_TS

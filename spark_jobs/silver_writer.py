@@ -10,10 +10,8 @@ commits. A faster writer takes write_rows' place behind the same signature.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql_functions
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.partition_rows import delete_statement
@@ -35,21 +33,29 @@ from tidegate.schema.renames import renamed_here
 from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten, diff
 from tidegate.schema.types import canonical
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 @dataclass(slots=True)
 class SilverWriter:
-    """Writes one logical table in one window; holds the table's own Spark session."""
+    """Writes one logical table in one window; holds the table's own Spark session, once something asks for it.
+
+    ddl_times: (source, commit_ts) of the window's DDL -> when the statement ran, Unix microseconds.
+    """
 
     app: Application
     entry: TableWindow
     ddl_times: Mapping[tuple[str, int], int]
-    session: SparkSession
+    _session: SparkSession | None = field(default=None, init=False)
 
-    @classmethod
-    def of(cls, app: Application, entry: TableWindow, ddl_times: Mapping[tuple[str, int], int]) -> SilverWriter:
-        """ddl_times: (source, commit_ts) of the window's DDL -> when the statement ran, Unix microseconds."""
-        large = sum(file.bytes for file in entry.staged) >= CODEGEN_BYTES_MIN
-        return cls(app, entry, ddl_times, table_session(app.spark, large=large))
+    @property
+    def session(self) -> SparkSession:
+        """Waits for Spark."""
+        if self._session is None:
+            large = sum(file.bytes for file in self.entry.staged) >= CODEGEN_BYTES_MIN
+            self._session = table_session(self.app.spark, large=large)
+        return self._session
 
     @property
     def path(self) -> str:
@@ -111,6 +117,8 @@ class SilverWriter:
 
     def _changes(self, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape) -> DataFrame:
         """The phase's changes with silver's columns; columns that a shard does not have are null."""
+        from pyspark.sql import functions as sql_functions
+
         frames = []
         by_version: dict[tuple[str, str, str, int], list[StagedFile]] = {}
         for file in files:

@@ -41,6 +41,7 @@ class Tries:
         if isinstance(error, Terminal):
             raise error
         self._app.check_claim()
+        self._app.background.check()
         self._count += 1
         print(f"window {self._cut_ts}: try {self._count} of {TRIES_MAX}: {error}", file=sys.stderr, flush=True)
         self._app.reload()  # what this try put into memory but not into the lake must not be believed

@@ -15,6 +15,7 @@ from typing import NewType
 
 import numba
 
+from tidegate.compiled import compiled
 from tidegate.limits import LOGICAL_BITS
 
 CommitTs = NewType("CommitTs", int)
@@ -22,7 +23,7 @@ CommitTs = NewType("CommitTs", int)
 _BITS = LOGICAL_BITS
 
 
-@numba.njit(numba.int64(numba.int64, numba.int64), cache=True, nogil=True, inline="always")
+@compiled(numba.int64(numba.int64, numba.int64), cache=True, nogil=True, inline="always")
 def next_commit_ts(previous: int, physical_ms: int) -> int:
     """max(previous + 1, physical_ms << 18); callable from Python and from compiled kernels."""
     composed = physical_ms << _BITS

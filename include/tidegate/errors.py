@@ -115,8 +115,8 @@ class Overtaken(Transient):
     """Another application of this pipeline has started, or has written what this one was about to write."""
 
 
-class LeaseHeld(Transient):
-    """Somebody else does this already, here or on another machine; the message says who, and since when."""
+class SparkUnavailable(Transient):
+    """Spark can't be started."""
 
 
 class LakeRefused(Terminal):

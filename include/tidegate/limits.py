@@ -62,24 +62,14 @@ RETURN_SECONDS_DEFAULT: Final = 60.0
 LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
-# A commit that puts files in the place of others goes behind whoever came first, for as long as its files are live.
+# A commit that only moves rows goes behind whoever came first, for as long as its files are live.
 EXCHANGE_ATTEMPTS_MAX: Final = 20
-# From a data file's writing to the commit that names it, tries included: a file that waits for longer may be deleted.
-COMMIT_SECONDS_MAX: Final = 3600
-# Of control tables: what another commit leaves true is made again behind it, which takes milliseconds.
-CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
 
 # --- stores of commits and leases ----------------------------------------------------------------
 # A store that doesn't answer is asked again for so long, by its client; then the caller decides.
 STORE_RETRY_SECONDS_MAX: Final = 20.0
 # A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
 STORE_CREATE_ATTEMPTS_MAX: Final = 4
-# A lease that isn't renewed for so long is free: what a machine's death costs, three times what a renewal may wait.
-LEASE_SECONDS_DEFAULT: Final = 30.0
-# Who wants a lease looks this often: what its release is seen late by.
-LEASE_POLL_SECONDS_MAX: Final = 1.0
-# Of a lease's entries the last ones stay: a reader between listing and reading finds what was listed.
-LEASE_KEPT_FILES: Final = 6
 
 # --- Delta logs of silver tables, in the driver ----------------------------------------------------
 # What the file lists of all tables may take together; the least recently used are read again when asked for.
@@ -127,6 +117,8 @@ BRONZE_REMOVED_SECONDS_MIN: Final = 48 * 3600
 # after starting and loading Arrow; on a cluster a job is worth it sooner (it costs about 0.2 s).
 DRIVER_DECODE_LOCAL_BYTES: Final = 512 * MIB
 DRIVER_DECODE_CLUSTER_BYTES: Final = 16 * MIB
+# A window of so many bytes may go by MERGE, or probe files in a job: Spark is begun before it is decoded.
+SPARK_WINDOW_BYTES: Final = 8 * MIB
 # Work that is worth another thread: less takes under a second, and one thread makes one file per table, not two.
 DRIVER_DECODE_THREAD_BYTES: Final = 128 * MIB
 # What a worker, or all the driver's threads together, hold of decoded rows before they write them out.

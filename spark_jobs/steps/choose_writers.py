@@ -49,6 +49,8 @@ def choose_writers(app: Application, window: Window) -> None:
         elif error is not None:
             failures[entry.name] = error
     raise_failures(failures)
+    if any(entry.target is None for entry in entries):
+        app.background.begin()  # while the window is decoded
 
 
 def _shares(app: Application, window: Window) -> dict[str, int]:

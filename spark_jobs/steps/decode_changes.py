@@ -23,12 +23,11 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from spark_jobs.application import HELD, Application, Place, StagedFile, Window
 from spark_jobs.healing import heal_tables, note_mismatch
@@ -51,6 +50,9 @@ from tidegate.schema.types import ZeroDates
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # More threads than this wait for each other: what is Python in here holds its lock.
 _DRIVER_THREADS_MAX = 4
@@ -85,8 +87,7 @@ def decode_changes(app: Application, window: Window) -> None:
     refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.known[ref.source].held]
     if not refs:
         return
-    total = sum(ref.payload_bytes for ref in refs)
-    if total <= _driver_bytes_max(app):
+    if _fits_driver(app, sum(ref.payload_bytes for ref in refs)):
         found: Iterable[tuple[str, str]] = in_driver(refs, plan, window.key_files)
     else:
         found = in_workers(app.spark, refs, plan)
@@ -98,12 +99,15 @@ def decode_changes(app: Application, window: Window) -> None:
         failpoint("apply_after_stage")
 
 
-def _driver_bytes_max(app: Application) -> int:
+def _fits_driver(app: Application, payload_bytes: int) -> bool:
+    """Whether a window is decoded here. Spark is asked where it runs only when the answer hangs on that."""
     given = app.pipeline.apply.driver_decode_bytes
     if given is not None:
-        return given
+        return payload_bytes <= given
+    if payload_bytes <= limits.DRIVER_DECODE_CLUSTER_BYTES:
+        return True
     alone = (app.spark.sparkContext.master or "").startswith("local")
-    return limits.DRIVER_DECODE_LOCAL_BYTES if alone else limits.DRIVER_DECODE_CLUSTER_BYTES
+    return alone and payload_bytes <= limits.DRIVER_DECODE_LOCAL_BYTES
 
 
 def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, key_files: dict[str, KeyFile]) -> Iterator[tuple[str, str]]:

@@ -102,7 +102,7 @@ def _sole_upsert(app: Application, entry: TableWindow, window: Window) -> Upsert
 
 
 def _write(app: Application, entry: TableWindow, window: Window) -> int:
-    writer = SilverWriter.of(app, entry, window.ddl_times)
+    writer = SilverWriter(app, entry, window.ddl_times)
     for phase in window_phases(app, entry, window.cut_ts):
         if isinstance(phase, DdlPhase):
             writer.change_schema(phase)

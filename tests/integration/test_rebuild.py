@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.background import BackgroundSession
 from spark_jobs.rebuild import Rebuild, rebuild
 from tests.support.bronze import pack
 from tests.support.road import Road
@@ -29,7 +30,7 @@ def rebuilt(road: Road, spark: SparkSession, table: str, at: str = "", to: str =
     """Rebuild and compare; exit code, the last line, the new table's path."""
     lines: list[str] = []
     plan = Rebuild.plan(road.pipeline, road.lake, table, at, to)
-    code = rebuild(plan, spark, compare=True, report=lines.append)
+    code = rebuild(plan, BackgroundSession(lambda: spark), compare=True, report=lines.append)
     return code, lines[-1], road.lake.uri(plan.to)
 
 

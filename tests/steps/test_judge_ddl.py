@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spark_jobs.application import RELEASED, Application, Place, TableState, TableWindow, Window
+from spark_jobs.background import BackgroundSession
 from spark_jobs.steps.judge_ddl import judge_ddl
 from spark_jobs.table_moves import find_moves
 from spark_jobs.table_shapes import version_changes
+from tests.support.spark import no_spark
 from tidegate import config
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze_index import BronzeIndex
@@ -64,9 +65,8 @@ def test_each_statement_is_of_the_kinds_that_the_policies_name(sql: str) -> None
 def _app(folder: Path, policies: str, *statements: str) -> Application:
     text = f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
     text += f"tables: {{include: ['d.*']}}\nddl: {policies}\n"
-    spark: Any = None
     lake = LakeFiles(str(folder))
-    app = Application(spark, config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
+    app = Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
     app.histories = {"s": _history(*statements)}
     return app
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spark_jobs.application import HELD, Application, TableState, Window
+from spark_jobs.background import BackgroundSession
 from spark_jobs.steps.decode_changes import _plan
 from spark_jobs.steps.plan_window import plan_window
+from tests.support.spark import no_spark
 from tidegate import config
 from tidegate.config_ddl import Cascades
 from tidegate.lake.bronze_index import BronzeIndex
@@ -39,8 +40,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
         "tables: {include: ['d.*', '*.*'], exclude: ['d.secret']}\n"
     )
     lake = LakeFiles(str(tmp_path))
-    spark: Any = None
-    made = Application(spark, config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
+    made = Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
     made.histories = {"s": SchemaHistory("s")}
     for number, table in enumerate(("orders", "items", "secret"), 1):
         create(made, number, table)

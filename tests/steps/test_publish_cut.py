@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spark_jobs.application import ACTIVE, HELD, RELEASED, Application, Place, TableState, TableWindow, Window
+from spark_jobs.background import BackgroundSession
 from spark_jobs.steps.publish_cut import publish_cut
+from tests.support.spark import no_spark
 from tidegate import config, tables
 from tidegate.errors import Overtaken
 from tidegate.lake import control
@@ -20,10 +21,9 @@ from tidegate.tables import DDL_APPROVED
 
 def application(folder: Path) -> Application:
     text = f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
-    spark: Any = None
     pipeline = config.parse(text + "tables: {include: ['d.*']}\n", where="shop.yaml")
     lake = LakeFiles(str(folder))
-    app = Application(spark, pipeline, lake, BronzeIndex(lake))
+    app = Application(BackgroundSession(no_spark), pipeline, lake, BronzeIndex(lake))
     app.histories = {"s": SchemaHistory("s")}
     return app
 

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application, StagedFile, TableWindow, Window
+from spark_jobs.background import BackgroundSession
 from spark_jobs.failures import TablesFailed
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.steps.choose_writers import choose_writers
@@ -52,7 +53,7 @@ class Shop:
         )
         pipeline = config.parse(text, where="shop.yaml")
         lake = LakeFiles(str(folder))
-        self.app = Application(spark, pipeline, lake, BronzeIndex(lake))
+        self.app = Application(BackgroundSession(lambda: spark), pipeline, lake, BronzeIndex(lake))
         self.app.histories = {"s": SchemaHistory("s")}
         self.times: dict[tuple[str, int], int] = {}
         self.files = 0
@@ -290,7 +291,7 @@ def test_an_application_that_is_behind_does_no_ddl_again_to_rows_that_came_since
         "s": [{**new, "more": 3}, {**new, "more": None}],
     }
     for entry in window.tables.values():
-        writer = SilverWriter.of(it.app, entry, it.times)
+        writer = SilverWriter(it.app, entry, it.times)
         for phase in window_phases(it.app, entry, 30):
             if isinstance(phase, DdlPhase):
                 writer.change_schema(phase)

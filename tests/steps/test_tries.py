@@ -13,8 +13,10 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import HELD, RELEASED, Application, TableState
+from spark_jobs.background import BackgroundSession
 from spark_jobs.failures import TablesFailed, first_line, passes
 from spark_jobs.tries import TRIES_MAX, Tries, release_after_a_pause
+from tests.support.spark import no_spark
 from tidegate import config
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
 from tidegate.lake.bronze_index import BronzeIndex
@@ -73,8 +75,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
         "tables: {include: ['d.*']}\n"
     )
     lake = LakeFiles(str(tmp_path))
-    spark: Any = None
-    return Application(spark, config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
+    return Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
 
 
 def _held(app: Application) -> dict[str, str]:

@@ -14,6 +14,7 @@ import pytest
 import typer.testing
 
 from spark_jobs.application import HELD, Application
+from spark_jobs.background import BackgroundSession
 from spark_jobs.following import take_up_selection
 from spark_jobs.steps.decode_changes import decode_changes
 from spark_jobs.steps.judge_ddl import judge_ddl
@@ -21,6 +22,7 @@ from spark_jobs.steps.plan_window import catches_up, next_catch_up, next_window,
 from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.replay_schema_history import replay_schema_history
 from spark_jobs.table_moves import hold_partners
+from tests.support.spark import no_spark
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import segment
 from tidegate import config, tables
@@ -86,8 +88,7 @@ class Log:
 
     def apply(self) -> Application:
         """A fresh application, until nothing is left to do."""
-        spark: Any = None
-        app = Application(spark, config.load(self.file), self.lake, BronzeIndex(self.lake))
+        app = Application(BackgroundSession(no_spark), config.load(self.file), self.lake, BronzeIndex(self.lake))
         app.load()
         take_up_selection(app)
         while True:

@@ -101,6 +101,7 @@ def _work(file: Path, job: str, mode: str | None) -> None:
 
     from spark_jobs import apply, maintain
     from spark_jobs.application import Application
+    from spark_jobs.background import BackgroundSession
     from spark_jobs.maintenance import Maintenance
     from spark_jobs.session import fit_to_size, maintenance_session
     from tidegate import config
@@ -122,4 +123,4 @@ def _work(file: Path, job: str, mode: str | None) -> None:
     if mode is not None:
         changed = pipeline.apply.model_copy(update={"mode": config.ApplyMode(mode)})
         pipeline = pipeline.model_copy(update={"apply": changed})
-    apply.run(Application(session, pipeline, lake, BronzeIndex(lake)), report=report)
+    apply.run(Application(BackgroundSession(lambda: session), pipeline, lake, BronzeIndex(lake)), report=report)

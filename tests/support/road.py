@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application
 from spark_jobs.apply import run as run_apply
+from spark_jobs.background import BackgroundSession
 from tidegate import config
 from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
@@ -65,7 +66,7 @@ class Road:
 
     def apply(self, spark: SparkSession) -> Application:
         """A fresh application, as after a restart; until nothing is left to do."""
-        app = Application(spark, self.pipeline, self.lake, BronzeIndex(self.lake))
+        app = Application(BackgroundSession(lambda: spark), self.pipeline, self.lake, BronzeIndex(self.lake))
         run_apply(app, report=self.lines.append)
         return app
 

@@ -19,6 +19,11 @@ def spark() -> Iterator[SparkSession]:
         yield made
 
 
+def no_spark() -> SparkSession:
+    """Of an application that must do without."""
+    raise AssertionError("what is tested here needs no Spark")
+
+
 @contextmanager
 def session() -> Iterator[SparkSession]:
     """A local session with tidegate's own settings (tidegate.spark_settings).

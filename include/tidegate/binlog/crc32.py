@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -21,6 +20,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from tidegate.binlog.kernel.memory import FAST, I, load8, load32
+from tidegate.compiled import compiled
 
 _POLYNOMIAL: Final = 0xEDB88320
 # x^n mod P in reflected bit order, n being the distance folded over: 4 x 128 bits, 1 x 128 bits, 64 bits,
@@ -167,7 +167,7 @@ _fold_long: Final = _folding(4)
 _fold_short: Final = _folding(1)
 
 
-@numba.njit(types.uint32(I, I, types.uint32), **FAST)
+@compiled(types.uint32(I, I, types.uint32), **FAST)
 def _by_tables(start: int, length: int, crc: int) -> Any:
     """CRC register after length bytes at an address, eight at a time."""
     tables = _TABLES
@@ -196,13 +196,13 @@ def _compiled_road(*, carryless: bool) -> Any:
     """The kernel by the one road or by the other; both are tested on a machine that has both."""
     if not carryless:
 
-        @numba.njit(types.uint32(I, I), **FAST)
+        @compiled(types.uint32(I, I), **FAST)
         def crc32_by_tables(start: int, length: int) -> int:
             return ~_by_tables(start, length, np.uint32(0xFFFFFFFF))
 
         return crc32_by_tables
 
-    @numba.njit(types.uint32(I, I), **FAST)
+    @compiled(types.uint32(I, I), **FAST)
     def crc32_by_folding(start: int, length: int) -> int:
         value = np.uint32(0xFFFFFFFF)
         folded = length & ~15

@@ -33,13 +33,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numba import types
 
 from tidegate.binlog.kernel.memory import FAST, I, address, little_endian, load8, load16, load32, set_word, word
 from tidegate.commit_ts import next_commit_ts
+from tidegate.compiled import compiled
 
 # --- state --------------------------------------------------------------------------------------
 PREVIOUS: Final = 0  # commit_ts of the last transaction that began; the floor of the next
@@ -90,7 +90,7 @@ def new_state(prev_commit_ts: int, checksum_bytes: int = 0, ceiling_ms: int = 0)
     return state
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _varint(at: int, end: int, cursor: int) -> int:
     """mysql::serialization's integer: the run of low 1 bits of the first byte counts the bytes that follow.
 
@@ -111,7 +111,7 @@ def _varint(at: int, end: int, cursor: int) -> int:
     return (first >> (more + 1)) | (little_endian(at + 1, more) << (7 - more))
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _tagged_commit_us(body: int, end: int) -> int:
     """immediate_commit_timestamp (field 6) of a GTID_TAGGED event; 0 when it isn't there.
 
@@ -145,7 +145,7 @@ def _tagged_commit_us(body: int, end: int) -> int:
     return 0
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def commit_ms(event: int, end: int) -> int:
     """Milliseconds since the epoch at which the transaction of the event at this address committed, as far as it can
     tell: a MySQL 8 GTID event has immediate_commit_timestamp; anything else has its header's seconds.
@@ -163,7 +163,7 @@ def commit_ms(event: int, end: int) -> int:
     return load32(event) * 1000
 
 
-@numba.njit(types.boolean(I, I, types.Bytes(types.uint8, 1, "C"), types.boolean), **FAST)
+@compiled(types.boolean(I, I, types.Bytes(types.uint8, 1, "C"), types.boolean), **FAST)
 def _says(at: int, end: int, word_: bytes, whole: bool) -> bool:
     """Whether the text at `at` is the word (upper case), in any case, or begins with it."""
     if end - at < len(word_):
@@ -190,7 +190,7 @@ Q_ROLLBACK_TO: Final = 8
 Q_MALFORMED: Final = -1
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def classify_at(event: int, end: int) -> int:
     """classify_query by addresses: of the event's header, and behind its statement.
 
@@ -221,7 +221,7 @@ def classify_at(event: int, end: int) -> int:
     return Q_STATEMENT
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _begin(state: int, milliseconds: int, phase: int) -> int:
     set_word(state, BEFORE, word(state, PREVIOUS))
     ceiling = word(state, CEILING)
@@ -238,14 +238,14 @@ def _begin(state: int, milliseconds: int, phase: int) -> int:
     return set_word(state, MAX_BEGUN, begun)
 
 
-@numba.njit(I(I), **FAST)
+@compiled(I(I), **FAST)
 def _end(state: int) -> int:
     set_word(state, PHASE, IDLE)
     set_word(state, TXN_ENDED, word(state, TXN_ENDED) + 1)
     return ENDS
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _query(said: int, state: int) -> int:
     """The rule for a QUERY event inside a transaction that has begun."""
     phase = word(state, PHASE)
@@ -267,7 +267,7 @@ def _query(said: int, state: int) -> int:
     return STATEMENT | _end(state)
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _gtid(event: int, end: int, state: int) -> int:
     bits = FRAME | BEGINS | (ABORTED if word(state, PHASE) != IDLE else 0)
     if load8(event + 4) != 162:
@@ -282,7 +282,7 @@ def _gtid(event: int, end: int, state: int) -> int:
     return bits
 
 
-@numba.njit(I(I, I, types.boolean, I), **FAST)
+@compiled(I(I, I, types.boolean, I), **FAST)
 def _body(kind: int, said: int, statement_end: bool, state: int) -> int:
     """The rule for an event inside a transaction that has begun."""
     if kind in (2, 165):
@@ -306,13 +306,13 @@ def _body(kind: int, said: int, statement_end: bool, state: int) -> int:
     return ROWS | STATEMENT_END
 
 
-@numba.njit(types.boolean(I), **FAST)
+@compiled(types.boolean(I), **FAST)
 def is_rows(kind: int) -> bool:
     """Whether an event type holds rows, in any of their formats."""
     return 20 <= kind <= 25 or 30 <= kind <= 32 or kind == 39 or 166 <= kind <= 171
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def scan_at(event: int, available: int, length: int, state: int) -> int:
     """Take one event into the state and return its bits. event, state: the addresses of its header and of the words.
 
@@ -356,7 +356,7 @@ def scan_at(event: int, available: int, length: int, state: int) -> int:
     return bits | _body(kind, said, statement_end, state)
 
 
-@numba.njit(I(READ_ONLY, I, I, I, I), **FAST)
+@compiled(I(READ_ONLY, I, I, I, I), **FAST)
 def classify_query(data: Any, offset: int, available: int, length: int, checksum: int) -> int:
     """One of Q_* for the QUERY event at data[offset:], of which `available` bytes of `length` are there.
 

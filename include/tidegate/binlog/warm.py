@@ -1,8 +1,8 @@
 """Load every kernel before work comes: in Spark's worker daemon before it forks, and once after installation.
 
 In:  nothing.
-Out: all kernels compiled, from the cache on disk when it holds them (0.7 s), else anew (about 10 s of CPU), and run
-     once. `python -m tidegate.binlog.warm` fills the cache and says where it lies.
+Out: all kernels compiled, from the cache on disk when it holds them (0.7 s), else anew (about 10 s of CPU).
+     `python -m tidegate.binlog.warm` fills the cache and says where it lies.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _EVENT: Final = Struct("<IBIIIH")
 
 
 def warm() -> None:
-    """Import all kernels and decode an empty segment with them."""
+    """Load all kernels, and decode an empty segment with them."""
     from tidegate.binlog.decode import decode_segment
     from tidegate.binlog.segment import Segment
+    from tidegate.compiled import load_all
     from tidegate.tables import SegmentFlag, SegmentKind
 
     body = b"\x04\x00" + b"warm".ljust(50, b"\0") + bytes(4) + b"\x13" + bytes(40) + b"\x00" + bytes(4)
@@ -48,6 +49,7 @@ def warm() -> None:
         captured_at=datetime.fromtimestamp(0, tz=UTC),
     )
     decode_segment(segment, {}, {})
+    load_all()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.compiled import compiled
+
 _INDEX: Final = "index"
 _HASHES: Final = numba.types.Array(numba.types.uint64, 2, "C", readonly=True)
 _WORDS: Final = numba.types.Array(numba.types.int64, 1, "C", readonly=True)
@@ -39,7 +41,7 @@ def net_last_per_key(batch: pa.RecordBatch, key_names: Sequence[str]) -> pa.Reco
     return batch.take(pa.array(last))
 
 
-@numba.njit(numba.int64[::1](_HASHES), cache=True, nogil=True, boundscheck=False)
+@compiled(numba.int64[::1](_HASHES), cache=True, nogil=True, boundscheck=False)
 def last_per_hash(hashes: Any) -> Any:
     """hashes: uint64[n, 2], one 128-bit key hash per change, in log order -> indices of the last of each, ascending."""
     count = hashes.shape[0]
@@ -69,7 +71,7 @@ def _last_of_any(keys: list[pa.Array]) -> npt.NDArray[np.int64]:
     return np.sort(grouped.column(f"{_INDEX}_max").to_numpy())
 
 
-@numba.njit(numba.int64[::1](_WORDS), cache=True, nogil=True, boundscheck=False)
+@compiled(numba.int64[::1](_WORDS), cache=True, nogil=True, boundscheck=False)
 def _last_of_integers(values: Any) -> Any:
     """Indices of the last occurrence of each value, ascending: from the end, what was seen before is older."""
     count = values.shape[0]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from tidegate.compiled import load_all
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Cells, key_hashes, leads
 from tidegate.upsert.resolve import resolve
@@ -17,7 +18,7 @@ from tidegate.upsert.row_hash import row_hashes
 
 
 def warm() -> None:
-    """Import all kernels and use each of them."""
+    """Load all kernels, and use them."""
     assert pyarrow.parquet is not None  # imported for its side effect: forked workers share it
     key = pa.array([1, 2], pa.int64())
     none = np.zeros(2, np.int64)
@@ -38,6 +39,7 @@ def warm() -> None:
     table.probe(Cells([key, key]))
     table.may_lie_in(np.array([[0, 2], [0, 2]], np.int64))
     row_hashes({"id": key})
+    load_all()
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from tidegate.binlog.kernel.memory import (
     word,
 )
 from tidegate.binlog.transaction_scan import classify_at, scan_at
+from tidegate.compiled import compiled
 from tidegate.limits import PACKET_BYTES_MAX, SEGMENT_TABLES_MAX
 
 
@@ -211,7 +212,7 @@ def _executed(s: Any, runs: Any) -> None:
         s.runs += 1
 
 
-@numba.njit(I(I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I), **FAST)
 def _note_table(payload: int, slots: int, tables: int, count: int, at: int) -> Any:
     """Remember the database and table of a TABLE_MAP at offset `at` of payload, once per segment; how many there are.
 
@@ -250,7 +251,7 @@ def _verified(s: Any, event: Any, checksum: Any, is_open: Any) -> Any:
     return stop
 
 
-@numba.njit(types.boolean(I, I, I, types.boolean), **FAST)
+@compiled(types.boolean(I, I, I, types.boolean), **FAST)
 def _notable(event: int, length: int, checksum: int, is_open: bool) -> bool:
     """Whether Python decides: an odd type, an artificial event, or a statement."""
     kind = load8(event + 4)
@@ -314,7 +315,7 @@ def _addresses(payload: Any, slots: Any, tables: Any, maps: Any, frames: Any, ru
     return (address(payload), address(slots), address(tables), address(maps), address(frames), address(runs))
 
 
-@numba.njit(types.int64(_BYTES, types.int64, _SPACE), cache=True, nogil=True, boundscheck=False)
+@compiled(types.int64(_BYTES, types.int64, _SPACE), cache=True, nogil=True, boundscheck=False)
 def take_event(data: Any, at: int, space: Any) -> Any:
     """Judge the whole event of walk.event_length bytes at data[at:] and lay it into payload; a Stop.
 
@@ -325,7 +326,7 @@ def take_event(data: Any, at: int, space: Any) -> Any:
     return _take(address(data) + at, walk_state[0], address(transaction), places)
 
 
-@numba.njit(types.int64(_BYTES, _SPACE), cache=True, nogil=True, boundscheck=False)
+@compiled(types.int64(_BYTES, _SPACE), cache=True, nogil=True, boundscheck=False)
 def walk(received: Any, space: Any) -> Any:
     """Take events from received into payload until something stops it; a Stop.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
@@ -47,6 +46,7 @@ from tidegate.binlog.kernel.memory import (
     store64,
     word,
 )
+from tidegate.compiled import compiled
 
 _MONTH_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 _NO_DAY: Final = -(1 << 40)
@@ -59,7 +59,7 @@ _WKB_BYTES_MIN: Final = 5  # byte order and type
 _EWKB_SRID: Final = 0x20  # of the type's highest byte: an SRID follows
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def days_of(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01 in the proleptic Gregorian calendar; less than -1 million for no such date."""
     if year < 1 or month < 1 or month > 12 or day < 1:
@@ -75,7 +75,7 @@ def days_of(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _geometry(at: int, count: int, column: int, row: int) -> int:
     """SRID and WKB as WKB, or as EWKB when the SRID isn't 0: both say all that the value says."""
     used = word(column, L.USED)
@@ -99,7 +99,7 @@ def _geometry(at: int, count: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I), forceinline=True, **FAST)
 def write_bytes(at: int, count: int, column: int, row: int) -> int:
     """Count bytes at `at`, behind the length prefix."""
     used = word(column, L.USED)
@@ -117,7 +117,7 @@ def write_bytes(at: int, count: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I), forceinline=True, **FAST)
 def _integer(kind: int, at: int, values: int, row: int) -> int:
     if kind == L.CELL_INT8:
         store8(values + row, load8(at))
@@ -142,18 +142,18 @@ def _integer(kind: int, at: int, values: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def _fraction(at: int, column: int) -> int:
     return big_endian(at, word(column, L.P1)) * word(column, L.P2)
 
 
-@numba.njit(I(I), forceinline=True, **FAST)
+@compiled(I(I), forceinline=True, **FAST)
 def _no_date(column: int) -> int:
     """What a date that no calendar has becomes."""
     return L.ERROR_DATE if word(column, L.DATES) else NULL
 
 
-@numba.njit(I(I, I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I, I), forceinline=True, **FAST)
 def _moment(days: int, hours: int, minutes: int, seconds: int, micros: int) -> int:
     """Microseconds since 1970, or _NO_MOMENT for a clock that no server writes."""
     if hours > 23 or minutes > 59 or seconds > 59 or micros > 999999:
@@ -161,7 +161,7 @@ def _moment(days: int, hours: int, minutes: int, seconds: int, micros: int) -> i
     return (days * 86400 + hours * 3600 + minutes * 60 + seconds) * 1000000 + micros
 
 
-@numba.njit(WRITE, forceinline=True, **FAST)
+@compiled(WRITE, forceinline=True, **FAST)
 def _datetime(at: int, column: int, row: int) -> int:
     # 1 sign bit (set), 17 bits year * 13 + month, 5 day, 5 hour, 6 minute, 6 second; big-endian
     packed = (big32(at) << 8 | load8(at + 4)) - (1 << 39)
@@ -185,7 +185,7 @@ def _datetime(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(WRITE, **FAST)
+@compiled(WRITE, **FAST)
 def _old_datetime(at: int, column: int, row: int) -> int:
     """A number of before 5.6, YYYYMMDDhhmmss; or MariaDB's with a fraction: mixed radix, in units of the fraction."""
     micros = np.int64(0)
@@ -214,7 +214,7 @@ def _old_datetime(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(WRITE, **FAST)
+@compiled(WRITE, **FAST)
 def _temporal(at: int, column: int, row: int) -> int:
     kind = word(column, L.KIND)
     values = word(column, L.VALUES)
@@ -237,7 +237,7 @@ def _temporal(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(WRITE, **FAST)
+@compiled(WRITE, **FAST)
 def _time(at: int, column: int, row: int) -> int:
     if word(column, L.USED) + 24 > word(column, L.BYTES_MAX):
         return L.ERROR_BATCH
@@ -283,7 +283,7 @@ def _time(at: int, column: int, row: int) -> int:
     return text_end(column, row, to)
 
 
-@numba.njit(WRITE, **FAST)
+@compiled(WRITE, **FAST)
 def _other(at: int, column: int, row: int) -> int:
     kind = word(column, L.KIND)
     width = word(column, L.WIDTH)
@@ -305,7 +305,7 @@ def _other(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(WRITE, **FAST)
+@compiled(WRITE, **FAST)
 def _rare(at: int, column: int, row: int) -> int:
     kind = word(column, L.KIND)
     if kind == L.CELL_DECIMAL:
@@ -321,7 +321,7 @@ def _rare(at: int, column: int, row: int) -> int:
     return _other(at, column, row)
 
 
-@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I), forceinline=True, **FAST)
 def write_fixed(kind: int, at: int, column: int, row: int) -> int:
     """A value of any kind but CELL_BYTES. VALUE, NULL (a date that doesn't exist) or an ERROR_*."""
     values = word(column, L.VALUES)
@@ -340,7 +340,7 @@ def write_fixed(kind: int, at: int, column: int, row: int) -> int:
     return _rare(at, column, row)
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def write_null(column: int, row: int) -> int:
     """NULL at row: a zero (or no bytes) under a cleared validity bit, so that no buffer holds what was there before."""
     kind = word(column, L.KIND)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 from numba import types
 
@@ -31,6 +30,7 @@ from tidegate.binlog.kernel.memory import (
     store32,
     word,
 )
+from tidegate.compiled import compiled
 
 # --- captured events: int64[n, FOUND_WORDS] -----------------------------------------------------------
 FOUND_OFFSET: Final = 0
@@ -83,13 +83,13 @@ _NEVER_INNER[[0, 1, 3, 4, 15, 27, 33, 34, 35, 37, 40, 41, 42]] = True
 _NEVER_INNER[160:172] = True
 
 
-@numba.njit(types.boolean(I), **FAST)
+@compiled(types.boolean(I), **FAST)
 def is_compressed(kind: int) -> bool:
     """Whether events of this type must be expanded before they mean anything."""
     return kind == 40 or 165 <= kind <= 171
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def list_events(data: int, total: int, checksum: int, found: int) -> int:
     """Where each event of total bytes at data lies, into found (when not 0); how many. Stops where none is whole."""
     at, n = 0, 0
@@ -111,7 +111,7 @@ def list_events(data: int, total: int, checksum: int, found: int) -> int:
     return n
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _packed(at: int, end: int, cursor: int) -> int:
     """Length-encoded integer below 2**56; the word at cursor becomes the address behind it, or -1."""
     set_word(cursor, 0, -1)
@@ -127,7 +127,7 @@ def _packed(at: int, end: int, cursor: int) -> int:
     return first if width == 0 else little_endian(at + 1, min(width, 7))
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _front_of_payload(event: int, end: int, row: int) -> int:
     """A TRANSACTION_PAYLOAD as servers write it: each field once, zstd; its HOW_*."""
     cursor = np.zeros(1, np.int64)
@@ -161,7 +161,7 @@ def _front_of_payload(event: int, end: int, row: int) -> int:
     return HOW_ZSTD
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _front_of_mariadb(event: int, end: int, row: int) -> int:
     """A compressed QUERY or rows event as servers write it; its HOW_*."""
     kind = load8(event + 4)
@@ -192,7 +192,7 @@ def _front_of_mariadb(event: int, end: int, row: int) -> int:
     return HOW_ZLIB
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def read_fronts(data: int, found: int, count: int) -> int:
     """Fill in what FOUND_HOW on says of `count` compressed events of data; gives count."""
     for i in range(count):
@@ -206,7 +206,7 @@ def read_fronts(data: int, found: int, count: int) -> int:
     return count
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def gather(data: int, found: int, count: int, target: int) -> int:
     """The packed bytes of `count` events one behind the other; how many."""
     at = 0
@@ -218,7 +218,7 @@ def gather(data: int, found: int, count: int, target: int) -> int:
     return at
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _span(spans: int, start: int, origin: int, kind: int) -> int:
     set_word(spans, SPAN_START, start)
     set_word(spans, SPAN_ORIGIN, origin)
@@ -226,7 +226,7 @@ def _span(spans: int, start: int, origin: int, kind: int) -> int:
     return spans + 8 * SPAN_WORDS
 
 
-@numba.njit(I(I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I), **FAST)
 def lay_inner(source: int, total: int, target: int, grow: int, state: int) -> int:
     """Copy the whole events of total bytes at source to target, each longer by `grow` zero bytes; 0 or a BAD_*.
 
@@ -261,7 +261,7 @@ def lay_inner(source: int, total: int, target: int, grow: int, state: int) -> in
     return code
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _lay_single(event: int, row: int, text: int, target: int) -> int:
     """A compressed event of MariaDB as the plain one; its size, or BAD_SIZE."""
     kind = load8(event + 4)
@@ -278,7 +278,7 @@ def _lay_single(event: int, row: int, text: int, target: int) -> int:
     return whole
 
 
-@numba.njit(I(I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I), **FAST)
 def lay_batch(data: int, found: int, count: int, unpacked: int, state: int) -> int:
     """Lay out `count` compressed events, whose unpacked bytes lie one behind the other, and the plain ones before each.
 

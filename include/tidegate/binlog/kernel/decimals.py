@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.memory import FAST, I, big_endian, load8, set_word, store8, store32, store64, word
+from tidegate.compiled import compiled
 
 VALUE: Final = 0
 NULL: Final = 1
@@ -26,7 +26,7 @@ POWERS: Final = np.array([10**i for i in range(10)], np.int64)
 _DIGIT_BYTES: Final = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def write_digits(to: int, value: int, count: int) -> int:
     for i in range(count - 1, -1, -1):
         store8(to + i, 48 + value % 10)
@@ -34,7 +34,7 @@ def write_digits(to: int, value: int, count: int) -> int:
     return to + count
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def text_end(column: int, row: int, to: int) -> int:
     used = to - word(column, L.BYTES)
     set_word(column, L.USED, used)
@@ -42,7 +42,7 @@ def text_end(column: int, row: int, to: int) -> int:
     return VALUE
 
 
-@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I), forceinline=True, **FAST)
 def _group(at: int, width: int, flip: int, top: int) -> int:
     """One group of digits: flip is -1 for a negative number; top is 1 for the first, whose sign bit is inverted."""
     value = big_endian(at, width)
@@ -51,7 +51,7 @@ def _group(at: int, width: int, flip: int, top: int) -> int:
     return (value ^ flip) & ((np.int64(1) << (8 * width)) - 1)
 
 
-@numba.njit(WRITE, forceinline=True, **FAST)
+@compiled(WRITE, forceinline=True, **FAST)
 def small_decimal(at: int, column: int, row: int) -> int:
     """At most 8 bytes and 18 digits: one load holds all of it."""
     size = word(column, L.WIDTH)
@@ -91,7 +91,7 @@ def small_decimal(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(WRITE, **FAST)
+@compiled(WRITE, **FAST)
 def decimal(at: int, column: int, row: int) -> int:
     """Into 16 bytes, two's complement: digits times 10 to the scale."""
     flip = np.int64(0) if load8(at) & 0x80 else np.int64(-1)
@@ -130,7 +130,7 @@ def decimal(at: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(WRITE, **FAST)
+@compiled(WRITE, **FAST)
 def decimal_text(at: int, column: int, row: int) -> int:
     """As the server prints it: no zeros in front but one before the point, all digits of the scale."""
     if word(column, L.USED) + 96 > word(column, L.BYTES_MAX):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 from numba import types
 
 from tidegate.binlog.crc32 import crc32_at
 from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32, word
 from tidegate.binlog.transaction_scan import ABORTED, CHECKSUM, CURRENT, MALFORMED, READ_ONLY, STATE, scan_at
+from tidegate.compiled import compiled
 
 # --- found: int64[n, FOUND_WORDS] ---------------------------------------------------------------------
 OFFSET: Final = 0
@@ -37,7 +37,7 @@ BAD_BEGIN: Final = 6  # a transaction begins inside another
 _HEADER: Final = 19
 
 
-@numba.njit(I(READ_ONLY, I, I, STATE, types.int64[:, ::1], STATE), **FAST)
+@compiled(I(READ_ONLY, I, I, STATE, types.int64[:, ::1], STATE), **FAST)
 def walk_file(data: Any, total: int, seen: int, scan: Any, found: Any, place: Any) -> int:
     """Walk data[place[0]:total]; seen: offset of the event that the caller has looked at, or -1."""
     base, state = address(data), address(scan)

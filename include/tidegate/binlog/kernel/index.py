@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 
 from tidegate.binlog.kernel.compressed import is_compressed
@@ -41,6 +40,7 @@ from tidegate.binlog.transaction_scan import (
     scan_at,
 )
 from tidegate.binlog.transaction_scan import CHECKSUM as SCAN_CHECKSUM
+from tidegate.compiled import compiled
 
 # --- index: int64[n, INDEX_WORDS] -------------------------------------------------------------------
 OFFSET: Final = 0
@@ -79,7 +79,7 @@ FULL: Final = -4  # no room in index, store or maps
 COMPRESSED: Final = -5  # an event that must be expanded first
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _hash(at: int, end: int) -> int:
     value = np.uint64(1469598103934665603)
     while at + 8 <= end:
@@ -93,7 +93,7 @@ def _hash(at: int, end: int) -> int:
     return half
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _content(at: int, end: int, maps: int) -> int:
     """Number of the body at[:end], stored when new; FULL."""
     size = end - at
@@ -124,7 +124,7 @@ def _content(at: int, end: int, maps: int) -> int:
     return content
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _slot(table_id: int, maps: int) -> int:
     """Address of a table id's slot, or of the free one where it belongs; FULL."""
     slot = (table_id * 2654435761) & (ID_SLOTS - 1)
@@ -137,7 +137,7 @@ def _slot(table_id: int, maps: int) -> int:
     return FULL
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _map_table(body: int, end: int, maps: int) -> int:
     if body + 8 > end:
         return MALFORMED_EVENT
@@ -152,7 +152,7 @@ def _map_table(body: int, end: int, maps: int) -> int:
     return content
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _rows_event(event: int, end: int, row: int, maps: int) -> int:
     """Note content and start of a rows event: table id 6, flags 2, and from version 2 on extra data with its length."""
     kind = load8(event + 4)
@@ -174,7 +174,7 @@ def _rows_event(event: int, end: int, row: int, maps: int) -> int:
     return 0
 
 
-@numba.njit(I(I, I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I, I), forceinline=True, **FAST)
 def _enter(bits: int, event: int, end: int, row: int, maps: int) -> int:
     """What an event means for maps and for its row in the index."""
     if bits & BEGINS:
@@ -189,7 +189,7 @@ def _enter(bits: int, event: int, end: int, row: int, maps: int) -> int:
     return code
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def index_events(data: int, total: int, scan: int, maps: int) -> int:
     """Walk total bytes at data; gives the number of events, or a negative code with the place in maps[REACHED].
 
@@ -231,7 +231,7 @@ def index_events(data: int, total: int, scan: int, maps: int) -> int:
     return n
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def count_events(data: int, total: int) -> int:
     """Events in total bytes at data, by their sizes alone, and one; stops where the bytes aren't whole events."""
     at, n = 0, 0

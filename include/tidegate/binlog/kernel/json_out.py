@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numba import types
 
 from tidegate.binlog.kernel.memory import FAST, I
 from tidegate.binlog.transaction_scan import READ_ONLY
+from tidegate.compiled import compiled
 
 _OFFSETS: Final = types.Array(types.int64, 1, "C", readonly=True)
 _NULL: Final = np.frombuffer(b"null", np.uint8).copy()
@@ -41,7 +41,7 @@ _GROWN: Final = _growth()
 _LETTERS: Final = _letters()
 
 
-@numba.njit(I(READ_ONLY, _OFFSETS, READ_ONLY), **FAST)
+@compiled(I(READ_ONLY, _OFFSETS, READ_ONLY), **FAST)
 def quoted_bytes(data: Any, offsets: Any, valid: Any) -> int:
     """Bytes that write_quoted needs."""
     total = 0
@@ -55,7 +55,7 @@ def quoted_bytes(data: Any, offsets: Any, valid: Any) -> int:
     return total
 
 
-@numba.njit(I(READ_ONLY, _OFFSETS, READ_ONLY, types.uint8[::1], types.int64[::1]), **FAST)
+@compiled(I(READ_ONLY, _OFFSETS, READ_ONLY, types.uint8[::1], types.int64[::1]), **FAST)
 def write_quoted(data: Any, offsets: Any, valid: Any, out: Any, ends: Any) -> int:
     """Each value in double quotes, escaped; gives the bytes written."""
     to = 0
@@ -93,7 +93,7 @@ def write_quoted(data: Any, offsets: Any, valid: Any, out: Any, ends: Any) -> in
     return to
 
 
-@numba.njit(I(_OFFSETS, READ_ONLY), **FAST)
+@compiled(I(_OFFSETS, READ_ONLY), **FAST)
 def base64_bytes(offsets: Any, valid: Any) -> int:
     """Bytes that write_base64 needs."""
     total = 0
@@ -102,7 +102,7 @@ def base64_bytes(offsets: Any, valid: Any) -> int:
     return total
 
 
-@numba.njit(I(READ_ONLY, _OFFSETS, READ_ONLY, types.uint8[::1], types.int64[::1]), **FAST)
+@compiled(I(READ_ONLY, _OFFSETS, READ_ONLY, types.uint8[::1], types.int64[::1]), **FAST)
 def write_base64(data: Any, offsets: Any, valid: Any, out: Any, ends: Any) -> int:
     """Each value as base64 (RFC 4648, section 4, padded) in double quotes; gives the bytes written."""
     to = 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from tidegate.compiled import compiled
 
 FAST: Final[dict[str, Any]] = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
 I: Final = types.int64  # noqa: E741 - stands in every signature
@@ -91,20 +92,20 @@ def copy_bytes(typing_context: Any, to: Any, source: Any, count: Any) -> Any:  #
     return types.void(I, I, I), generate
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def word(base: int, number: int) -> int:
     """The int64 at base[number]."""
     return load64(base + 8 * number)
 
 
-@numba.njit(I(I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I), forceinline=True, **FAST)
 def set_word(base: int, number: int, value: int) -> int:
     """base[number] = value; gives the value."""
     store64(base + 8 * number, value)
     return value
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def big_endian(at: int, width: int) -> int:
     """Unsigned big-endian integer of width bytes, at most 7."""
     value = 0
@@ -113,7 +114,7 @@ def big_endian(at: int, width: int) -> int:
     return value
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def little_endian(at: int, width: int) -> int:
     """Little-endian integer of width bytes, zero-extended below 8."""
     value = 0
@@ -122,13 +123,13 @@ def little_endian(at: int, width: int) -> int:
     return value
 
 
-@numba.njit(I(I), forceinline=True, **FAST)
+@compiled(I(I), forceinline=True, **FAST)
 def big32(at: int) -> int:
     """Unsigned big-endian integer of 4 bytes."""
     return (swap64(load32(at)) >> 32) & 0xFFFFFFFF
 
 
-@numba.njit(types.boolean(I, I, I), **FAST)
+@compiled(types.boolean(I, I, I), **FAST)
 def equal_bytes(one: int, other: int, size: int) -> bool:
     """Whether size bytes at two addresses are the same."""
     at = 0

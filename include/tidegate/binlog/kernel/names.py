@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 
 from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32, set_word, word
 from tidegate.binlog.transaction_scan import Q_MALFORMED, Q_STATEMENT, Q_XA_ANSWER, classify_at
+from tidegate.compiled import compiled
 
 # --- state of note_inner: int64[NOTE_WORDS] -----------------------------------------------------------
 TABLES: Final = 0  # offsets of names found, each different one once, into NAMES
@@ -35,7 +35,7 @@ _NO_NAMES[[2, 3, 4, 5, 13, 14, 15, 16, 19, 23, 24, 25, 29, 30, 31, 32, 33, 34, 3
 _NO_NAMES[160:164] = True
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _name_bytes(name: int, end: int) -> int:
     """Bytes of database length 1, database, NUL, table length 1, table; -1 when they don't fit."""
     if name >= end:
@@ -46,7 +46,7 @@ def _name_bytes(name: int, end: int) -> int:
     return table + 1 + load8(table) - name
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _note_name(data: int, name: int, size: int, state: int) -> int:
     """Remember the name at this address once; 0, or -1 when there is no room."""
     digest = 0
@@ -71,7 +71,7 @@ def _note_name(data: int, name: int, size: int, state: int) -> int:
     return 0
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def note_inner(data: int, total: int, checksum: int, state: int) -> int:
     """What capture must know of whole events at data: names in TABLE_MAPs, statements, XA PREPARE.
 

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
-
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.cells import write_bytes, write_fixed, write_null
 from tidegate.binlog.kernel.decimals import NULL, VALUE
 from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load8, load32, set_word, store8, store32, word
 from tidegate.binlog.kernel.rows import bitmaps_start, cell_bytes, close_row
+from tidegate.compiled import compiled
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
 IMAGE_INSERT: Final = 0
@@ -43,12 +42,12 @@ _NEED_KEY: Final = 2  # an error in a key column, or anywhere in a table without
 _NEW: Final = 3  # it has its default; an error when that can't be told
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def _bit(bits: int, number: int) -> int:
     return (load8(bits + (number >> 3)) >> (number & 7)) & 1
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _bits_set(bits: int, count: int) -> int:
     found = 0
     for number in range(count):
@@ -56,7 +55,7 @@ def _bits_set(bits: int, count: int) -> int:
     return found
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _bitmaps(event: int, count: int) -> int:
     """Address of the first bitmap of columns present; one image at least must have a column. Or an ERROR_*."""
     end, op = word(event, L.EVENT_END), word(event, L.EVENT_OP)
@@ -72,7 +71,7 @@ def _bitmaps(event: int, count: int) -> int:
     return at
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def _diffs_bytes(at: int, end: int) -> int:
     """Length of differences with their own length before them; ERROR_CUT when they don't end by `end`."""
     if at + 4 > end:
@@ -81,7 +80,7 @@ def _diffs_bytes(at: int, end: int) -> int:
     return size if at + size <= end else L.ERROR_CUT
 
 
-@numba.njit(I(I, I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I, I), **FAST)
 def _mark(at: int, end: int, present: int, marks: int, columns: int, state: int) -> int:
     """Note where the values of the image at `at` lie; gives the address behind it, or an ERROR_*."""
     count, diffs = word(state, L.COLUMNS), word(state, L.DIFFS)
@@ -118,7 +117,7 @@ def _mark(at: int, end: int, present: int, marks: int, columns: int, state: int)
     return at
 
 
-@numba.njit(I(I, I), **FAST)
+@compiled(I(I, I), **FAST)
 def _diffs_start(at: int, event: int) -> int:
     """Address of an update's after image, `at` being behind the before image: value options lie between them."""
     if word(event, L.EVENT_OP) != L.OP_PARTIAL_UPDATE:
@@ -128,7 +127,7 @@ def _diffs_start(at: int, event: int) -> int:
     return at + 1 if load8(at) <= 1 else L.ERROR_OPTIONS
 
 
-@numba.njit(I(I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I), **FAST)
 def _mark_after(at: int, event: int, present: int, columns: int, state: int) -> int:
     """_mark for an update's after image; `at` is behind its value options."""
     end = word(event, L.EVENT_END)
@@ -141,7 +140,7 @@ def _mark_after(at: int, event: int, present: int, columns: int, state: int) -> 
     return _mark(at, end, present, marks, columns, state)
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _write_patched(mark: int, before: int, column: int, row: int) -> int:
     """The before image's document and its differences, for the finisher to apply."""
     width = word(column, L.WIDTH)
@@ -167,7 +166,7 @@ def _write_patched(mark: int, before: int, column: int, row: int) -> int:
     return VALUE
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _write(mark: int, before: int, column: int, row: int) -> int:
     """The value that a mark points at. VALUE, NULL (a date that doesn't exist) or an ERROR_*."""
     at, kind = word(mark, L.MARK_AT), word(column, L.KIND)
@@ -182,7 +181,7 @@ def _write(mark: int, before: int, column: int, row: int) -> int:
     return write_bytes(at + width, count, column, row)
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _lacking(policy: int, mark: int, column: int, state: int) -> int:
     """The ERROR_* of an absent column, or 0."""
     if policy == _NEW and word(mark, L.MARK_NEEDED):
@@ -194,7 +193,7 @@ def _lacking(policy: int, mark: int, column: int, state: int) -> int:
     return 0
 
 
-@numba.njit(I(I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I), **FAST)
 def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int:
     """Row state[ROWS] from marks; before: marks of the before image. 0, or an ERROR_*."""
     row, rows_max = word(state, L.ROWS), word(state, L.ROWS_MAX)
@@ -233,7 +232,7 @@ def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int
     return 0
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _key_differs(marks: int, columns: int, state: int) -> int:
     """1 when an update's images have other bytes in a key column, or the table has no key; 0; or an ERROR_*."""
     if word(state, L.KEYED) == 0:
@@ -261,7 +260,7 @@ def _key_differs(marks: int, columns: int, state: int) -> int:
     return differs
 
 
-@numba.njit(I(I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I), **FAST)
 def _emit_update(before_at: int, after_at: int, event: int, columns: int, state: int) -> int:
     """Both images of an update, marked, as rows. 0, or an ERROR_*."""
     commit_ts = word(event, L.EVENT_COMMIT_TS)
@@ -282,7 +281,7 @@ def _emit_update(before_at: int, after_at: int, event: int, columns: int, state:
     return error
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _emit_single(at: int, event: int, columns: int, state: int) -> int:
     """The image of a write or a delete, marked, as a row. 0, or an ERROR_*."""
     marks, write = word(state, L.MARKS), word(event, L.EVENT_OP) == L.OP_WRITE
@@ -295,7 +294,7 @@ def _emit_single(at: int, event: int, columns: int, state: int) -> int:
     return error
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _walk(event: int, columns: int, state: int, emit: int) -> int:
     """Each row of an event; gives how many images there are, or an ERROR_*."""
     end, op, count = word(event, L.EVENT_END), word(event, L.EVENT_OP), word(state, L.COLUMNS)
@@ -332,7 +331,7 @@ def _walk(event: int, columns: int, state: int, emit: int) -> int:
     return images
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def count_partial_images(events: int, count: int, columns: int, state: int) -> int:
     """As rows.count_images."""
     images = 0
@@ -346,7 +345,7 @@ def count_partial_images(events: int, count: int, columns: int, state: int) -> i
     return images
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def decode_partial_rows(events: int, count: int, columns: int, state: int) -> int:
     """As rows.decode_rows."""
     for e in range(count):

@@ -7,12 +7,11 @@ Out: new offsets and bytes. What must hold: the offsets are the kernel's own, so
 
 from __future__ import annotations
 
-import numba
-
 from tidegate.binlog.kernel.memory import FAST, I, load8, load32, store32
+from tidegate.compiled import compiled
 
 
-@numba.njit(I(I, I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I, I), **FAST)
 def recode(offsets: int, rows: int, source: int, table: int, made: int, out: int) -> int:
     """Bytes written to `out`, their offsets to `made`; or -1 - n when the byte at n stands for no character."""
     to = out

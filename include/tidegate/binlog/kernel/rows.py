@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
-
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.cells import write_bytes, write_fixed, write_null
 from tidegate.binlog.kernel.decimals import NULL
 from tidegate.binlog.kernel.memory import FAST, I, little_endian, load8, load16, set_word, store8, store64, word
+from tidegate.compiled import compiled
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
 _UPSERT: Final = OP_UPSERT
@@ -26,7 +25,7 @@ _COLUMN_BYTES: Final = 8 * L.COLUMN_WORDS
 _EVENT_BYTES: Final = 8 * L.EVENT_WORDS
 
 
-@numba.njit(I(I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I), forceinline=True, **FAST)
 def _prefixed(at: int, end: int, width: int) -> int:
     """Length of a value behind its prefix of width bytes; ERROR_CUT when it doesn't end by `end`."""
     if at + width > end:
@@ -40,7 +39,7 @@ def _prefixed(at: int, end: int, width: int) -> int:
     return count if at + width + count <= end else L.ERROR_CUT
 
 
-@numba.njit(I(I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I), forceinline=True, **FAST)
 def cell_bytes(at: int, end: int, column: int) -> int:
     """Length of the value at `at`, prefix included; ERROR_CUT when it doesn't end by `end`."""
     width = word(column, L.WIDTH)
@@ -50,7 +49,7 @@ def cell_bytes(at: int, end: int, column: int) -> int:
     return width + count if count >= 0 else count
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _skim(at: int, end: int, columns: int, state: int) -> int:
     """Address behind the image at `at`; notes where its key columns lie. An ERROR_* when it doesn't end by `end`."""
     count = word(state, L.COLUMNS)
@@ -74,7 +73,7 @@ def _skim(at: int, end: int, columns: int, state: int) -> int:
     return at
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _key_differs(at: int, end: int, columns: int, state: int) -> int:
     """1 when the image at `at` has other key bytes than the one skimmed last; 0; or an ERROR_*."""
     nulls = at
@@ -103,7 +102,7 @@ def _key_differs(at: int, end: int, columns: int, state: int) -> int:
     return 0
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _emit(at: int, end: int, columns: int, state: int) -> int:
     """The image at `at` as row state[ROWS]; gives the address behind it, or an ERROR_*."""
     count = word(state, L.COLUMNS)
@@ -142,7 +141,7 @@ def _emit(at: int, end: int, columns: int, state: int) -> int:
     return at
 
 
-@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I), forceinline=True, **FAST)
 def close_row(state: int, op: int, commit_ts: int, image: int) -> int:
     """Count the row state[ROWS] as written; image: its address in the payload."""
     row = word(state, L.ROWS)
@@ -152,7 +151,7 @@ def close_row(state: int, op: int, commit_ts: int, image: int) -> int:
     return set_word(state, L.ROWS, row + 1)
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def bitmaps_start(at: int, end: int, count: int) -> int:
     """Behind the column count (a length-encoded integer of at most 2 bytes), which must be `count`; else an ERROR_*."""
     if at >= end:
@@ -167,7 +166,7 @@ def bitmaps_start(at: int, end: int, count: int) -> int:
     return at if first == count else L.ERROR_COLUMNS
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def _images_start(at: int, end: int, count: int, bitmaps: int) -> int:
     """Behind the column count and the bitmaps of columns present, which must all be set; else an ERROR_*."""
     at = bitmaps_start(at, end, count)
@@ -183,14 +182,14 @@ def _images_start(at: int, end: int, count: int, bitmaps: int) -> int:
     return at + bitmaps * width
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _start(event: int, op: int, count: int) -> int:
     if op == L.OP_PARTIAL_UPDATE:  # its JSON columns are differences, not values
         return L.ERROR_IMAGE
     return _images_start(word(event, L.EVENT_START), word(event, L.EVENT_END), count, 2 if op == L.OP_UPDATE else 1)
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def count_images(events: int, count: int, columns: int, state: int) -> int:
     """Row images in `count` events: an upper bound of rows. Stops at the first event that can't be read, which the
     decoding pass will name.
@@ -208,7 +207,7 @@ def count_images(events: int, count: int, columns: int, state: int) -> int:
     return images
 
 
-@numba.njit(I(I, I, I), **FAST)
+@compiled(I(I, I, I), **FAST)
 def _decode_event(event: int, columns: int, state: int) -> int:
     end, op, commit_ts = word(event, L.EVENT_END), word(event, L.EVENT_OP), word(event, L.EVENT_COMMIT_TS)
     at = _start(event, op, word(state, L.COLUMNS))
@@ -236,7 +235,7 @@ def _decode_event(event: int, columns: int, state: int) -> int:
     return at
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def decode_rows(events: int, count: int, columns: int, state: int) -> int:
     """Decode `count` events; gives the rows written, or an ERROR_* (also in state, with event, column and place)."""
     for e in range(count):

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numba import types
 
 from tidegate.binlog.kernel.memory import FAST, I, address, load8, load16, load32, load64, store64, swap64, word
+from tidegate.compiled import compiled
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 
 U: Final = types.uint64
@@ -25,12 +25,12 @@ _SIGN: Final = -(1 << 63)
 _SCRATCH_ROWS: Final = 2048  # a block's hashes stay in the first-level cache
 
 
-@numba.njit(U(U, I), forceinline=True, **FAST)
+@compiled(U(U, I), forceinline=True, **FAST)
 def _rotate(value: Any, bits: int) -> Any:
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
 
 
-@numba.njit(_STATE(_STATE), forceinline=True, **FAST)
+@compiled(_STATE(_STATE), forceinline=True, **FAST)
 def _sip_round(state: Any) -> Any:
     a, b, c, d = state
     a += b
@@ -46,14 +46,14 @@ def _sip_round(state: Any) -> Any:
     return a, b, c, d
 
 
-@numba.njit(_STATE(_STATE, I), forceinline=True, **FAST)
+@compiled(_STATE(_STATE, I), forceinline=True, **FAST)
 def _absorb(state: Any, value: int) -> Any:
     a, b, c, d = state
     a, b, c, d = _sip_round((a, b, c, d ^ np.uint64(value)))
     return a ^ np.uint64(value), b, c, d
 
 
-@numba.njit(U(U, U), forceinline=True, **FAST)
+@compiled(U(U, U), forceinline=True, **FAST)
 def _mix(value: Any, factor: Any) -> Any:
     """A bijection of 64 bits (the finaliser of MurmurHash3 with another factor in front)."""
     value *= factor
@@ -62,13 +62,13 @@ def _mix(value: Any, factor: Any) -> Any:
     return value ^ (value >> np.uint64(33))
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def bit(bitmap: int, number: int) -> int:
     """A bit of a bitmap, the lowest of a byte first."""
     return (load8(bitmap + (number >> 3)) >> (number & 7)) & 1
 
 
-@numba.njit(I(I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I), forceinline=True, **FAST)
 def integer(kind: int, values: int, row: int) -> int:
     """Sign-extended value of CELL_INT*."""
     if kind == L.CELL_INT64:
@@ -80,7 +80,7 @@ def integer(kind: int, values: int, row: int) -> int:
     return (load8(values + row) << 56) >> 56
 
 
-@numba.njit(I(I), forceinline=True, **FAST)
+@compiled(I(I), forceinline=True, **FAST)
 def _double_bits(bits: int) -> int:
     """One pattern for both zeros and one for all NaNs."""
     if bits << 1 == 0:
@@ -90,7 +90,7 @@ def _double_bits(bits: int) -> int:
     return bits
 
 
-@numba.njit(I(I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I), forceinline=True, **FAST)
 def start_of(kind: int, column: int, row: int) -> int:
     """Address of a row's bytes."""
     values = word(column, L.VALUES)
@@ -101,7 +101,7 @@ def start_of(kind: int, column: int, row: int) -> int:
     return values + word(column, L.WIDTH) * row
 
 
-@numba.njit(I(I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I), forceinline=True, **FAST)
 def length_of(kind: int, column: int, row: int) -> int:
     """How many bytes a row's value of CELL_BYTES* or CELL_FIXED has."""
     values = word(column, L.VALUES)
@@ -112,7 +112,7 @@ def length_of(kind: int, column: int, row: int) -> int:
     return word(column, L.WIDTH)
 
 
-@numba.njit(_STATE(_STATE, I, I, I), forceinline=True, **FAST)
+@compiled(_STATE(_STATE, I, I, I), forceinline=True, **FAST)
 def _absorb_bytes(state: Any, kind: int, column: int, row: int) -> Any:
     at, length = start_of(kind, column, row), length_of(kind, column, row)
     state = _absorb(state, length)
@@ -128,7 +128,7 @@ def _absorb_bytes(state: Any, kind: int, column: int, row: int) -> Any:
     return state
 
 
-@numba.njit(_STATE(_STATE, I, I), forceinline=True, **FAST)
+@compiled(_STATE(_STATE, I, I), forceinline=True, **FAST)
 def _absorb_cell(state: Any, column: int, row: int) -> Any:
     kind, values = word(column, L.KIND), word(column, L.VALUES)
     if kind <= L.CELL_INT64:
@@ -143,7 +143,7 @@ def _absorb_cell(state: Any, column: int, row: int) -> Any:
     return _absorb(state, load64(values + 16 * row + 8))
 
 
-@numba.njit(types.boolean(I, I, I), forceinline=True, **FAST)
+@compiled(types.boolean(I, I, I), forceinline=True, **FAST)
 def _has_null(columns: int, count: int, row: int) -> bool:
     for i in range(count):
         column = columns + 8 * L.COLUMN_WORDS * i
@@ -153,7 +153,7 @@ def _has_null(columns: int, count: int, row: int) -> bool:
     return False
 
 
-@numba.njit(types.UniTuple(U, 2)(I, I, I, U, U), forceinline=True, **FAST)
+@compiled(types.UniTuple(U, 2)(I, I, I, U, U), forceinline=True, **FAST)
 def _sip(columns: int, count: int, row: int, seed0: Any, seed1: Any) -> Any:
     state = (
         seed0 ^ np.uint64(0x736F6D6570736575),
@@ -174,7 +174,7 @@ def _sip(columns: int, count: int, row: int, seed0: Any, seed1: Any) -> Any:
     return low, high
 
 
-@numba.njit(I(I, I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I, I), **FAST)
 def hash_rows(columns: int, count: int, first: int, rows: int, seed: int, out: int) -> int:
     """Hashes of rows [first, first + rows) of `count` columns to uint64[rows, 2] at `out`; 0, 0 for a key with a NULL.
 
@@ -214,7 +214,7 @@ def hash_rows(columns: int, count: int, first: int, rows: int, seed: int, out: i
     return nulls
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def _lead_bytes(at: int, length: int) -> int:
     if length >= 8:
         return swap64(load64(at)) ^ _SIGN
@@ -224,7 +224,7 @@ def _lead_bytes(at: int, length: int) -> int:
     return value ^ _SIGN
 
 
-@numba.njit(I(I, I), forceinline=True, **FAST)
+@compiled(I(I, I), forceinline=True, **FAST)
 def _lead(column: int, row: int) -> int:
     kind, values = word(column, L.KIND), word(column, L.VALUES)
     if kind <= L.CELL_INT64:
@@ -242,7 +242,7 @@ def _lead(column: int, row: int) -> int:
     return _SIGN if high < 0 else 0x7FFFFFFFFFFFFFFF
 
 
-@numba.njit(types.void(I, I, I), **FAST)
+@compiled(types.void(I, I, I), **FAST)
 def lead_rows(column: int, rows: int, out: int) -> None:
     """int64[rows] in the order of the column's values (equal leads may belong to different values); NULL: undefined."""
     for row in range(rows):
@@ -251,7 +251,7 @@ def lead_rows(column: int, rows: int, out: int) -> None:
         store64(out + 8 * row, 0 if null else _lead(column, row))
 
 
-@numba.njit(types.boolean(I, U, U), forceinline=True, **FAST)
+@compiled(types.boolean(I, U, U), forceinline=True, **FAST)
 def holds(table: int, low: Any, high: Any) -> bool:
     """Whether a hash is in a table of keys."""
     if bit(word(table, L.FILTER), np.int64(high) & word(table, L.FILTER_MASK)) == 0:
@@ -267,7 +267,7 @@ def holds(table: int, low: Any, high: Any) -> bool:
         slot = (slot + 1) & mask
 
 
-@numba.njit(I(I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I), **FAST)
 def probe_rows(columns: int, count: int, rows: int, table: int, out: int) -> int:
     """Rows whose key is in the table, ascending, to int64[rows] at `out`; gives their number."""
     scratch = np.empty(2 * _SCRATCH_ROWS, np.uint64)

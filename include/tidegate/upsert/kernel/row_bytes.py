@@ -11,28 +11,28 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from numba import types
 
 from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load32, load64, store64, word
+from tidegate.compiled import compiled
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.upsert.kernel.hashes import bit, integer, length_of, start_of
 
 
-@numba.njit(types.boolean(I, I), forceinline=True, **FAST)
+@compiled(types.boolean(I, I), forceinline=True, **FAST)
 def _is_null(column: int, row: int) -> bool:
     valid = word(column, L.VALID)
     return valid != 0 and bit(valid, word(column, L.BIT) + row) == 0
 
 
-@numba.njit(I(I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I), forceinline=True, **FAST)
 def _size(column: int, kind: int, row: int) -> int:
     if kind == L.CELL_DECIMAL:
         return 16
     return 8 + length_of(kind, column, row) if kind >= L.CELL_BYTES32 else 8
 
 
-@numba.njit(I(I, I, I, I), forceinline=True, **FAST)
+@compiled(I(I, I, I, I), forceinline=True, **FAST)
 def _number(column: int, kind: int, values: int, row: int) -> Any:
     if kind == L.CELL_BIT:
         return bit(values, word(column, L.WIDTH) + row)
@@ -43,7 +43,7 @@ def _number(column: int, kind: int, values: int, row: int) -> Any:
     return integer(kind, values, row)
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def measure_rows(columns: int, count: int, rows: int, offsets: int) -> int:
     """int64[rows + 1] at `offsets`: where each row's bytes start; gives the size of all."""
     at = 0
@@ -57,7 +57,7 @@ def measure_rows(columns: int, count: int, rows: int, offsets: int) -> int:
     return at
 
 
-@numba.njit(I(I, I, I, I), **FAST)
+@compiled(I(I, I, I, I), **FAST)
 def write_rows(columns: int, count: int, rows: int, out: int) -> int:
     """The bytes of all rows, one after the other, at `out`; gives where they end."""
     for row in range(rows):

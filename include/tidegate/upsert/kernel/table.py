@@ -5,14 +5,14 @@ In:  hashes, orders and leads of changes, at addresses. Out: slots of open addre
 
 from __future__ import annotations
 
-import numba
 from numba import types
 
 from tidegate.binlog.kernel.memory import FAST, I, load8, load32, load64, store8, store32, store64, word
+from tidegate.compiled import compiled
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 
 
-@numba.njit(types.boolean(I, I, I, I), forceinline=True, **FAST)
+@compiled(types.boolean(I, I, I, I), forceinline=True, **FAST)
 def _before(orders: int, words: int, a: int, b: int) -> bool:
     """Whether change a comes before change b; orders: int64[changes, words]."""
     for i in range(words):
@@ -22,7 +22,7 @@ def _before(orders: int, words: int, a: int, b: int) -> bool:
     return a < b  # the same event twice: what was listed last
 
 
-@numba.njit(I(I, I, I, I, I, I), **FAST)
+@compiled(I(I, I, I, I, I, I), **FAST)
 def insert_last(hashes: int, orders: int, words: int, changes: int, table: int, lost: int) -> int:
     """Fill a table with `changes` hashes; uint8[changes] at `lost` becomes 1 for all but the last change per key.
 
@@ -60,7 +60,7 @@ def insert_last(hashes: int, orders: int, words: int, changes: int, table: int, 
     return keys
 
 
-@numba.njit(types.boolean(I, I, I, I, I, I), **FAST)
+@compiled(types.boolean(I, I, I, I, I, I), **FAST)
 def any_inside(leads: int, columns: int, keys: int, first: int, last: int, box: int) -> bool:
     """Whether any of the keys [first, last) lies in a box.
 
