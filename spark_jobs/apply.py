@@ -25,7 +25,7 @@ from spark_jobs.following import stalled, take_up_selection
 from spark_jobs.healing import WindowHealed, begin_again
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
-from spark_jobs.steps.checkpoint_silver import checkpoint_silver
+from spark_jobs.steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.steps.choose_writers import choose_writers
 from spark_jobs.steps.compact_silver import compact_silver
 from spark_jobs.steps.decode_changes import decode_changes
@@ -56,7 +56,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     publish_cut,
     measure_latency,
     compact_silver,
-    checkpoint_silver,
+    checkpoint_tables,
 )
 # How often releases and baselines are looked for while bronze stands still; and how often micro-batches move the
 # cut of sources that only prove that they are quiet.

@@ -1,7 +1,7 @@
-"""Checkpoints of silver's Delta logs, written beside the windows instead of inside their commits.
+"""Checkpoints of the Delta logs of silver and control tables, written beside the windows, not inside their commits.
 
 In:  which table has come to which version.
-Out: a checkpoint of each table after CHECKPOINT_COMMITS commits, and its log's expired files deleted.
+Out: a checkpoint of each table after CHECKPOINT_COMMITS commits, and, once a day, its log's expired files deleted.
 
 Silver's tables have a delta.checkpointInterval that other writers don't reach (merge/silver_sql.py), and one thread
 writes their checkpoints one after the other. Any process may do so at any time: a checkpoint says again what commits
@@ -13,12 +13,17 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Final
 
 from tidegate.delta import checkpoint, checkpoint_write
 from tidegate.delta.actions import now_ms
 from tidegate.delta.log_cleanup import clean_up
+from tidegate.delta.state import TableState
+from tidegate.delta.store import LogStore
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHECKPOINT_COMMITS
+
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(slots=True)
@@ -28,6 +33,7 @@ class Checkpoints:
     lake: LakeFiles
     commits: int = CHECKPOINT_COMMITS
     _done: dict[str, int] = field(default_factory=dict)  # path -> version of the last one, or of the last try
+    _cleaned: dict[str, int] = field(default_factory=dict)  # path -> day on which nothing more was found to be expired
     _waiting: set[str] = field(default_factory=set)
     _pool: ThreadPoolExecutor | None = None
 
@@ -57,8 +63,16 @@ class Checkpoints:
                 state = log.state()
                 checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=len(state.files))
                 self._done[path] = state.version
-                clean_up(log.store, state.configuration, state.features, now_ms=now_ms())
-        except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of a checkpoint may stop them
+                self._clean_up(path, log.store, state)
+        except Exception as error:  # noqa: BLE001 - the rows are there: no fault of a checkpoint may stop them
             self._done[path] = version
             print(f"{path}: no checkpoint written: {error}", file=sys.stderr, flush=True)
         self._waiting.discard(path)
+
+    def _clean_up(self, path: str, store: LogStore, state: TableState) -> None:
+        """A log of many commits is long to list, and logs expire at midnight (log_cleanup.py)."""
+        today = now_ms() // _DAY_MS
+        if self._cleaned.get(path) != today and not clean_up(
+            store, state.configuration, state.features, now_ms=now_ms()
+        ):
+            self._cleaned[path] = today

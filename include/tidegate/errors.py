@@ -119,6 +119,10 @@ class SparkUnavailable(Transient):
     """Spark can't be started."""
 
 
+class LeaseHeld(Transient):
+    """Somebody else does this already, here or on another machine; the message says who, and since when."""
+
+
 class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 

@@ -62,14 +62,24 @@ RETURN_SECONDS_DEFAULT: Final = 60.0
 LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
-# A commit that only moves rows goes behind whoever came first, for as long as its files are live.
+# A commit that puts files in the place of others goes behind whoever came first, for as long as its files are live.
 EXCHANGE_ATTEMPTS_MAX: Final = 20
+# From a data file's writing to the commit that names it, tries included: a file that waits for longer may be deleted.
+COMMIT_SECONDS_MAX: Final = 3600
+# Of control tables: what another commit leaves true is made again behind it, which takes milliseconds.
+CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
 
 # --- stores of commits and leases ----------------------------------------------------------------
 # A store that doesn't answer is asked again for so long, by its client; then the caller decides.
 STORE_RETRY_SECONDS_MAX: Final = 20.0
 # A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
 STORE_CREATE_ATTEMPTS_MAX: Final = 4
+# A lease that isn't renewed for so long is free: what a machine's death costs, three times what a renewal may wait.
+LEASE_SECONDS_DEFAULT: Final = 30.0
+# Who wants a lease looks this often: what its release is seen late by.
+LEASE_POLL_SECONDS_MAX: Final = 1.0
+# Of a lease's entries the last ones stay: a reader between listing and reading finds what was listed.
+LEASE_KEPT_FILES: Final = 6
 
 # --- Delta logs of silver tables, in the driver ----------------------------------------------------
 # What the file lists of all tables may take together; the least recently used are read again when asked for.

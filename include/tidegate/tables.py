@@ -6,7 +6,7 @@ Out: Arrow schemas that capture writes with delta-rs and jobs read with Spark, D
 A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
 Bronze stays plain (no deletion vectors, no clustering), so that delta-rs can write it; capture only appends to it, and
 maintain packs files and takes whole ones out.
-Control tables can be rebuilt from bronze; they too are written by delta-rs alone.
+Control tables can be rebuilt from bronze; tidegate alone writes them (tidegate/lake/control.py).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ SCHEMA_HISTORY: Final = Table(
             _field("status", pa.string(), "active | dropped | needs_snapshot | unproven"),
             _field("collation", pa.string(), "default collation of the table"),
             _field("indexes", pa.string(), "JSON list of indexes: name, kind, column ids, in order of name"),
-            _field("last_column_id", pa.int64(), "largest id of its columns; 0 without columns", nullable=True),
+            _field("last_column_id", pa.int64(), "largest id of its columns; 0 without columns"),
             _field(
                 "partitioning",
                 pa.string(),

@@ -1,7 +1,7 @@
 """After the tables: control tables in few files, with a checkpoint and a short log.
 
 In:  the tables under control/ of tables.py.
-Out: commits by delta-rs, beside apply's appends.
+Out: commits beside apply's appends; what was removed hours ago is deleted.
 """
 
 from __future__ import annotations

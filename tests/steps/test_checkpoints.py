@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.checkpoints import Checkpoints
-from spark_jobs.steps.checkpoint_silver import checkpoint_silver
+from spark_jobs.steps.checkpoint_tables import checkpoint_tables
 from tests.support.upsert_table import PATH, UP, Table
 from tidegate.delta import checkpoint_write
 
@@ -36,11 +36,11 @@ def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: S
     for number in range(52):
         window, _ = table.write([(UP, number, "a")])
         if number < 2:
-            checkpoint_silver(table.app, window)
+            checkpoint_tables(table.app, window)
     assert not list(log_of(table).glob("*.checkpoint*")), "Delta wrote one in a commit, or one was written too soon"
     for entry in log_of(table).glob("*.json"):
         os.utime(entry, (time.time() - 40 * _DAYS,) * 2)
-    checkpoint_silver(table.app, window)
+    checkpoint_tables(table.app, window)
     table.app.checkpoints.close()
     assert last_checkpoint(table) == 52
     assert not (log_of(table) / f"{1:020}.json").exists(), "the log was not cleaned up"
@@ -63,14 +63,14 @@ def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_not
     monkeypatch.setattr(checkpoint_write, "write", slow)
     for number in range(5):
         window, _ = table.write([(UP, number, "a")])
-        checkpoint_silver(table.app, window)
+        checkpoint_tables(table.app, window)
     gate.set()
     checkpoints.close()
     assert "no checkpoint written: no room" in capsys.readouterr().err
     monkeypatch.setattr(checkpoint_write, "write", real)
     for number in range(2):
         window, _ = table.write([(UP, 10 + number, "a")])
-        checkpoint_silver(table.app, window)
+        checkpoint_tables(table.app, window)
         checkpoints.close()
     assert last_checkpoint(table) == 6
     table.assert_equal()

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from tidegate import tables
+from tidegate.delta.exchange import exchange
 from tidegate.lake.control import load, rows_of
+from tidegate.lake.control_files import write_file
 from tidegate.lake.files import LakeFiles
 
 
@@ -29,7 +30,8 @@ def age(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
     rows = rows_of(lake, tables.CUTS, cuts)
     index = rows.schema.get_field_index("published_at")
     shifted = pc.subtract(rows["published_at"], pa.scalar(timedelta(hours=hours)))
-    write_deltalake(cuts, rows.set_column(index, "published_at", shifted).cast(tables.CUTS.schema), mode="overwrite")
+    body = write_file(lake, tables.CUTS, rows.set_column(index, "published_at", shifted))
+    exchange(lake.log(tables.CUTS.path), cuts.files, [body], operation="WRITE", data_change=True)
     for log in Path(lake.root, "silver").glob("**/_delta_log"):
         assert not list(log.glob("*checkpoint*"))
         for entry in sorted(log.glob("*.json")):

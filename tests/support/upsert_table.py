@@ -18,7 +18,7 @@ from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.background import BackgroundSession
 from spark_jobs.positional_writer import upsert_of, write_upserts
 from spark_jobs.steps import compact_silver as step
-from spark_jobs.steps.checkpoint_silver import checkpoint_silver
+from spark_jobs.steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.upsert_target import StagedUpsert, StagePhase, UpsertTarget
 from tidegate import config, tables
 from tidegate.delta.state import TableState
@@ -103,7 +103,7 @@ class Table:
         before = cpu_seconds()
         window, probed = self.write(changes)
         step.compact_silver(self.app, window)
-        checkpoint_silver(self.app, window)
+        checkpoint_tables(self.app, window)
         return Cost(cpu_seconds() - before, len(self.snapshot().files), probed)
 
     def assert_equal(self) -> None:

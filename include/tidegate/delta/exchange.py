@@ -1,10 +1,10 @@
-"""A commit that puts files in the place of live ones without a change of rows, beside writers that do change them.
+"""A commit that puts files in the place of live ones, beside writers that change rows elsewhere in the table.
 
 In:  a table's log, the live files that go, `add` bodies of those that come.
 Out: one commit; or CommitConflict, when one of the files that go is no longer live as it was.
 
 It may go behind any other commits: as long as the files are live, with the deletion vectors that were read, their rows
-are still those of the new files.
+are still those that the new files were made of.
 """
 
 from __future__ import annotations
@@ -21,14 +21,22 @@ from tidegate.limits import EXCHANGE_ATTEMPTS_MAX
 
 
 def exchange(
-    log: DeltaLog, removes: Sequence[LiveFile], adds: Sequence[Mapping[str, Any]], *, operation: str
+    log: DeltaLog,
+    removes: Sequence[LiveFile],
+    adds: Sequence[Mapping[str, Any]],
+    *,
+    operation: str,
+    data_change: bool = False,
 ) -> TableState:
-    """The state behind the commit. Raises CommitConflict (nothing was written), LakeUnavailable, DeltaUnsupported."""
+    """The state behind the commit. data_change: the new files don't hold all rows of those that go.
+
+    Raises CommitConflict (nothing was written), LakeUnavailable, DeltaUnsupported.
+    """
 
     def decide(read: TableState) -> Change:
         for file in removes:
             if file_key(file.action) not in read.live:
                 raise CommitConflict(f"{file.path} isn't live any more", where=log.place, remedy="look at it again")
-        return Change(moved(removes, adds, data_change=False), operation)
+        return Change(moved(removes, adds, data_change=data_change), operation)
 
     return log.update(decide, attempts=EXCHANGE_ATTEMPTS_MAX)

@@ -1,10 +1,10 @@
-"""Upkeep of the control tables: rows that nobody needs go, small files become one, the log gets a checkpoint.
+"""Upkeep of the control tables: rows that nobody needs go, small files become one, what is no longer named goes.
 
 In:  a control table of tables.py, and which of its rows stay.
-Out: commits by delta-rs, as every commit of a control table. Appends that run beside it keep their rows.
+Out: commits. Appends that run beside it keep their rows.
 
-Only what the loaded snapshot holds is replaced. An append that commits meanwhile adds a file of its own, which no
-remove of ours names; behind another rewrite all is looked at again on the new snapshot (replace_files).
+Only files of the state that was read are replaced. An append that commits meanwhile adds a file of its own, which no
+remove of ours names; behind another rewrite all is looked at again on the new state (control_files.exchange).
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError
 
-from tidegate.errors import CommitConflict, LakeUnavailable
-from tidegate.lake.control import exchange, load, pack, rows_of
-from tidegate.lake.delta_log import delta_log
+from tidegate.delta import checkpoint_write
+from tidegate.delta.actions import now_ms
+from tidegate.delta.exchange import exchange
+from tidegate.delta.log_cleanup import clean_up
+from tidegate.delta.names import commit_name
+from tidegate.delta.state import TableState
+from tidegate.delta.vacuum import vacuum
+from tidegate.errors import CommitConflict
+from tidegate.lake.control import load, pack, rows_of
+from tidegate.lake.control_files import REMOVED_KEPT_HOURS, write_file
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.replace_files import removed, replace_files
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
 
-# Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while.
-_PROPERTIES: Final = {
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": "interval 1 days",
-}
 # A larger file stays as it is.
 _PACKED_BYTES: Final = 64 << 20
 _BACKOFF_SECONDS: Final = 0.1
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,17 @@ class Size:
     bytes: int
 
 
-def size_of(found: DeltaTable) -> Size:
-    sizes = _sizes(found)
-    return Size(len(sizes), sum(sizes.values()))
-
-
-def _sizes(found: DeltaTable) -> dict[str, int]:
-    actions = pa.table(found.get_add_actions(flatten=True))
-    return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
+def size_of(found: TableState) -> Size:
+    return Size(len(found.files), sum(file.size for file in found.files))
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
-    """Keep only what `stays` returns of the rows; (rows before, rows after), None when there is nothing to do."""
-    for attempt in range(COMMIT_ATTEMPTS_MAX):
+    """Keep only what `stays` returns of the rows; (rows before, rows after), None when there is nothing to do.
+
+    Raises CommitConflict when others rewrote the table first every time.
+    """
+
+    def attempt() -> tuple[int, int] | None:
         found = load(lake, table)
         if found is None:
             return None
@@ -65,13 +63,11 @@ def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]
         kept = stays(rows)
         if kept.num_rows == rows.num_rows:
             return None
-        try:
-            exchange(lake, table, found, _sizes(found), kept, data_change=True)
-        except (CommitConflict, CommitFailedError, DeltaError, OSError) as error:
-            _again(lake, table, attempt, error)
-        else:
-            return rows.num_rows, kept.num_rows
-    raise AssertionError("the loop returns or raises")
+        adds = [write_file(lake, table, kept)] if kept.num_rows else []
+        exchange(lake.log(table.path), found.files, adds, operation="DELETE", data_change=True)
+        return rows.num_rows, kept.num_rows
+
+    return _again(attempt)
 
 
 def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[int, int] | None:
@@ -80,55 +76,49 @@ def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[
     None when there is nothing to do. Raises CommitConflict when another commit rewrote the table first.
     """
     found = load(lake, table)
-    actions = None if found is None else pa.table(found.get_add_actions(flatten=True))
-    if found is None or actions is None or f"max.{column}" not in actions.column_names:
+    bounds = [] if found is None else [(file, file.bounds(column)) for file in found.files]
+    old = [file for file, bound in bounds if bound is not None and bound[1] < below]
+    if found is None or not old:
         return None
-    old = actions.filter(pc.less(actions[f"max.{column}"], below))
-    if not old.num_rows:
-        return None
-    sizes = zip(old["path"].to_pylist(), old["size_bytes"].to_pylist(), strict=True)
-    gone = [removed(path, size, {}, data_change=True) for path, size in sizes]
-    replace_files(found, delta_log(lake.uri(table.path), lake.storage_options), gone, [], [])
-    before: int = pc.sum(actions["num_records"]).as_py()
-    return before, before - pc.sum(old["num_records"]).as_py()
+    exchange(lake.log(table.path), old, [], operation="DELETE", data_change=True)
+    before = sum(file.rows or 0 for file in found.files)
+    return before, before - sum(file.rows or 0 for file in old)
 
 
 def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Size] | None:
     """One file instead of many, a checkpoint, and what is no longer needed removed; sizes before and after.
 
-    None when the table doesn't exist. Fewer than `files_min` files stay as they are.
+    None when the table doesn't exist. Fewer than `files_min` files stay as they are. Raises CommitConflict when others
+    rewrote the table first every time.
     """
-    for attempt in range(COMMIT_ATTEMPTS_MAX):
+
+    def attempt() -> tuple[Size, Size] | None:
         found = load(lake, table)
         if found is None:
             return None
         before = size_of(found)
+        if before.files >= files_min:
+            pack(lake, table, found, smaller_bytes=_PACKED_BYTES)
+        log = lake.log(table.path)
+        vacuum(log, lake.store(table.path), keep_seconds=REMOVED_KEPT_HOURS * 3600)
+        state = log.state()
+        checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=len(state.files))
+        clean_up(log.store, state.configuration, state.features, now_ms=now_ms())
+        return before, size_of(state)
+
+    return _again(attempt)
+
+
+def _again(attempt: Callable[[], Found]) -> Found:
+    """On the newest state each time, as long as another rewrite comes first."""
+    for number in range(1, COMMIT_ATTEMPTS_MAX + 1):
         try:
-            if missing := _missing_properties(found):
-                found.alter.set_table_properties(missing)
-            if before.files >= files_min:
-                pack(lake, table, found, smaller_bytes=_PACKED_BYTES)
-            found.vacuum(dry_run=False)
-            found.create_checkpoint()
-            found.cleanup_metadata()
-        except (CommitConflict, CommitFailedError, DeltaError, OSError) as error:
-            _again(lake, table, attempt, error)
-        else:
-            return before, size_of(found)
+            return attempt()
+        except CommitConflict:
+            if number == COMMIT_ATTEMPTS_MAX:
+                raise
+            time.sleep(_BACKOFF_SECONDS * 2**number)
     raise AssertionError("the loop returns or raises")
-
-
-def _missing_properties(found: DeltaTable) -> dict[str, str]:
-    there = found.metadata().configuration
-    return {name: value for name, value in _PROPERTIES.items() if there.get(name) != value}
-
-
-def _again(lake: LakeFiles, table: Table, attempt: int, error: Exception) -> None:
-    if attempt + 1 == COMMIT_ATTEMPTS_MAX:
-        raise LakeUnavailable(
-            f"upkeep failed {attempt + 1} times: {error}", where=lake.uri(table.path), remedy="check the lake's store"
-        ) from error
-    time.sleep(_BACKOFF_SECONDS * 2**attempt)
 
 
 def commit_times(lake: LakeFiles, path: str, versions: Sequence[int]) -> dict[int, float]:
@@ -136,10 +126,6 @@ def commit_times(lake: LakeFiles, path: str, versions: Sequence[int]) -> dict[in
 
     A version whose log file is gone is left out. path: the table's, relative to the lake.
     """
-    names = {version: lake.local(f"{path}/_delta_log/{version:020d}.json") for version in versions}
-    infos = lake.filesystem.get_file_info(list(names.values()))
-    return {
-        version: info.mtime.timestamp()
-        for version, info in zip(names, infos, strict=True)
-        if info.mtime is not None and info.is_file
-    }
+    store = lake.log(path).store
+    found = {version: store.stat(commit_name(version)) for version in versions}
+    return {version: entry.modified_ms / 1000 for version, entry in found.items() if entry is not None}

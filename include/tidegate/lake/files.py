@@ -17,6 +17,7 @@ import pyarrow.fs as pafs
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
+from tidegate.delta.store import LogStore, log_store
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
@@ -31,13 +32,14 @@ class LakeFiles:
     # These hold connections: each process makes its own.
     _fs: Any = field(default=None, init=False, repr=False, compare=False)
     _logs: DeltaLogs | None = field(default=None, init=False, repr=False, compare=False)
+    _stores: dict[str, LogStore] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __getstate__(self) -> tuple[Any, ...]:
         return (self.root, self.storage_options)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.root, self.storage_options = state
-        self._fs = self._logs = None
+        self._fs, self._logs, self._stores = None, None, {}
 
     @property
     def is_local(self) -> bool:
@@ -66,6 +68,13 @@ class LakeFiles:
         """Forget what is known of the tables least recently asked for, beyond what all may take in memory."""
         if self._logs is not None:
             self._logs.trim()
+
+    def store(self, path: str) -> LogStore:
+        """A folder whose objects are made at most once, durably; for small ones, which fit the memory."""
+        place = self.uri(path)
+        if place not in self._stores:
+            self._stores[place] = log_store(place, self.storage_options)
+        return self._stores[place]
 
     @property
     def filesystem(self) -> pafs.FileSystem:

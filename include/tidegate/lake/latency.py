@@ -9,7 +9,6 @@ is measured is true as far as the clocks of that machine and of the one that app
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterable
@@ -20,8 +19,8 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from tidegate import tables
+from tidegate.delta.log import DeltaLog
 from tidegate.lake import control
-from tidegate.lake.delta_log import DeltaLog, delta_log
 from tidegate.lake.files import LakeFiles
 
 # A window makes a few commits to a table, one per DDL at the most and one per packing.
@@ -63,9 +62,8 @@ def of_window(
     another one replaced within the window may count as well.
     """
     place = tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE)
-    log = delta_log(lake.uri(place), lake.storage_options)
     found = []
-    for path in _files_since(log, tables.app_id(pipeline, tables.MARKER), version, after_ts):
+    for path in _files_since(lake.log(place), tables.app_id(pipeline, tables.MARKER), version, after_ts):
         with lake.open(f"{place}/{unquote(path)}") as file:
             rows = pq.read_table(file, columns=["written_us", "ahead_us", tables.COMMIT_TS], partitioning=None)
         found += [row for row in rows.to_pylist() if after_ts < row[tables.COMMIT_TS] <= cut_ts]
@@ -85,8 +83,7 @@ def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> lis
     found: list[str] = []
     gone: set[str] = set()
     for at in range(version, max(-1, version - _COMMITS_MAX), -1):
-        text = log.commit(at)
-        actions = [json.loads(line) for line in (text or "").splitlines() if line.strip()]
+        actions = log.actions(at) or []
         marks = [action["txn"] for action in actions if "txn" in action]
         if any(mark["appId"] == app_id and mark["version"] <= after_ts for mark in marks):
             break

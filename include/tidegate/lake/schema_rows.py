@@ -10,11 +10,9 @@ that are needed, a few thousand rows of a file in memory at a time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +30,6 @@ _NAMES: Final = ("source", "database", "table")
 _LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "status", "last_column_id")
 _BATCH_ROWS: Final = 4096
 _FOREVER: Final = np.iinfo(np.int64).max
-# In the JSON of columns; text in quotes can't hold it, because its quotes are escaped.
-_COLUMN_ID: Final = re.compile(r'\{"id": (\d+)')
 
 # (source, database, table) -> commit_ts at or below which nobody asks for the table any more
 FloorOf = Callable[[str, str, str], int]
@@ -66,17 +62,11 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
     ordered = _in_order(light)
     _note_standing(light, ordered, found)
     wanted = np.sort(_needed(light, ordered, found.keys(), floor_of))
-    unnumbered = np.flatnonzero(light["last_column_id"].is_null().to_numpy())
     start = 0
     for path, part in zip(paths, parts, strict=True):
         end = start + part.num_rows
         for row in _rows(lake, path, wanted[(wanted >= start) & (wanted < end)] - start):
             found[row["source"]].rows.append(row)
-        old = unnumbered[(unnumbered >= start) & (unnumbered < end)] - start
-        for row in _rows(lake, path, old, ("source", "columns")):
-            if row["source"] in found:
-                of = found[row["source"]]
-                of.next_id = max([of.next_id, *(int(number) + 1 for number in _COLUMN_ID.findall(row["columns"]))])
         start = end
     return found
 
@@ -92,20 +82,15 @@ def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any
 
 
 def _paths(lake: LakeFiles) -> list[str]:
-    snapshot = control.load(lake, SCHEMA_HISTORY)
-    if snapshot is None:
-        return []
-    return sorted(pa.table(snapshot.get_add_actions()).column("path").to_pylist())
+    found = control.load(lake, SCHEMA_HISTORY)
+    return [] if found is None else sorted(file.local_path for file in found.files)
 
 
 def _light(lake: LakeFiles, path: str) -> pa.Table:
     """The columns of one file that say what its rows are about, names as numbers of a dictionary."""
-    with lake.open(f"{SCHEMA_HISTORY.path}/{unquote(path)}") as file:
+    with lake.open(f"{SCHEMA_HISTORY.path}/{path}") as file:
         there = pq.ParquetFile(file, read_dictionary=[*_NAMES, "kind", "status"])
-        part = there.read(columns=[name for name in _LIGHT if name in there.schema_arrow.names], use_threads=False)
-    if "last_column_id" not in part.column_names:  # written by an older version of tidegate
-        part = part.append_column("last_column_id", pa.nulls(part.num_rows, pa.int64()))
-    return part.select(_LIGHT)
+        return there.read(columns=list(_LIGHT), use_threads=False).select(_LIGHT)
 
 
 def _codes(light: pa.Table, name: str) -> tuple[Numbers, list[str]]:
@@ -118,7 +103,7 @@ def _note_bounds(light: pa.Table, found: dict[str, SourceRows]) -> None:
     """next_id and floor of each source, over all rows."""
     codes, sources = _codes(light, "source")
     kinds, kind_names = _codes(light, "kind")
-    last_ids = light["last_column_id"].fill_null(0).to_numpy()
+    last_ids = light["last_column_id"].to_numpy()
     commit_ts = light["commit_ts"].to_numpy()
     baselines = kinds == (kind_names.index(BASELINE) if BASELINE in kind_names else -1)
     for code, source in enumerate(sources):
@@ -176,27 +161,23 @@ def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_
     follows = table[1:] == table[:-1]
     until[:-1][follows] = commit_ts[order][1:][follows]
     version = light["version"].to_numpy()[order]
-    # A row that is there twice, which two rewrites by delta-rs alone could make, counts once.
+    # A row that is there twice, as a commit whose answer was lost for minutes may leave it, counts once.
     until[:-1][follows & (version[1:] == version[:-1])] = 0
     ours = np.array([name[0] in sources for name in ordered.names], np.bool_)[table]
     return np.asarray(order[ours & (until > floors[table])], np.int64)
 
 
-def _rows(
-    lake: LakeFiles, path: str, wanted: Numbers, columns: Collection[str] | None = None
-) -> Iterator[dict[str, Any]]:
+def _rows(lake: LakeFiles, path: str, wanted: Numbers) -> Iterator[dict[str, Any]]:
     """Rows of one file by their ascending numbers, in that order."""
     if not len(wanted):
         return
-    with lake.open(f"{SCHEMA_HISTORY.path}/{unquote(path)}") as file:
+    with lake.open(f"{SCHEMA_HISTORY.path}/{path}") as file:
         there = pq.ParquetFile(file)
         start = 0
         for group in range(there.num_row_groups):
             end = start + there.metadata.row_group(group).num_rows
             if np.searchsorted(wanted, start) < np.searchsorted(wanted, end):
-                names = None if columns is None else list(columns)
-                batches = there.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names, use_threads=False)
-                for batch in batches:
+                for batch in there.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False):
                     low, high = np.searchsorted(wanted, [start, start + batch.num_rows])
                     yield from batch.take(pa.array(wanted[low:high] - start)).to_pylist()
                     start += batch.num_rows

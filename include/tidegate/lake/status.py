@@ -1,7 +1,7 @@
 """How far a lake is: per source what bronze holds, per table what silver has, the newest cut.
 
 In:  a lake.
-Out: values for people (`tidegate status`, the demo's display), read by delta-rs; nothing is written.
+Out: values for people (`tidegate status`, the demo's display); nothing is written.
 
 Totals come from the statistics in the Delta log; of bronze only the newest file of each source is opened,
 and of that only its small columns.
@@ -12,21 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from tidegate import tables
-from tidegate.errors import RECREATE, REFILL, SchemaMismatch
+from tidegate.delta.live_file import LiveFile
+from tidegate.errors import REFILL, LakeRefused, SchemaMismatch, StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import SHARD_JOINED
-from tidegate.lake.held import judgeable, last_events, waits
-from tidegate.merge.follow import APART
+from tidegate.lake.held import last_events, waits
 from tidegate.schema.ddl_reader import DdlNotRead
 
 # The way out of what only a snapshot would end, as long as there are none.
@@ -38,6 +33,7 @@ _NO_VERSION: Final = (
     "its older rows and columns aren't in the log that was read: DROP and CREATE it at the source if its rows may go,"
     " make them pass through the log (docs/operate.md, existing rows), or leave it out by tables.exclude"
 )
+_JUDGE: Final = "tidegate schema judge"
 _DDL_SHOWN = 120
 _LAST = ["seq", "kind", "server_id", "file", "end_pos", "gtid_executed"]
 
@@ -80,17 +76,34 @@ class TableStatus:
 
 def sources(lake: LakeFiles) -> list[SourceStatus]:
     """By name; empty before bronze exists."""
-    actions = _actions(lake, tables.SEGMENTS)
-    files: dict[str, list[dict[str, Any]]] = {}
-    for row in actions:
-        files.setdefault(row["partition.source"], []).append(row)
-    return [_source(lake, source, rows) for source, rows in sorted(files.items())]
+    return [_source(lake, source, files) for source, files in sorted(bronze_files(lake).items())]
+
+
+def bronze_files(lake: LakeFiles) -> dict[str, list[LiveFile]]:
+    """Of each source, the files of bronze/segments that hold it, the newest first."""
+    found: dict[str, list[LiveFile]] = {}
+    for file in sorted(lake.log(tables.SEGMENTS.path).state().files, key=lambda file: -_upper(file, "seq")):
+        found.setdefault(file.partition_values["source"] or "", []).append(file)
+    return found
+
+
+def _upper(file: LiveFile, column: str) -> int:
+    """The largest value of a column by the log's statistics."""
+    bounds = file.bounds(column)
+    if bounds is None:
+        raise LakeRefused(f"the log has no bounds of its {column}", where=file.path, remedy="restore bronze's log")
+    return int(bounds[1])
 
 
 def cut_ts(lake: LakeFiles) -> int:
     """The newest published cut; 0 before the first."""
     found = control.load(lake, tables.CUTS)
-    return 0 if found is None else pc.max(pa.table(found.get_add_actions(flatten=True))["max.cut_ts"]).as_py() or 0
+    if found is None:
+        return 0
+    told = [(file, file.bounds("cut_ts")) for file in found.files]
+    untold = [file for file, bounds in told if bounds is None]  # of another writer
+    rows = control.rows_of(lake, tables.CUTS, found, pa.schema([tables.CUTS.schema.field("cut_ts")]), files=untold)
+    return int(max([0, *(bounds[1] for _, bounds in told if bounds is not None), *rows["cut_ts"].to_pylist()]))
 
 
 def table_statuses(lake: LakeFiles) -> list[TableStatus]:
@@ -136,16 +149,14 @@ def way_out(state: Mapping[str, Any]) -> str:
     pipeline, table = state["pipeline"], state["table"]
     if state["error"] == tables.NEEDS_SNAPSHOT:
         return NEEDS_ROWS
-    if state["error"] == SHARD_JOINED:
-        return APART
     if state["error"] == tables.UNLOGGED_CHANGES:
         return "take its cause away at the source, then truncate the table there, or drop and create it"
-    told = any(way in state["reason"] for way in (REFILL, RECREATE))
-    if state["error"] == SchemaMismatch.__name__ and told:  # refresh needs an older version
+    if state["error"] == SchemaMismatch.__name__ and REFILL in state["reason"]:  # refresh needs an older version
         return _NO_VERSION
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
-    if judgeable(state):
+    unfollowed = state["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__) or _JUDGE in state["reason"]
+    if state["place_source"] is not None and unfollowed:
         return _judge(state).removeprefix("; or ") + f"; when it changed {table}: TRUNCATE it, or DROP and CREATE it"
     word, _, partner = state["error"].partition(" ")
     if word == tables.RENAMED_WITH_HELD:
@@ -167,28 +178,19 @@ def _judge(state: Mapping[str, Any]) -> str:
     return f"; or tidegate schema judge {state['pipeline']} {place} --nothing, or --holds DB.T for what it changes"
 
 
-def _source(lake: LakeFiles, source: str, files: list[dict[str, Any]]) -> SourceStatus:
-    newest = max(files, key=lambda row: row["max.seq"])
-    with lake.open(f"{tables.SEGMENTS.path}/{unquote(newest['path'])}") as handle:
+def _source(lake: LakeFiles, source: str, files: list[LiveFile]) -> SourceStatus:
+    """files: the newest first."""
+    with lake.open(f"{tables.SEGMENTS.path}/{files[0].local_path}") as handle:
         last = max(pq.read_table(handle, columns=_LAST, partitioning=None).to_pylist(), key=lambda row: row["seq"])
     return SourceStatus(
         source=source,
         seq=last["seq"],
-        segments=sum(row["num_records"] for row in files),
-        bytes=sum(row["size_bytes"] for row in files),
-        resolved_ts=max(row["max.resolved_ts"] for row in files),
-        max_commit_ts=max(row["max.max_commit_ts"] for row in files),
+        segments=sum(file.rows or 0 for file in files),
+        bytes=sum(file.size for file in files),
+        resolved_ts=max(_upper(file, "resolved_ts") for file in files),
+        max_commit_ts=max(_upper(file, "max_commit_ts") for file in files),
         file=last["file"],
         end_pos=last["end_pos"],
         gtid_executed=last["gtid_executed"],
         server_id=last["server_id"],
     )
-
-
-def _actions(lake: LakeFiles, table: tables.Table) -> list[dict[str, Any]]:
-    try:
-        found = DeltaTable(lake.uri(table.path), storage_options=dict(lake.storage_options))
-    except TableNotFoundError:
-        return []
-    actions: list[dict[str, Any]] = pa.table(found.get_add_actions(flatten=True)).to_pylist()
-    return actions

@@ -1,6 +1,6 @@
 """The newest published cut, and whether it holds all that a source has written.
 
-In:  control/cuts, control/table_states and bronze/segments, read with delta-rs; positions of the sources.
+In:  control/cuts, control/table_states and bronze/segments; positions of the sources.
 Out: a Cut; or VerifyError when none covers the positions in time.
 """
 
@@ -10,17 +10,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegate import tables
 from tidegate.errors import VerifyError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.status import cut_ts
+from tidegate.lake.status import bronze_files, cut_ts
 from tidegate.position import Position
 
 _POLL_SECONDS: Final = 0.5
@@ -87,7 +84,7 @@ class LakeReader:
         for path in self._newest_first(source):
             if path in self._below:
                 break
-            with self._lake.open(f"{tables.SEGMENTS.path}/{unquote(path)}") as handle:
+            with self._lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
                 rows = pq.read_table(handle, columns=_PLACES, partitioning=None).to_pylist()
             mine = [row for row in rows if row["server_id"] == self.servers[source]]
             covering = [row["resolved_ts"] for row in mine if Position.of(row["file"], row["end_pos"]) >= wanted]
@@ -99,13 +96,7 @@ class LakeReader:
         return min(found, default=None)
 
     def _newest_first(self, source: str) -> list[str]:
-        found = control.load(self._lake, tables.SEGMENTS)
-        if found is None:
-            return []
-        actions = pa.table(found.get_add_actions(flatten=True))
-        mine = actions.filter(pc.equal(actions["partition.source"], source)).sort_by([("max.seq", "descending")])
-        paths: list[str] = mine["path"].to_pylist()
-        return paths
+        return [file.local_path for file in bronze_files(self._lake).get(source, ())]
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
         """The first cut that covers all positions. Raises VerifyError when none does in time."""

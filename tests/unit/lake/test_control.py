@@ -1,4 +1,4 @@
-"""Control tables outlive the version of tidegate that made them."""
+"""Control tables: what is appended is read, by us and by others; what we would misread is refused."""
 
 from __future__ import annotations
 
@@ -12,24 +12,103 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from tests.support.readers import READERS
 from tidegate import tables
+from tidegate.delta.actions import add, remove
+from tidegate.delta.log import Change
+from tidegate.delta.state import TableState
+from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 
 ROW = {"source": "s", "seq": 1, "cut_ts": 9, "payload_bytes": 3, "decoded_bytes": 3, "ignored_bytes": 0}
 ROW |= {"quarantined_bytes": 0, "ignored_by_rule": "{}", "rows": 1}
+LATENCY = {"visible_us": 1, "seconds": 1.0, "cut_ts": 1}
 
 
-def test_a_table_of_an_older_version_is_read_and_gets_the_new_column(tmp_path: Path) -> None:
+def test_a_table_with_other_columns_is_refused(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
-    fields = [field for field in tables.LEDGER.schema if field.name != "null_dates"]
-    control.append(lake, dataclasses.replace(tables.LEDGER, schema=pa.schema(fields)), [ROW])
-    assert control.read(lake, tables.LEDGER)["null_dates"].to_pylist() == [None]
-    control.append(lake, tables.LEDGER, [ROW | {"seq": 2, "null_dates": 5}])
-    rows = control.read(lake, tables.LEDGER, columns=["null_dates"], filters=[("seq", "=", 2)])
-    assert rows.to_pydict() == {"null_dates": [5]}
-    assert sorted(control.read(lake, tables.LEDGER)["seq"].to_pylist()) == [1, 2]
+    fields = list(tables.LEDGER.schema)
+    control.append(lake, dataclasses.replace(tables.LEDGER, schema=pa.schema(fields[:-1])), [ROW])
+    for use in (lambda: control.read(lake, tables.LEDGER), lambda: control.append(lake, tables.LEDGER, [ROW])):
+        with pytest.raises(LakeRefused, match="it lacks null_dates"):
+            use()
+    other = dataclasses.replace(tables.CUTS, schema=pa.schema([*tables.CUTS.schema, pa.field("new", pa.int64())]))
+    control.append(lake, other, [_cut(1, "", -1)])
+    with pytest.raises(LakeRefused, match="it has new, too"):
+        control.read(lake, tables.CUTS)
+    as_text = tables.LATENCY.schema.set(0, pa.field("written_us", pa.string()))
+    control.append(lake, dataclasses.replace(tables.LATENCY, schema=as_text), [{"written_us": "1"} | LATENCY])
+    with pytest.raises(LakeRefused, match="written_us is another type"):
+        control.append(lake, tables.LATENCY, [{"written_us": 1} | LATENCY])
+
+
+def test_rows_that_somebody_deleted_by_a_vector_are_not_read_as_if_they_were_there(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    control.append(lake, tables.CUTS, [_cut(1, "", -1), _cut(2, "", -1)])
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 34, "cardinality": 1}
+    features = {"minReaderVersion": 3, "minWriterVersion": 7}
+    features |= {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+
+    def delete(state: TableState) -> Change:
+        gone = state.files[0]
+        body = {**gone.action, "deletionVector": vector}
+        actions = [{"protocol": features}, remove(gone, data_change=True), add(body, data_change=True)]
+        return Change(actions, "DELETE")
+
+    lake.log(tables.CUTS.path).update(delete)
+    for use in (lambda: control.read(lake, tables.CUTS), lambda: control.append(lake, tables.CUTS, [_cut(3, "", -1)])):
+        with pytest.raises(LakeRefused, match="REORG TABLE"):
+            use()
+
+
+@pytest.mark.parametrize("table", [one for one in tables.ALL if one is not tables.SEGMENTS], ids=lambda one: one.path)
+def test_each_table_is_read_by_others_as_by_us(tmp_path: Path, table: tables.Table) -> None:
+    lake = LakeFiles(str(tmp_path))
+    control.append(lake, table, [_filled(table, 1, nulls=True), _filled(table, 2, nulls=False)])
+    control.append(lake, table, [_filled(table, number, nulls=number % 2 == 0) for number in range(3, 90)])
+    key = table.schema.names[0]
+    ours = control.read(lake, table).to_pylist()
+    assert len(ours) == 89
+    for name, read in READERS.items():
+        theirs = read(lake.uri(table.path)).to_pylist()
+        assert sorted(theirs, key=str) == sorted(ours, key=str), name
+    assert DeltaTable(lake.uri(table.path)).metadata().description == table.doc
+    assert key in DeltaTable(lake.uri(table.path)).schema().to_json()
+
+
+def test_where_there_must_be_a_value_nothing_is_written_without_one(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    with pytest.raises(ValueError, match="null"):
+        control.append(lake, tables.LEDGER, [ROW | {"seq": None}])
+    assert not control.exists(lake, tables.LEDGER)
+
+
+def test_where_nothing_changes_there_is_no_commit(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    assert control.append(lake, tables.LEDGER, []) == -1
+    assert control.append(lake, tables.LEDGER, [ROW], ("app", 5)) == 0
+    assert control.append(lake, tables.LEDGER, [ROW], ("app", 4)) == 0
+    assert control.append(lake, tables.LEDGER, []) == 0
+    assert control.append(lake, tables.LEDGER, [], ("app", 6)) == 1  # a version to be recorded is a change
+    assert control.read(lake, tables.LEDGER).num_rows == 1
+    assert control.application_version(lake, tables.LEDGER, "app") == 6
+
+
+def test_who_was_overtaken_appends_nothing(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    first, second = ControlTables(lake), ControlTables(LakeFiles(str(tmp_path)))
+    claim = ("claims", first.claim(tables.CUTS, "claims"))
+    first.append(tables.CUTS, [_cut(1, "", -1)], claim=claim)
+    assert second.claim(tables.CUTS, "claims") == claim[1] + 1
+    for use in (
+        lambda: first.check(tables.CUTS, claim),
+        lambda: first.append(tables.CUTS, [_cut(2, "", -1)], ("app", 2), claim),
+    ):
+        with pytest.raises(Overtaken):
+            use()
+    assert control.read(lake, tables.CUTS)["cut_ts"].to_pylist() == [1]
 
 
 def test_tables_kept_open_take_in_what_others_wrote_and_stay_few_files(tmp_path: Path) -> None:
@@ -51,7 +130,6 @@ def test_tables_kept_open_take_in_what_others_wrote_and_stay_few_files(tmp_path:
 
 
 def test_an_append_that_another_process_made_first_is_not_made_again(tmp_path: Path) -> None:
-    """What is held open is older than the other's commit: delta-rs refuses, and a second look finds it."""
     lake = LakeFiles(str(tmp_path))
     mine = ControlTables(lake)
     mine.append(tables.LEDGER, [ROW | {"seq": 1, "null_dates": 0}], ("app", 1))
@@ -89,7 +167,7 @@ def test_the_last_row_of_each_table_is_found_with_few_rows_in_memory(
 def test_statistics_rule_out_files_from_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = LakeFiles(str(tmp_path))
     for cut_ts in range(1, 6):
-        control.append(lake, tables.CUTS, [_cut(cut_ts, "", version=-1)])
+        control.append(lake, tables.CUTS, [_cut(cut_ts, f"d.t{cut_ts}", version=-1)])
     opened = []
 
     def noted(self: LakeFiles, path: str) -> Any:
@@ -100,13 +178,38 @@ def test_statistics_rule_out_files_from_both_ends(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(LakeFiles, "open", noted)
     for filters, wanted in (
         ([("cut_ts", ">=", 4)], [4, 5]),
-        ([("cut_ts", "<=", 2), ("table", "in", ["", "d.t"])], [1, 2]),
+        ([("cut_ts", "<=", 2), ("table", "in", ["", "d.t1", "d.t2"])], [1, 2]),
         ([("cut_ts", "=", 3)], [3]),
+        ([("cut_ts", "<", 3), ("cut_ts", ">", 1)], [2]),
+        ([("cut_ts", "in", [1, 5])], [1, 5]),
+        ([("table", "=", "d.t4")], [4]),
     ):
         opened.clear()
         found = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=filters)["cut_ts"]
         assert sorted(found.to_pylist()) == wanted
         assert len(opened) == len(wanted)
+
+
+def test_a_text_too_long_for_the_log_rules_nothing_out(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    long = "d." + 60 * "x"
+    control.append(lake, tables.CUTS, [_cut(1, long, 1), _cut(2, "d.a", 1)])
+    for name, cut_ts in ((long, 1), ("d.a", 2)):
+        found = control.read(lake, tables.CUTS, filters=[("table", "=", name)])["cut_ts"]
+        assert found.to_pylist() == [cut_ts]
+    assert DeltaTable(lake.uri(tables.CUTS.path)).get_add_actions(flatten=True)["null_count.table"].to_pylist() == [0]
+
+
+def _filled(table: tables.Table, number: int, *, nulls: bool) -> dict[str, Any]:
+    """A row of a table; without what may be null, if so wished."""
+    values = {
+        pa.int64(): number,
+        pa.float64(): number / 8,
+        pa.string(): f"{number} \u00e4\U0001f409",
+        pa.timestamp("us", tz="UTC"): datetime(2026, 1, 2, 3, 4, 5, number, UTC),
+        pa.list_(pa.string()): [f"d.{number}", ""],
+    }
+    return {field.name: None if nulls and field.nullable else values[field.type] for field in table.schema}
 
 
 def _cut(cut_ts: int, table: str, version: int) -> dict[str, Any]:

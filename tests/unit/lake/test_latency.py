@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from tidegate import tables
+from tidegate.delta.log import DeltaLog
 from tidegate.lake import control, latency
-from tidegate.lake.delta_log import LocalDeltaLog
 from tidegate.lake.files import LakeFiles
 
 
@@ -47,13 +48,13 @@ def test_only_the_windows_markers_count_and_the_clocks_difference_is_taken_off(
     written = [1_000_000, 2_000_000, 3_000_000, 4_000_000]
     version = write(30, written, [0, 0, 500_000, 0], [10, 15, 30, 40])
     looked: list[int] = []
-    real = LocalDeltaLog.commit
+    real = DeltaLog.actions
 
-    def noted(self: LocalDeltaLog, at: int) -> str | None:
+    def noted(self: DeltaLog, at: int) -> list[dict[str, Any]] | None:
         looked.append(at)
         return real(self, at)
 
-    monkeypatch.setattr(LocalDeltaLog, "commit", noted)
+    monkeypatch.setattr(DeltaLog, "actions", noted)
     found = latency.of_window(lake, "p", version, after_ts=10, cut_ts=30, visible_us=5_000_000)
     assert sorted((row["written_us"], row["seconds"]) for row in found) == [(2_000_000, 3.0), (3_000_000, 2.5)]
     assert {row["cut_ts"] for row in found} == {30}

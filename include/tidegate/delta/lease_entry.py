@@ -1,0 +1,181 @@
+"""What stands in a lease's folder: numbered entries, each of which says who held the lease when it was made.
+
+In:  a store, a process on this machine.
+Out: LeaseEntry, as JSON in `<number:020d>.json`; whether the process that made one is gone.
+
+The times of day in here are for people. Whether a lease is over is never concluded from one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tidegate.delta.store import LogStore
+from tidegate.errors import LakeRefused, LakeUnavailable
+
+_READ_ATTEMPTS: Final = 10
+
+
+class Process(NamedTuple):
+    """A process of some machine. start: ticks since boot. boot_id and namespaces are empty where there is no /proc.
+
+    namespaces: those in which pid and start mean something: a container's pid 7 is another process than the machine's.
+    """
+
+    host: str
+    boot_id: str
+    namespaces: str
+    pid: int
+    start: int
+
+    @classmethod
+    def this(cls) -> Process:
+        """The one that asks."""
+        boot_id = ""
+        with suppress(OSError):
+            boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        found = _stat(os.getpid())
+        return cls(
+            socket.gethostname(),
+            boot_id,
+            f"{_namespace('pid')}{_namespace('time')}",
+            os.getpid(),
+            found.start if found else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEntry:
+    """holder: what it does, in a person's words. attempt: whose lease it is, also in a process that takes it twice.
+
+    since_ms, written_ms: when the lease was taken and this entry made, Unix time by the holder's clock.
+    """
+
+    number: int
+    epoch: int
+    attempt: str
+    holder: str
+    process: Process
+    term_seconds: float
+    since_ms: int
+    written_ms: int
+    released: bool = False
+
+    def encoded(self) -> bytes:
+        return json.dumps(asdict(self) | {"process": self.process._asdict()}, indent=1).encode()
+
+    @classmethod
+    def decoded(cls, data: bytes, where: str) -> LeaseEntry:
+        """Raises LakeRefused for anything else."""
+        try:
+            found = json.loads(data)
+            found = {one.name: found[one.name] for one in fields(cls)}
+            return cls(**found | {"process": Process(**found["process"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise LakeRefused(
+                f"isn't an entry of a lease: {error}", where=where, remedy="remove it while nothing of this lake runs"
+            ) from error
+
+    def told(self) -> str:
+        """Who it is, for a message."""
+        return (
+            f"{self.holder} on {self.process.host}, pid {self.process.pid}, since {_clock(self.since_ms)} UTC,"
+            f" last seen {_clock(self.written_ms)}"
+        )
+
+
+def entry_name(number: int) -> str:
+    return f"{number:020d}.json"
+
+
+def numbers(store: LogStore) -> list[int]:
+    """Of the entries that are there, ascending."""
+    names = (entry.name.partition(".") for entry in store.names())
+    return [int(number) for number, _, kind in names if number.isdigit() and kind == "json"]
+
+
+def newest_entry(store: LogStore) -> LeaseEntry | None:
+    """The entry with the largest number, which is never removed; None before the first."""
+    for _ in range(_READ_ATTEMPTS):
+        there = numbers(store)
+        if not there:
+            return None
+        found = read_entry(store, there[-1])
+        if found is not None:  # else others have come since, and this one was removed
+            return found
+    raise LakeUnavailable("entries vanish faster than they are read", where=store.where, remedy="try again")
+
+
+def read_entry(store: LogStore, number: int) -> LeaseEntry | None:
+    """One entry; None when it isn't there (any more)."""
+    name = entry_name(number)
+    data = store.get(name)
+    return None if data is None else LeaseEntry.decoded(data, f"{store.where}/{name}")
+
+
+def is_gone(entry: LeaseEntry) -> bool:
+    """Whether the process that made it has certainly ended: it ran on this machine, since its last boot."""
+    if not _same_place(entry.process):
+        return False
+    found = _alive(entry.process.pid)
+    return found is False or (isinstance(found, _Stat) and found.start != entry.process.start)
+
+
+def is_alive(entry: LeaseEntry) -> bool:
+    """Whether that process certainly runs, and wrote the entry within its term by the clock that both share."""
+    if not _same_place(entry.process) or time.time() * 1000 - entry.written_ms > entry.term_seconds * 1000:
+        return False
+    found = _alive(entry.process.pid)
+    return isinstance(found, _Stat) and found.start == entry.process.start
+
+
+def _same_place(there: Process) -> bool:
+    here = Process.this()
+    return bool(here.boot_id and here.namespaces.startswith("pid")) and here[:3] == there[:3]
+
+
+def _namespace(kind: str) -> str:
+    with suppress(OSError):  # none for times in older kernels
+        return str(Path(f"/proc/self/ns/{kind}").readlink())
+    return ""
+
+
+class _Stat(NamedTuple):
+    state: str
+    threads: int
+    start: int
+
+
+def _alive(pid: int) -> _Stat | bool:
+    """What the system says of a process; False: there is none, True: there is one that may not be looked at."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # another user's
+    found = _stat(pid)
+    # One that was killed stays as a zombie until its parent asks for it; then none of its threads runs any more.
+    if found is not None and found.state in "ZX" and found.threads <= 1:
+        return False
+    return found or True
+
+
+def _stat(pid: int) -> _Stat | None:
+    """/proc/<pid>/stat (proc(5)): fields 3, 20 and 22, behind a name that may hold anything."""
+    with suppress(OSError):
+        rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return _Stat(rest[0], int(rest[17]), int(rest[19]))
+    return None
+
+
+def _clock(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

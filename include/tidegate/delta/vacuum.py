@@ -1,0 +1,49 @@
+"""Files that a table has no use for any more, or never had, are deleted; no commit is made.
+
+In:  a table's log, its folder, how long what was removed must stay.
+Out: names of the deleted files.
+
+A file is kept when the newest version has it; when the version had it that was the newest one when the time to keep
+began; and when it is hardly older than that time. What came into the table since is young, but for a writer that took
+its time between a file and its commit. So no tombstones are asked for, and a file stays that any version had within
+that time. Where the log doesn't reach back so far, nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tidegate.delta.actions import now_ms
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.state import TableState
+from tidegate.delta.store import LogStore
+from tidegate.limits import COMMIT_SECONDS_MAX
+
+_DATA: Final = ".parquet"
+_COMMIT: Final = re.compile(r"\d{20}\.json")
+
+
+def vacuum(log: DeltaLog, folder: LogStore, *, keep_seconds: float) -> list[str]:
+    """Delete what lies in the table's own folder and isn't needed; folders in it (of partitions) aren't looked into.
+
+    keep_seconds: for readers that are at work on an older version; more than the clocks of this machine and of the
+    store differ. Raises LakeUnavailable, LakeRefused.
+    """
+    before_ms = now_ms() - int(keep_seconds * 1000)
+    found = folder.names()
+    then = _newest_at(log, before_ms)
+    if then is None:
+        return []
+    needed = {file.local_path for state in (then, log.state()) for file in state.files}
+    written_ms = before_ms - COMMIT_SECONDS_MAX * 1000
+    names = [entry.name for entry in found if entry.name.endswith(_DATA) and entry.modified_ms < written_ms]
+    gone = [name for name in names if name not in needed]
+    folder.delete(gone)
+    return gone
+
+
+def _newest_at(log: DeltaLog, at_ms: int) -> TableState | None:
+    """The newest version at a moment, or an older one; None when the log doesn't tell."""
+    young = [entry.name for entry in log.store.names() if _COMMIT.fullmatch(entry.name) and entry.modified_ms > at_ms]
+    return log.state_at(max(0, int(young[0][:20]) - 1)) if young else log.state()

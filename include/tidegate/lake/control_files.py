@@ -1,0 +1,146 @@
+"""What a control table is made of: its first actions, files with statistics, and what must hold of one that is there.
+
+In:  a table of tables.py, rows, a state of its log.
+Out: actions; Parquet files; files that a filter leaves; LakeRefused for a table that we would misread.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidegate.delta.actions import metadata, now_ms, protocol
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.state import Action, TableState
+from tidegate.delta.types import delta_schema
+from tidegate.errors import LakeRefused
+from tidegate.lake.files import LakeFiles
+from tidegate.tables import Table
+
+# Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while. The log
+# reaches further back, since what was live when that while began is asked of it (delta/vacuum.py).
+REMOVED_KEPT_HOURS: Final = 2
+PROPERTIES: Final = {
+    "delta.logRetentionDuration": "interval 6 hours",
+    "delta.deletedFileRetentionDuration": f"interval {REMOVED_KEPT_HOURS} hours",
+}
+# Up to this a file fits a block of the disk either way, and takes half the time to write and to read unpacked.
+_PLAIN_BYTES_MAX: Final = 2 << 10
+_BOUNDED_CHARS_MAX: Final = 32  # longer texts have no bounds in the log: Delta itself cuts them there
+_BOUNDED: Final = (pa.int64(), pa.string())
+
+Filters = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of which must hold
+
+
+def creation(table: Table, properties: Mapping[str, str]) -> list[Action]:
+    """The first actions of a table that isn't there yet."""
+    schema = delta_schema(table.schema)
+    made = metadata(schema, properties, partition_columns=table.partition_by, description=table.doc)
+    return [protocol(()), made]
+
+
+def check(state: TableState, table: Table) -> None:
+    """Raise LakeRefused for a table whose rows we would misread: other columns, or rows deleted by vectors."""
+    if state.created and (what := _strange(state, table)):
+        raise LakeRefused(what[0], where=state.place, remedy=what[1])
+
+
+def _strange(state: TableState, table: Table) -> tuple[str, str] | None:
+    """What is wrong with it, and the way out; None when nothing is."""
+    if state.configuration.get("delta.columnMapping.mode", "none") != "none":
+        return "its columns are mapped to other names", "restore it: control tables are tidegate's own"
+    if differs := _difference(str(state.metadata["schemaString"]), table):
+        return f"its columns aren't those of this tidegate: {differs}", "give the pipeline a new lake path"
+    if any(file.deletion_vector for file in state.files):
+        purge = f"REORG TABLE delta.`{state.place}` APPLY (PURGE) in Spark, once"
+        return "rows of it were deleted by deletion vectors, which control tables are read without", purge
+    return None
+
+
+@lru_cache(maxsize=64)
+def _difference(schema: str, table: Table) -> str:
+    """Between a schema as the log has it and the table's, in one phrase; "" when there is none."""
+    found, ours = (
+        {column["name"]: (column["type"], column["nullable"]) for column in of["fields"]}
+        for of in (json.loads(schema), delta_schema(table.schema))
+    )
+    if lacking := ours.keys() - found.keys():
+        return f"it lacks {', '.join(sorted(lacking))}"
+    if more := found.keys() - ours.keys():
+        return f"it has {', '.join(sorted(more))}, too"
+    other = sorted(name for name, kind in ours.items() if found[name] != kind)
+    return f"{other[0]} is another type" if other else ""
+
+
+def write_file(lake: LakeFiles, table: Table, rows: pa.Table) -> dict[str, Any]:
+    """One new file with these rows; the body of its `add` action. No commit names it yet."""
+    path, sink = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream()
+    plain = rows.nbytes <= _PLAIN_BYTES_MAX
+    # A null where there must be none stops here. Comments, in the log already, needn't be in each file.
+    pq.write_table(
+        rows.cast(table.schema),
+        sink,
+        compression="none" if plain else "zstd",
+        use_dictionary=not plain,
+        store_schema=False,
+    )
+    data = sink.getvalue().to_pybytes()
+    lake.store(table.path).create(path, data)
+    return {
+        "path": path,
+        "partitionValues": {},
+        "size": len(data),
+        "modificationTime": now_ms(),
+        "stats": json.dumps(_statistics(rows), ensure_ascii=False, separators=(",", ":")),
+    }
+
+
+def _statistics(rows: pa.Table) -> dict[str, Any]:
+    """PROTOCOL.md, "Per-file Statistics": bounds of numbers and of short texts, by which files are left out."""
+    bounds = {name: pc.min_max(rows[name]).as_py() for name in rows.column_names if rows[name].type in _BOUNDED}
+    told = {name: found for name, found in bounds.items() if _is_short(found["min"]) and _is_short(found["max"])}
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": {name: found["min"] for name, found in told.items()},
+        "maxValues": {name: found["max"] for name, found in told.items()},
+        "nullCount": {name: rows[name].null_count for name in rows.column_names if not _is_nested(rows[name].type)},
+    }
+
+
+def _is_short(bound: int | str | None) -> bool:
+    return isinstance(bound, int) or (isinstance(bound, str) and len(bound) <= _BOUNDED_CHARS_MAX)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind))
+
+
+def chosen(state: TableState, filters: Filters) -> list[LiveFile]:
+    """The files that may hold rows which all filters let pass, by their statistics, in order of their paths."""
+    found = [file for file in state.files if all(_may_hold(file, *one) for one in filters)]
+    return sorted(found, key=lambda file: file.path)
+
+
+def _may_hold(file: LiveFile, column: str, operator: str, value: Any) -> bool:
+    if operator == "in":
+        return any(_may_hold(file, column, "=", one) for one in value)
+    bounds = file.bounds(column)
+    if bounds is None or not all(type(bound) is type(value) for bound in bounds):
+        return True
+    low, high = bounds
+    may: dict[str, bool] = {
+        "=": low <= value <= high,
+        "==": low <= value <= high,
+        ">": high > value,
+        ">=": high >= value,
+        "<": low < value,
+        "<=": low <= value,
+    }
+    return may.get(operator, True)
