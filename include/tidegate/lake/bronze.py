@@ -125,6 +125,10 @@ class Bronze:
             try:
                 state = self._append(segments)
                 break
+            except LakeRefused as error:
+                if not self._created:
+                    raise
+                raise self._away(error) from error  # keys expire, disks become read-only, and are mended
             except CommitConflict as error:
                 raise LakeUnavailable(error.what, where=self.url, remedy="it is tried again") from error
             except (OSError, pa.ArrowException) as error:  # of a data file
@@ -210,7 +214,9 @@ class Bronze:
         bottom = self.last_seq
         while bottom > 0:
             bottom = max(0, bottom - span)
-            state = self._log_state(bronze_log(self._lake, self._between(bottom, upto)).state())
+            with self._reached():
+                some = bronze_log(self._lake, self._between(bottom, upto)).state()
+            state = self._log_state(some)
             for file in reversed(files_of(state)):
                 yield state.transaction(self._app_id), file
             upto, span = bottom, 8 * span
@@ -237,7 +243,8 @@ class Bronze:
 
     def _log_state(self, state: TableState | None = None) -> TableState:
         """The newest one; a table that was there can't be gone. Raises LakeUnavailable."""
-        state = state or self._log.state()
+        with self._reached():
+            state = state or self._log.state()
         if not state.created and self._created:
             raise self._gone()
         self._created = state.created
@@ -248,8 +255,13 @@ class Bronze:
         """What the store says when it can't be read, as LakeUnavailable."""
         try:
             yield
+        except LakeRefused as error:
+            raise self._away(error) from error
         except OSError as error:
             raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
+
+    def _away(self, error: LakeRefused) -> LakeUnavailable:
+        return LakeUnavailable(error.what, where=self.url, remedy=error.remedy)
 
     def _gone(self) -> LakeUnavailable:
         """Never begin anew where a table was: an unmounted disk looks like this, too."""

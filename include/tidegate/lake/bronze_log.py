@@ -15,9 +15,6 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, Final
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-
 from tidegate.delta import checkpoint_write
 from tidegate.delta.actions import moved, now_ms
 from tidegate.delta.log import Change, DeltaLog
@@ -154,6 +151,9 @@ class BronzeLog:
 
         delta-rs says which; their paths relative to the table. Raises LakeUnavailable.
         """
+        from deltalake import DeltaTable  # heavy, and capture imports this module
+        from deltalake.exceptions import DeltaError
+
         try:
             table = DeltaTable(self._log.place, storage_options=dict(self.lake.storage_options))
             gone: list[str] = table.vacuum(dry_run=True, full=True)

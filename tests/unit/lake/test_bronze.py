@@ -197,9 +197,17 @@ def test_a_lake_that_goes_between_two_reads_of_its_log_is_away_not_empty(tmp_pat
     bronze = opened(lake)
     assert bronze.last_seq == 2
     lake.rename(aside)
-    for ask in (lambda: bronze.last_seq, bronze.last_segments, lambda: list(bronze.newest_first())):
-        with pytest.raises(LakeUnavailable, match="isn't there any more"):
-            ask()
+    for told in ("isn't there any more", "Not a directory"):
+        for ask in (
+            lambda: bronze.last_seq,
+            bronze.last_segments,
+            lambda: list(bronze.newest_first()),
+            lambda: bronze.append(chain(range(3, 5))),
+        ):
+            with pytest.raises(LakeUnavailable, match=told):
+                ask()
+        lake.write_text("a file is where the lake was")
+    lake.unlink()
     aside.rename(lake)
     assert bronze.last_segments()[-1].seq == 2
 
