@@ -31,15 +31,17 @@ from spark_jobs.application import (
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
 from tidegate.config_ddl import Policy
-from tidegate.errors import LakeRefused
+from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
-from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, Change, Physical, Selection, rows_of
+from tidegate.lake import control
+from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, SHARD_JOINED, Change, Physical, Selection, rows_of
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.schema.history import UNFOLLOWED
 
 _FOREVER: Final = (1 << 63) - 1
+_ONE: Final = "run one apply of a pipeline at a time; this one begins again"
 
 
 def take_up_selection(app: Application) -> None:
@@ -90,6 +92,11 @@ def _record(app: Application, changes: Sequence[Change], selection: Selection | 
     number = app.followed.number + 1
     rows = rows_of(number, app.pipeline.pipeline, changes, selection, app.cut_ts)
     app.control.append(tables.FOLLOWED, rows, (f"tidegate/{app.pipeline.pipeline}/followed", number))
+    there = control.read(app.lake, tables.FOLLOWED, columns=["recorded_at"], filters=[("number", "==", number)])
+    if any(at != rows[0]["recorded_at"] for at in there["recorded_at"].to_pylist()):
+        raise Overtaken(
+            f"change {number} of control/followed is another application's", where=app.lake.root, remedy=_ONE
+        )
     app.followed.take_in(number, rows)
     failpoint("apply_after_followed")
 
@@ -102,12 +109,19 @@ def _show(app: Application) -> None:
         sources.setdefault(change.logical, set()).add(change.source)
     for change in app.followed.changes:
         if change.reason:  # else a shard leaves others alone: they go on
-            error = tables.NEEDS_SNAPSHOT if change.state == HELD else ""
+            error = _held_for(app, change) if change.state == HELD else ""
             with_source = len(sources[change.logical]) == 1 and change.commit_ts >= behind.get(change.source, _FOREVER)
             if change.state == RELEASED and with_source:
                 error = f"{tables.BEHIND_SOURCE} {change.source}"
             found[change.logical] = TableState(change.state, change.reason, error, max(0, change.commit_ts))
     app.record_states(found, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
+
+
+def _held_for(app: Application, change: Change) -> str:
+    """A table that is held for another reason must not go on when the shard flows elsewhere."""
+    before = app.states.get(change.logical)
+    other = before is not None and before.state == HELD and before.error != SHARD_JOINED
+    return SHARD_JOINED if change.reason.endswith(rules.APART) and not other else tables.NEEDS_SNAPSHOT
 
 
 def _changes(app: Application, before: Selection, now: Selection) -> list[Change]:
@@ -131,6 +145,8 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
         lambda name: _emptied(app, name),
         {source: app.index.begin(source) for source in now.sources},
         {source: history.settings.gap_ts for source, history in app.histories.items()},
+        app.followed.late,
+        lambda name: name in app.states and app.states[name].error == SHARD_JOINED,
     )
     verdicts = rules.follow(old, new, ground)
     for name, verdict in verdicts.items():
@@ -169,7 +185,9 @@ def _left_at(app: Application, name: str) -> int:
     """Up to where silver has a table that is left; NOT_WHOLE when the log from there on wouldn't make it whole."""
     state = app.states.get(name)
     if state is not None and state.state == HELD:
-        lacks = state.error in (tables.NEEDS_SNAPSHOT, DDL_NOT_READ) or state.error.startswith(tables.RENAMED_WITH_HELD)
+        lacks = state.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED, DDL_NOT_READ) or state.error.startswith(
+            tables.RENAMED_WITH_HELD
+        )
         if lacks:
             return NOT_WHOLE
     return NOT_WHOLE if state is not None and state.error == DDL_NOT_READ else app.mark(name)

@@ -15,7 +15,7 @@ from spark_jobs.application import Application, Place, Window
 from spark_jobs.positional_writer import remove_abandoned
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal
-from tidegate.errors import REFILL, SchemaMismatch, TidegateError, Transient, unexpected
+from tidegate.errors import RECREATE, SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.schema.columns import TableVersion, VersionStatus
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES
 
@@ -60,9 +60,9 @@ def _healed(app: Application, physical: tuple[str, str, str], found: Mismatch) -
     versions = history.versions(database, table)
     last = versions[-1] if versions else None
     if last is None or last.status is not VersionStatus.ACTIVE:
-        raise SchemaMismatch("rows from before may be missing", remedy=REFILL)
+        raise SchemaMismatch("rows from before may be missing", remedy=RECREATE)
     if last.commit_ts >= found.commit_ts:
-        raise SchemaMismatch(f"a later DDL at {last.file}:{last.pos} was followed already", remedy=REFILL)
+        raise SchemaMismatch(f"a later DDL at {last.file}:{last.pos} was followed already", remedy=RECREATE)
     return heal(found, last, history.new_id, added_are_null=app.pipeline.apply.unlogged_columns == "null")
 
 

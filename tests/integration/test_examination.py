@@ -59,6 +59,15 @@ class Checked:
         assert told.err == ""
         return int(ended.value.code or 0), told.out
 
+    def begin(self) -> None:
+        """The baseline of a first start."""
+        pipeline, info = load(self.file), ConnectionInfo.from_env("checked")
+        with connect(info) as connection:
+            facts = read_facts(connection, info)
+            began = Began.of(facts, pipeline.sources["main"])
+            versions = read_baseline(connection, "main", pipeline.tables.keeps, began.position)
+            record_baseline(self.lake, "main", versions, began)
+
     def findings(self) -> tuple[int, dict[str, list[dict[str, Any]]]]:
         """The exit code, and findings by verdict."""
         code, out = self.run("--json")
@@ -116,15 +125,28 @@ def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the
     )
 
 
+def test_tables_with_rows_that_are_not_captured_from_their_beginning_are_named_after_the_first_capture_too(
+    checked: Checked,
+) -> None:
+    server, database = checked.server, checked.database
+    for statement in ("CREATE TABLE full (a INT PRIMARY KEY)", "INSERT INTO full VALUES (1)"):
+        server.query(statement, database=database)
+    server.query("CREATE TABLE followed (a INT PRIMARY KEY)", database=database)
+    checked.begin()
+    for statement in ("INSERT INTO followed VALUES (1)", "CREATE TABLE later (a INT PRIMARY KEY)"):
+        server.query(statement, database=database)
+    server.query("INSERT INTO later VALUES (1)", database=database)
+    code, found = checked.findings()
+    assert code == main.EXIT_ERROR
+    assert [line["tables"] for line in found["held"]] == [[f"{database}.full"]]
+    told = {line["text"]: line["tables"] for line in found["caution"]}
+    (later,) = (names for text, names in told.items() if "aren't in schema_history" in text)
+    assert later == [f"{database}.later"]
+
+
 def test_a_start_that_was_changed_later_is_said_to_have_no_effect(checked: Checked) -> None:
     checked.server.query("CREATE TABLE t (a INT PRIMARY KEY)", database=checked.database)
-    pipeline = load(checked.file)
-    info = ConnectionInfo.from_env("checked")
-    with connect(info) as connection:
-        facts = read_facts(connection, info)
-        began = Began.of(facts, pipeline.sources["main"])
-        versions = read_baseline(connection, "main", pipeline.tables.keeps, began.position)
-        record_baseline(checked.lake, "main", versions, began)
+    checked.begin()
     assert checked.findings()[0] == 0
     checked.write(start="earliest")
     code, found = checked.findings()

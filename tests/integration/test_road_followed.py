@@ -19,7 +19,7 @@ from tidegate import config, tables
 from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.errors import LakeRefused
-from tidegate.lake import control, held
+from tidegate.lake import control, held, status
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.source import current_position
 
@@ -121,6 +121,8 @@ def test_what_joins_leaves_and_comes_back_is_whole_or_waits_by_name(
     assert set(waits) == {f"{database}.late_taken", f"{database}.shards"}
     assert "renamed from another table" in waits[f"{database}.late_taken"].reason
     assert f"{database}.s2" in waits[f"{database}.shards"].reason
+    told = {table.table: table.way_out for table in status.table_statuses(road.lake)}
+    assert "leave it out again" in told[f"{database}.shards"]
     assert {state.state for state in app.states.values()} == {"held", "dropped", "active", "left"}
     found = road.assert_equal()
     whole = {f"{prefix}_{kind}" for prefix in ("late", "out") for kind in MEANWHILE if kind != "gone"}
@@ -128,7 +130,6 @@ def test_what_joins_leaves_and_comes_back_is_whole_or_waits_by_name(
 
     # The shard is left out again, a truncated table is known again, the route has another name.
     road.selects(more, exclude=f"'{database}.s2'", routes=f"{shards}, {singles.replace('.ones', '.singles')}")
-    held.release(road.lake, held.held_events(road.lake)[f"{database}.shards"])
     road.run([*later(("late_", "out_")), "TRUNCATE TABLE late_taken", "INSERT INTO one1 VALUES (77, 7)"])
     road.run(["INSERT INTO late_taken VALUES (6, 6)", "INSERT INTO s1 VALUES (6, 6)"])
     road.capture()

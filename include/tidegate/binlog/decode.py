@@ -32,13 +32,23 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
 from tidegate.binlog.plan import Plan, make_plan
+from tidegate.binlog.refusals import refusal, unlogged
 from tidegate.binlog.result import NOTHING_KNOWN, DecodedSegment, Known, Ledger, Problem, TableChanges, Window
 from tidegate.binlog.segment import Segment, may_name
 from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.binlog.versioned import current_rows
-from tidegate.errors import REFILL, SchemaMismatch, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, unexpected
-from tidegate.schema.columns import Generated, TableVersion, VersionStatus, was_there
+from tidegate.errors import (
+    RECREATE,
+    REFILL,
+    SchemaMismatch,
+    StreamCorrupt,
+    Terminal,
+    UnknownEvent,
+    UnsupportedValue,
+    unexpected,
+)
+from tidegate.schema.columns import TableVersion, VersionStatus, was_there
 
 __all__ = [
     "NOTHING_KNOWN", "DecodedSegment", "Known", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces",
@@ -329,7 +339,7 @@ def _by_version(
     events = index.events[rows.events]
     refused = np.flatnonzero((events[:, K.BITS] & K.XA_BIT) | np.isin(events[:, K.TYPE], list(UNREAD_ROWS_TYPES)))
     if len(refused):
-        raise HeldError(int(rows.events[refused[0]]), _refusal(events[refused[0]]))
+        raise HeldError(int(rows.events[refused[0]]), refusal(events[refused[0]]))
     in_order = sorted(versions, key=lambda version: version.commit_ts)
     starts = np.array([version.commit_ts for version in in_order], np.int64)
     which = np.searchsorted(starts, events[:, K.COMMIT_TS], side="right") - 1
@@ -342,43 +352,18 @@ def _by_version(
                 int(mine[0]),
                 SchemaMismatch(
                     f"rows at commit_ts {int(index.events[mine[0], K.COMMIT_TS])}, but schema_history has {known}",
-                    remedy=REFILL,
+                    remedy=REFILL if in_order else RECREATE,
                 ),
             )
         if in_order[at].status is VersionStatus.DROPPED:
             error = SchemaMismatch(
                 f"rows of a table that schema_history version {in_order[at].version} says was dropped",
-                remedy=f"a CREATE TABLE was missed; {REFILL}",
+                remedy=f"a CREATE TABLE was missed; {RECREATE}",
             )
             raise HeldError(int(mine[0]), error)
-        if (unlogged := _unlogged(index, in_order[at])) is not None:
-            raise HeldError(int(mine[0]), unlogged)
+        if (wrong := unlogged(index, in_order[at])) is not None:
+            raise HeldError(int(mine[0]), wrong)
         yield in_order[at], mine
-
-
-def _unlogged(index: EventIndex, version: TableVersion) -> Terminal | None:
-    """An error for a table of which the server is known to log something else than it holds."""
-    server = index.format.mariadb_version
-    virtual = [column.name for column in version.columns if column.generated is Generated.VIRTUAL]
-    if not virtual or not server or server >= _VIRTUAL_LOGGED_SINCE:
-        return None
-    return UnsupportedValue(
-        f"MariaDB {'.'.join(map(str, server))} logs NULL for virtual columns when rows are updated: {virtual[0]}",
-        remedy="make the column PERSISTENT, upgrade the server to 10.5, or leave the table out",
-    )
-
-
-# NULL instead of the value was seen in 10.2.11; 10.5.23 is right; what lies between was not tried.
-_VIRTUAL_LOGGED_SINCE: Final = (10, 5)
-
-
-def _refusal(event: npt.NDArray[np.int64]) -> Terminal:
-    code = int(event[K.TYPE])
-    if code in UNREAD_ROWS_TYPES:
-        return UnsupportedValue(f"rows events of type {type_name(code)} can't be decoded", remedy="upgrade the source")
-    return UnsupportedValue(
-        "rows of an XA transaction, which may yet be rolled back", remedy="don't use XA on this table, or leave it out"
-    )
 
 
 def _in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -16,13 +16,13 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tidegate.capture.baseline import read_baseline
-from tidegate.capture.start import Began, recorded_start
+from tidegate.capture.start import Began, newest_statuses, recorded_start
 from tidegate.config import Pipeline, Start
 from tidegate.config_ddl import Cascades
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze import check_writable
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.columns import TableVersion
 from tidegate.schema.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.preflight import Level, Wanted, findings
@@ -160,12 +160,28 @@ class _Source:
         yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
         if began is None and self.pipeline.sources[self.name].start is Start.NOW:
             text = "hold rows already and will be held (there are no snapshots yet; see start: earliest)"
-            yield from self._about(Verdict.HELD, text, versions, lambda v: v.status is VersionStatus.NEEDS_SNAPSHOT)
+            yield from self._about(Verdict.HELD, text, versions, lambda v: v.status.waits)
+        elif began is not None:
+            yield from self._unknown_rows([version for version in versions if version.status.waits])
         text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
         yield from self._about(Verdict.CAUTION, text, versions, lambda v: not v.key)
         yield from self._unlogged(versions)
         text = "are of the engine MEMORY: a restart of the server empties them by a statement, which holds them"
         yield from self._about(Verdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
+
+    def _unknown_rows(self, full: list[TableVersion]) -> Iterator[Line]:
+        """Of tables that hold rows now: those that capture hasn't followed from when they were empty."""
+        known = newest_statuses(self.lake, self.name)
+        text = "held rows when capture began, or the binlog doesn't tell all that changed them: they are held"
+        told = {(v.database, v.table): known.get((v.database, v.table)) for v in full}
+        yield from self._about(
+            Verdict.HELD, text, full, lambda v: (status := told[v.database, v.table]) is not None and status.waits
+        )
+        text = (
+            "hold rows and aren't in schema_history: once they are captured they are held, unless apply hasn't come to"
+            " their CREATE TABLE yet"
+        )
+        yield from self._about(Verdict.CAUTION, text, full, lambda v: told[v.database, v.table] is None)
 
     def _about(
         self, verdict: Verdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]

@@ -19,13 +19,13 @@ import pymysql
 from tidegate.binlog.heal import REFRESHED
 from tidegate.capture.baseline import read_schema
 from tidegate.capture.ddl_since import ddl_since
-from tidegate.errors import REFILL, PositionLost, SchemaMismatch, SourceUnavailable
+from tidegate.errors import RECREATE, PositionLost, SchemaMismatch, SourceUnavailable
 from tidegate.position import Position
 from tidegate.schema.columns import Column, TableVersion, VersionStatus
 from tidegate.wire.source import current_position
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
-_SNAPSHOT: Final = REFILL
+_SNAPSHOT: Final = RECREATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,13 @@ def earlier_versions(lake: LakeFiles, source: str) -> list[TableVersion]:
     return [TableVersion.from_row(row) for row in newest.values()]
 
 
+def newest_statuses(lake: LakeFiles, source: str) -> dict[tuple[str, str], VersionStatus]:
+    """Of each table that schema_history knows. Raises LakeUnavailable."""
+    rows = _rows(lake, source, ["database", "table", "version", "status"])
+    rows.sort(key=lambda row: row["version"])
+    return {(row["database"], row["table"]): VersionStatus(row["status"]) for row in rows if row["table"]}
+
+
 def record_baseline(
     lake: LakeFiles, source: str, versions: Iterable[TableVersion], began: Began, earlier: Iterable[TableVersion] = ()
 ) -> None:

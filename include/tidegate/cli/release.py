@@ -25,7 +25,9 @@ def release(
     """Let a held table go on after its cause is mended."""
     from tidegate import tables
     from tidegate.lake import held
+    from tidegate.lake.followed import SHARD_JOINED
     from tidegate.lake.status import NEEDS_ROWS
+    from tidegate.merge.follow import APART
 
     loaded, lake = open_lake(pipeline)
     last = held_event(loaded.pipeline, lake, table)
@@ -34,6 +36,10 @@ def release(
             f"{table} needs rows that bronze does not have ({last['reason']})",
             where=loaded.pipeline,
             remedy=NEEDS_ROWS,
+        )
+    if last["error"] == SHARD_JOINED:
+        raise UsageError(
+            f"{table} would go on without older rows ({last['reason']})", where=loaded.pipeline, remedy=APART
         )
     event = held.release(lake, last)
     typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")

@@ -17,7 +17,7 @@ import typer
 
 from tidegate.cli.held import held_event
 from tidegate.cli.lake import open_lake
-from tidegate.errors import REFILL, UsageError
+from tidegate.errors import RECREATE, UsageError
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
@@ -99,7 +99,7 @@ def refresh(
         raise UsageError(
             f"schema_history has no version of {'.'.join(physical)} of {source}",
             where=loaded.pipeline,
-            remedy=REFILL,
+            remedy=RECREATE,
         )
     next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
     said = Said(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
@@ -127,14 +127,19 @@ def judge(
 ) -> None:
     """Say what a statement or event does that could not be followed; tables that it doesn't change go on."""
     from tidegate.lake import held, judgements
-    from tidegate.tables import NEEDS_SNAPSHOT, splits
+    from tidegate.lake.status import way_out
+    from tidegate.tables import splits
 
     loaded, lake = open_lake(pipeline)
     named = {pair for text in holds or () for pair in splits(text)}
     if nothing == bool(named):
         raise UsageError("say what it changes", where=loaded.pipeline, remedy="give either --nothing, or --holds DB.T")
-    known = [e for e in held.held_events(lake).values() if e["place_file"] and e["error"] != NEEDS_SNAPSHOT]
-    here = [e for e in known if (e["place_source"], f"{e['place_file']}:{e['place_pos']}") == (source, place)]
+    placed = [e for e in held.held_events(lake).values() if e["place_file"]]
+    placed_here = [e for e in placed if (e["place_source"], f"{e['place_file']}:{e['place_pos']}") == (source, place)]
+    known, here = ([event for event in of if held.judgeable(event)] for of in (placed, placed_here))
+    if placed_here and not here:
+        what = f"{placed_here[0]['table']} isn't held for what stands at {place} ({placed_here[0]['reason']})"
+        raise UsageError(what, where=loaded.pipeline, remedy=way_out(placed_here[0]))
     if not here:
         places = sorted({f"{e['place_source']} {e['place_file']}:{e['place_pos']}" for e in known})
         remedy = f"tables are held at: {', '.join(places)}" if places else "see `tidegate status`"

@@ -20,8 +20,10 @@ from tidegate.config import Pipeline, Tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 
-FOLLOWED, CATCHING_UP, LEFT = "followed", "catching_up", "left"
+FOLLOWED, CATCHING_UP, LEFT, HELD = "followed", "catching_up", "left", "held"
 SELECTION, SOURCE, TABLE = "selection", "source", "table"
+# table_states.error of a table that waits since a shard with a past joined it; and what to do.
+SHARD_JOINED: Final = "ShardJoined"
 NOT_WHOLE: Final = -1  # instead of a commit_ts: even if bronze had all from there on, rows would be missing
 _SELECTS: Final = ("include", "exclude", "routes")
 
@@ -74,6 +76,7 @@ class Followed:
 
     behind: sources that are behind the cut -> up to where all of theirs is in silver. left: (physical table, silver
     table) that are no longer kept -> up to where silver has it, NOT_WHOLE when silver lacked rows of it already.
+    late: likewise those that were held when they joined, as silver lacks what they held before.
     sources_left: likewise of whole sources. changes: of the newest change of the selection, number selected_in.
     """
 
@@ -82,6 +85,7 @@ class Followed:
     selection: Selection | None = None
     behind: dict[str, int] = field(default_factory=dict)
     left: dict[tuple[Physical, str], int] = field(default_factory=dict)
+    late: set[tuple[Physical, str]] = field(default_factory=set)
     sources_left: dict[str, int] = field(default_factory=dict)
     selected_in: int = 0
     changes: list[Change] = field(default_factory=list)
@@ -95,12 +99,19 @@ class Followed:
                 self.selection, self.selected_in, self.changes = Selection.parse(row["selection"]), number, []
             elif row["kind"] == SOURCE:
                 self._source(change)
-            elif change.state == LEFT:
-                self.left[(change.physical, change.logical)] = change.commit_ts
             else:
-                self.left.pop((change.physical, change.logical), None)
+                self._table(change)
             if row["kind"] == TABLE and number == self.selected_in:
                 self.changes.append(change)
+
+    def _table(self, change: Change) -> None:
+        flow = (change.physical, change.logical)
+        self.left.pop(flow, None)
+        self.late.discard(flow)
+        if change.state == LEFT:
+            self.left[flow] = change.commit_ts
+        elif change.state == HELD:
+            self.late.add(flow)
 
     def _source(self, change: Change) -> None:
         for known in (self.behind, self.sources_left):

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from tidegate import tables
+from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.ddl_reader import DdlNotRead
+
+JUDGE: Final = "tidegate schema judge"
 
 
 def last_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
@@ -35,6 +38,14 @@ def held_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
 def questions(lake: LakeFiles) -> dict[str, dict[str, Any]]:
     """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file)."""
     return {table: event for table, event in held_events(lake).items() if event["error"] == tables.DDL_ASKS}
+
+
+def judgeable(event: Mapping[str, Any]) -> bool:
+    """Whether what stands at a held table's place is for a person to judge: a statement, or an event, that nobody could
+    follow; no lack of columns or rows.
+    """
+    unfollowed = event["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__, DdlNotRead.__name__)
+    return event["place_file"] is not None and (unfollowed or JUDGE in event["reason"])
 
 
 def release(lake: LakeFiles, held: Mapping[str, Any], *, reason: str = "") -> dict[str, Any]:

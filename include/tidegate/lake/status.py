@@ -18,10 +18,12 @@ import pyarrow.parquet as pq
 
 from tidegate import tables
 from tidegate.delta.live_file import LiveFile
-from tidegate.errors import REFILL, LakeRefused, SchemaMismatch, StreamCorrupt, UnknownEvent
+from tidegate.errors import RECREATE, REFILL, LakeRefused, SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_events, waits
+from tidegate.lake.followed import SHARD_JOINED
+from tidegate.lake.held import judgeable, last_events, waits
+from tidegate.merge.follow import APART
 from tidegate.schema.ddl_reader import DdlNotRead
 
 # The way out of what only a snapshot would end, as long as there are none.
@@ -33,7 +35,6 @@ _NO_VERSION: Final = (
     "its older rows and columns aren't in the log that was read: DROP and CREATE it at the source if its rows may go,"
     " make them pass through the log (docs/operate.md, existing rows), or leave it out by tables.exclude"
 )
-_JUDGE: Final = "tidegate schema judge"
 _DDL_SHOWN = 120
 _LAST = ["seq", "kind", "server_id", "file", "end_pos", "gtid_executed"]
 
@@ -149,14 +150,16 @@ def way_out(state: Mapping[str, Any]) -> str:
     pipeline, table = state["pipeline"], state["table"]
     if state["error"] == tables.NEEDS_SNAPSHOT:
         return NEEDS_ROWS
+    if state["error"] == SHARD_JOINED:
+        return APART
     if state["error"] == tables.UNLOGGED_CHANGES:
         return "take its cause away at the source, then truncate the table there, or drop and create it"
-    if state["error"] == SchemaMismatch.__name__ and REFILL in state["reason"]:  # refresh needs an older version
+    told = any(way in state["reason"] for way in (REFILL, RECREATE))
+    if state["error"] == SchemaMismatch.__name__ and told:  # refresh needs an older version
         return _NO_VERSION
     if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
-    unfollowed = state["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__) or _JUDGE in state["reason"]
-    if state["place_source"] is not None and unfollowed:
+    if judgeable(state):
         return _judge(state).removeprefix("; or ") + f"; when it changed {table}: TRUNCATE it, or DROP and CREATE it"
     word, _, partner = state["error"].partition(" ")
     if word == tables.RENAMED_WITH_HELD:

@@ -23,7 +23,8 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
     calls for are one commit in table_states under version n. Killed in between: the next start does the second.
 11. Join, never followed, not in silver: released at the last CREATE or TRUNCATE (or empty baseline) - 1, if versions
     since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise.
-    Else held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: held.
+    Else held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: held
+    until it flows elsewhere.
 12. Leave: state `left` at applied(t); silver stays as it is. `left` takes part in no window and pins no bronze.
 13. A source joins at the position where it was left, else at 0: it is behind until its windows reach the cut.
 14. A source that is stalled too long becomes behind at the cut, its tables released with it; it is back by 6.
@@ -45,6 +46,7 @@ Physical = tuple[str, str, str]  # source, database, table
 _ANEW: Final = ("create", "truncate")
 RELEASED, HELD, LEFT = "released", "held", "left"
 TODAY: Final = "TRUNCATE it, or drop and create it, at the source; or leave it out of the pipeline file again"
+APART: Final = "route it to a table of its own, or leave it out again (tables.exclude): the others then go on"
 ANEW: Final = "drop and create it at the source; or leave it out of the pipeline file again"
 
 
@@ -75,7 +77,8 @@ class Ground:
     followed until now. silver: whether a logical table is there.
     emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table.
     begins: source -> the commit_ts after which bronze begins; 0 when left out. gaps: source -> commit_ts of the newest
-    accepted gap that may hide DDL.
+    accepted gap that may hide DDL. late: (physical table, logical table) that joined one which goes on, and had a past.
+    waits: whether a logical table waits for such ones.
     """
 
     cut_ts: int
@@ -86,6 +89,8 @@ class Ground:
     emptied: Callable[[str], bool]
     begins: Mapping[str, int]
     gaps: Mapping[str, int] = field(default_factory=dict)
+    late: Collection[tuple[Physical, str]] = ()
+    waits: Callable[[str], bool] = lambda _name: False
 
 
 def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, Verdict]:
@@ -97,10 +102,13 @@ def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: 
         joined, gone = tuple(sorted(is_now - was)), tuple(sorted(was - is_now))
         if not is_now:
             found[name] = Verdict(LEFT, ground.applied(name), f"{name}: the pipeline file no longer keeps it", gone)
-        elif joined and was:
-            found[name] = _shards_join(name, joined, ground)
-        elif joined:
+        elif joined and not was:
             found[name] = _comes(name, joined, ground)
+        else:
+            found[name] = _shards_join(name, joined, ground)
+            if found[name] is GOES_ON and ground.waits(name) and not any((one, name) in ground.late for one in is_now):
+                reason = f"{name}: what it waited for no longer flows into it; it catches up from bronze"
+                found[name] = Verdict(RELEASED, ground.applied(name), reason, tuple(sorted(is_now)))
     return {name: verdict for name, verdict in found.items() if verdict.state}
 
 
@@ -122,8 +130,7 @@ def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Ver
         return GOES_ON
     source, database, table = late[0]
     what = f"{name}: {database}.{table} of {source} flows into it now, and what it held before isn't in silver"
-    way = "route it to a table of its own, or leave it out again, and release the table"
-    return Verdict(HELD, ground.applied(name), f"{what}; {way}", tuple(joined))
+    return Verdict(HELD, ground.applied(name), f"{what}; {APART}", tuple(sorted(set(late))))
 
 
 def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from tidegate.errors import REFILL, DDLError
+from tidegate.errors import RECREATE, DDLError
 from tidegate.schema.charsets import default_collation, server_default, shown_charset
 from tidegate.schema.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.context import Context
@@ -100,7 +100,7 @@ class Effects:
         if self._history.keeps(*table):
             raise DDLError(
                 f"`{table[0]}.{table[1]}` is not known: its CREATE TABLE came before the first event",
-                remedy=REFILL,
+                remedy=RECREATE,
             )
         return False
 
@@ -126,7 +126,7 @@ class Effects:
             if statement.query is None or not self._history.derives:
                 raise DDLError(
                     "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
-                    remedy=f"set binlog_format=ROW for every session; {REFILL}",
+                    remedy=f"set binlog_format=ROW for every session; {RECREATE}",
                 )
             defined = {column.name.lower() for column in statement.columns}
             session = Session(self._context.server, self._context.told)
@@ -141,7 +141,7 @@ class Effects:
     def _source(self, table: TableName) -> Shape:
         """A table that another one takes columns from."""
         if not self._work.lives(table) or table in self._history.held:
-            raise DDLError(f"`{table[0]}.{table[1]}` is not known", remedy=REFILL)
+            raise DDLError(f"`{table[0]}.{table[1]}` is not known", remedy=RECREATE)
         return self._work.shape(table)
 
     def _like(self, statement: CreateLike, status: VersionStatus) -> None:
@@ -175,7 +175,7 @@ class Effects:
         if not self._work.lives(old):
             for name in (old, new):
                 if self._history.keeps(*name):
-                    raise DDLError(f"`{old[0]}.{old[1]}` is renamed but not known", remedy=REFILL)
+                    raise DDLError(f"`{old[0]}.{old[1]}` is renamed but not known", remedy=RECREATE)
             return
         shape, status = self._work.shape(old), self._work.status(old)
         if self._history.keeps(*new) and not self._history.keeps(*old):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tidegate.errors import REFILL, DDLError
+from tidegate.errors import RECREATE, DDLError
 from tidegate.schema.columns import Column, Generated, Index, IndexKind
 from tidegate.schema.ddl_statements import (
     Action,
@@ -85,7 +85,7 @@ def with_indexes(
         if definition.period:
             between = [c.id for name in period if (c := find(columns, name)) and not c.generation_expression]
             if len(between) != 2:
-                raise DDLError("WITHOUT OVERLAPS of a period that an earlier statement made", remedy=REFILL)
+                raise DDLError("WITHOUT OVERLAPS of a period that an earlier statement made", remedy=RECREATE)
             parts = (*parts[:-1], *between)
         if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in found):
             continue
@@ -155,7 +155,7 @@ def kept_indexes(
     for action in actions:
         if isinstance(action, DropIndex):
             if find(old, action.name) is None:
-                raise DDLError(f"the table has no index {action.name!r}", remedy=REFILL)
+                raise DDLError(f"the table has no index {action.name!r}", remedy=RECREATE)
             dropped.add(action.name.lower())
         elif isinstance(action, RenameIndex):
             renamed[action.old.lower()] = action.new

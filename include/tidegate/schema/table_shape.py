@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
-from tidegate.errors import REFILL, DDLError
+from tidegate.errors import RECREATE, DDLError
 from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
 from tidegate.schema.context import Context
 from tidegate.schema.ddl_expressions import renamed
@@ -315,7 +315,7 @@ def _changes_of_added(shape: Shape, actions: list[Action]) -> list[Action]:
 def _existing(shape: Shape, name: str) -> Column:
     column = find(shape.columns, name)
     if column is None:
-        raise DDLError(f"the table has no column {name!r}", remedy=REFILL)
+        raise DDLError(f"the table has no column {name!r}", remedy=RECREATE)
     return column
 
 
@@ -391,7 +391,7 @@ def _place_columns(
         else:
             before = find(columns, place.after)
             if before is None:
-                raise DDLError(f"the table has no column {place.after!r}", remedy=REFILL)
+                raise DDLError(f"the table has no column {place.after!r}", remedy=RECREATE)
             columns.insert(columns.index(before) + 1, column)
     if len({column.name.lower() for column in columns}) != len(columns):
-        raise DDLError("the statement gives two columns one name", remedy=REFILL)
+        raise DDLError("the statement gives two columns one name", remedy=RECREATE)

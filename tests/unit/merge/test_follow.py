@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -84,3 +85,18 @@ def test_behind_an_accepted_gap_that_may_hide_ddl_only_a_create_tells_columns(
     found = follow({}, {T: "d.t"}, ground)["d.t"]
     assert found.state == expected
     assert expected == "released" or found.reason.endswith(ANEW)
+
+
+def test_a_shard_with_a_past_holds_the_table_it_joins_until_it_flows_elsewhere() -> None:
+    other, late = ("s", "d", "one"), ("s", "d", "two")
+    flows = {other: "d.all", late: "d.all"}
+    ground = Ground(90, lambda _: versions(CREATED), {}, lambda _: 40, lambda _: True, lambda _: True, {"s": 0})
+    found = follow({other: "d.all"}, flows, ground)["d.all"]
+    assert (found.state, found.commit_ts, found.physical) == ("held", 40, (late,))
+    waiting = replace(ground, late={(late, "d.all")}, waits=lambda name: name == "d.all")
+    assert follow(flows, {**flows, ("s", "d", "new"): "d.new"}, waiting).get("d.all") is None
+    for now in ({other: "d.all"}, {other: "d.all", late: "d.two"}):
+        gone = follow(flows, now, replace(waiting, late={(late, "d.two")}) if late in now else waiting)["d.all"]
+        assert (gone.state, gone.commit_ts) == ("released", 40)
+    assert follow(flows, {other: "d.all"}, ground) == {}, "it waits for nobody"
+    assert follow(flows, {late: "d.all"}, waiting) == {}, "the late one is still there"

@@ -1,0 +1,44 @@
+"""Rows that can't be taken, whatever their columns are: of kinds that nobody reads, or that servers log wrongly.
+
+In:  a rows event of an index, or the version of its table.
+Out: the error that holds the table.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.binlog.event_index import EventIndex
+from tidegate.binlog.events import UNREAD_ROWS_TYPES, type_name
+from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.errors import Terminal, UnsupportedValue
+from tidegate.schema.columns import Generated, TableVersion
+
+
+def unlogged(index: EventIndex, version: TableVersion) -> Terminal | None:
+    """An error for a table of which the server is known to log something else than it holds."""
+    server = index.format.mariadb_version
+    virtual = [column.name for column in version.columns if column.generated is Generated.VIRTUAL]
+    if not virtual or not server or server >= _VIRTUAL_LOGGED_SINCE:
+        return None
+    return UnsupportedValue(
+        f"MariaDB {'.'.join(map(str, server))} logs NULL for virtual columns when rows are updated: {virtual[0]}",
+        remedy="make the column PERSISTENT, upgrade the server to 10.5, or leave the table out",
+    )
+
+
+# NULL instead of the value was seen in 10.2.11; 10.5.23 is right; what lies between was not tried.
+_VIRTUAL_LOGGED_SINCE: Final = (10, 5)
+
+
+def refusal(event: npt.NDArray[np.int64]) -> Terminal:
+    """Of a rows event that can't be taken as it stands."""
+    code = int(event[K.TYPE])
+    if code in UNREAD_ROWS_TYPES:
+        return UnsupportedValue(f"rows events of type {type_name(code)} can't be decoded", remedy="upgrade the source")
+    return UnsupportedValue(
+        "rows of an XA transaction, which may yet be rolled back", remedy="don't use XA on this table, or leave it out"
+    )
