@@ -21,7 +21,7 @@ from benchmarks.sizes import Sizes
 
 _MARKS = ("<!-- latest figures -->", "<!-- end of them -->")
 _LEGEND = (
-    "Larger is better, except for seconds. A ratio is the median of the runs' own ratios; the spread is"
+    "Larger is better, except for seconds and kB. A ratio is the median of the runs' own ratios; the spread is"
     " (largest - smallest) / median over our runs.\n"
 )
 

@@ -3,8 +3,9 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all but latency and quiet. A workload is played just before it is used, so that capture can run to
-the end of the server's binlog and has that workload alone; what every road of it reads is the same file.
+One MariaDB serves all but latency and quiet, which start their own, and commit, which needs none. A workload is played
+just before it is used, so that capture can run to the end of the server's binlog and has that workload alone; what
+every road of it reads is the same file.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import apply, capture, decode, lakes, latency, quiet, road, spark
+from benchmarks import apply, capture, commit, decode, lakes, latency, quiet, road, spark
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row
@@ -25,8 +26,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
 from tidegate.demo import mariadb
 
-ALL = ("capture", "decode", "road", "apply", "latency", "quiet")
-_OWN_SERVER = {"latency", "quiet"}
+ALL = ("capture", "decode", "road", "apply", "latency", "quiet", "commit")
+_OWN_SERVER = {"latency", "quiet", "commit"}
 
 
 class Progress:
@@ -96,6 +97,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         progress.section("latency", lambda: latency.measure(sizes))
     if "quiet" in wanted:
         progress.section("quiet", lambda: quiet.measure(sizes))
+    if "commit" in wanted:
+        progress.section("commit", lambda: commit.measure(sizes, meter))
     report.noise = meter.noise()
     return report
 

@@ -29,6 +29,9 @@ class Sizes:
     latency_seconds: float  # per rate
     quiet_seconds: float
     quiet_latency_seconds: float  # per number of tables
+    commits: int  # of one run
+    new_tables: int
+    checkpoint_files: int
 
 
 FORMAL = Sizes(
@@ -48,6 +51,9 @@ FORMAL = Sizes(
     latency_seconds=60.0,
     quiet_seconds=60.0,
     quiet_latency_seconds=15.0,
+    commits=500,
+    new_tables=2_400,
+    checkpoint_files=100_000,
 )
 QUICK = Sizes(
     name="quick",
@@ -66,6 +72,9 @@ QUICK = Sizes(
     latency_seconds=15.0,
     quiet_seconds=30.0,
     quiet_latency_seconds=10.0,
+    commits=200,
+    new_tables=2_400,
+    checkpoint_files=20_000,
 )
 # For those who work on the benchmarks themselves: every road once, figures without meaning.
 TINY = Sizes(
@@ -85,5 +94,8 @@ TINY = Sizes(
     latency_seconds=4.0,
     quiet_seconds=5.0,
     quiet_latency_seconds=4.0,
+    commits=20,
+    new_tables=50,
+    checkpoint_files=500,
 )
 BY_NAME = {sizes.name: sizes for sizes in (FORMAL, QUICK, TINY)}

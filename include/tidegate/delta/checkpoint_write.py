@@ -213,9 +213,10 @@ def _encoded(before: Contents | None, later: _Later, version: int, now_ms: int) 
     for kind, found in later.small(now_ms).items():
         rows.add_all(kind, found)
     for batch in before.batches() if before is not None else ():
-        kept = _untouched(batch, named, oldest_ms)
-        files += len(kept["add"]) - kept["add"].null_count
-        rows.add(table(kept))
+        for kind, actions in batch.items():
+            kept = _untouched(kind, actions, named, oldest_ms)
+            rows.add(table({kind: kept}))
+            files += len(kept) if kind == "add" else 0
     rows.add_all("add", adds)
     rows.add_all("remove", removes)
     data = rows.finished()
@@ -236,20 +237,14 @@ def _commit(store: LogStore, version: int) -> list[dict[str, Any]]:
         ) from error
 
 
-def _untouched(batch: Mapping[str, Any], named: Any, oldest_ms: int) -> dict[str, Any]:
-    """Rows of the checkpoint before that still stand, in our types. named: keys of files that a commit since names."""
-    stands = {
-        kind: pc.and_(actions.is_valid(), pc.invert(pc.is_in(key(actions), value_set=named)))
-        for kind, actions in batch.items()
-    }
-    removed = dict(zip((one.name for one in batch["remove"].type), batch["remove"].flatten(), strict=True))
-    times = removed.get("deletionTimestamp", pa.nulls(len(batch["remove"]), pa.int64()))
-    stands["remove"] = pc.and_(stands["remove"], pc.greater(pc.fill_null(times, 0), oldest_ms))
-    either = pc.or_(stands["add"], stands["remove"])
-    return {
-        kind: conformed(kind, pc.if_else(stands[kind], actions, pa.scalar(None, actions.type)).filter(either))
-        for kind, actions in batch.items()
-    }
+def _untouched(kind: str, actions: Any, named: Any, oldest_ms: int) -> Any:
+    """Those of a batch that still stand, in our types. named: keys of files that a commit since names."""
+    stands = pc.and_(actions.is_valid(), pc.invert(pc.is_in(key(actions), value_set=named)))
+    if kind == "remove":
+        fields = dict(zip((one.name for one in actions.type), actions.flatten(), strict=True))
+        times = fields.get("deletionTimestamp", pa.nulls(len(actions), pa.int64()))
+        stands = pc.and_(stands, pc.greater(pc.fill_null(times, 0), oldest_ms))
+    return conformed(kind, actions.filter(stands))
 
 
 def _check(store: LogStore, version: int, later: _Later) -> None:
