@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.event_log import Log, held
+from tidegate.lake import status
 from tidegate.tables import EVERY_TABLE
 
 
@@ -37,6 +38,8 @@ def test_a_statement_that_was_not_followed_while_nobody_kept_its_table_counts_on
     app = log.apply()
     assert "other.t" in held(app)
     assert "drop and create it at the source" in app.states["other.t"].reason
+    (told,) = [table for table in status.table_statuses(log.lake) if table.table == "other.t"]
+    assert told.way_out.startswith("its older rows and columns aren't in the log")
     log.send("one", "TRUNCATE TABLE other.t", ("other.t",))
     log.level()
     assert "other.t" in held(log.apply()), "which says nothing of its columns"

@@ -26,7 +26,7 @@ def release(
     from tidegate import tables
     from tidegate.lake import held
     from tidegate.lake.followed import SHARD_JOINED
-    from tidegate.lake.status import NEEDS_ROWS
+    from tidegate.lake.status import way_to_rows
     from tidegate.merge.follow import APART
 
     loaded, lake = open_lake(pipeline)
@@ -35,7 +35,7 @@ def release(
         raise UsageError(
             f"{table} needs rows that bronze does not have ({last['reason']})",
             where=loaded.pipeline,
-            remedy=NEEDS_ROWS,
+            remedy=way_to_rows(last["reason"]),
         )
     if last["error"] == SHARD_JOINED:
         raise UsageError(

@@ -149,7 +149,7 @@ def way_out(state: Mapping[str, Any]) -> str:
     """What a person does about a held table, as one command where one does it."""
     pipeline, table = state["pipeline"], state["table"]
     if state["error"] == tables.NEEDS_SNAPSHOT:
-        return NEEDS_ROWS
+        return way_to_rows(state["reason"])
     if state["error"] == SHARD_JOINED:
         return APART
     if state["error"] == tables.UNLOGGED_CHANGES:
@@ -171,6 +171,12 @@ def way_out(state: Mapping[str, Any]) -> str:
     if "snapshot" in state["reason"]:  # released it would be held again at the same place
         return NEEDS_ROWS
     return f"mend the cause, then: tidegate release {pipeline} {table}"
+
+
+def way_to_rows(reason: str) -> str:
+    """What a person does about a table whose rows bronze doesn't have."""
+    # Where its columns aren't known either, its reason offers no TRUNCATE (errors.RECREATE, merge/follow.py).
+    return _NO_VERSION if "drop and create it at the source" in reason.casefold() else NEEDS_ROWS
 
 
 def _judge(state: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.ddl_tokens import Cursor, Kind
+from tidegate.schema.ddl_types import octets
 from tidegate.schema.partitions import (
     COLUMN,
     CURRENT,
@@ -340,6 +341,8 @@ def _factor(cursor: Cursor) -> Node:
         inner = _sum(cursor)
         cursor.expect_mark(")")
         return inner
+    if (text := _hexadecimal(cursor)) is not None:
+        return (TEXT, text)
     token = cursor.now
     if token.kind == Kind.NUMBER:
         if not (token.text.isascii() and token.text.isdigit()) or len(token.text) > _DIGITS_MAX:
@@ -357,6 +360,31 @@ def _factor(cursor: Cursor) -> Node:
     if token.kind == Kind.WORD and cursor.ahead().text == "(" and cursor.ahead().kind == Kind.MARK:
         return _call(cursor)
     return (COLUMN, cursor.name())
+
+
+def _hexadecimal(cursor: Cursor) -> str | None:
+    """0x6d, X'6d' and _latin1 0x6d; None for anything else. The servers take it for a text, never for a number.
+
+    Only printable ASCII, which is the same text under each character set whose order is known (partition_rows.py).
+    """
+    at = cursor.at
+    if cursor.now.upper in _ASCII_INTRODUCERS:
+        cursor.next()
+    token = cursor.next()
+    digits = token.text[2:] if token.upper.startswith("0X") else None
+    if token.upper == "X" and cursor.now.kind == Kind.STRING and cursor.now.start == token.end:
+        digits = cursor.next().text
+    if digits is None:
+        cursor.at = at
+        return None
+    try:
+        text = octets(digits).decode("ascii")
+    except ValueError:
+        text = ""
+    if not text.isprintable() or not text:
+        cursor.at = at
+        raise cursor.lost("a text in ASCII")
+    return text
 
 
 def _call(cursor: Cursor) -> Node:

@@ -160,6 +160,40 @@ def test_where_rows_lie_is_refused_where_it_is_not_certain(columns: str, clause:
         rows_where(version.columns, version.partitioning, ["p0"])
 
 
+@pytest.mark.parametrize(
+    ("columns", "bound", "plain"),
+    [
+        ("v VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "0x6d", "'m'"),
+        ("v VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "X'4142', x'6d'", "'AB', 'm'"),
+        ("v VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci", "_latin1 0x6d, _latin1 x'6E'", "'m', 'n'"),
+        ("v DATE", "0x323032302d30312d3031", "'2020-01-01'"),
+    ],
+)
+def test_a_hexadecimal_bound_is_the_text_that_the_server_shows_for_it(columns: str, bound: str, plain: str) -> None:
+    where = [
+        rows_where(version.columns, version.partitioning, ["p0"])
+        for values in (bound, plain)
+        if (version := started(f"PARTITION BY LIST COLUMNS (v) (PARTITION p0 VALUES IN ({values}))", columns).last())
+    ]
+    assert where[0] == where[1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "bound"),
+    [
+        ("v VARCHAR(9) CHARACTER SET utf16 COLLATE utf16_general_ci", "0x6161"),
+        ("v VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "_utf16 0x006d"),
+        ("v VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "0xc3b6"),
+        ("v VARBINARY(9)", "0x00ff"),
+        ("v VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "x'g6'"),
+    ],
+)
+def test_a_hexadecimal_bound_whose_text_is_not_certain_leaves_a_doubt(columns: str, bound: str) -> None:
+    version = started(f"PARTITION BY LIST COLUMNS (v) (PARTITION p0 VALUES IN ({bound}))", columns).last()
+    with pytest.raises(UnsupportedValue):
+        rows_where(version.columns, version.partitioning, ["p0"])
+
+
 def test_history_partitions_hold_no_row_that_silver_has() -> None:
     clause = "WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME LIMIT 9 (PARTITION p0 HISTORY, PARTITION pn CURRENT)"
     version = started(clause).last()
@@ -177,6 +211,11 @@ def test_a_column_named_like_its_function_is_a_column() -> None:
     partitioning = started("PARTITION BY RANGE (`year`) (PARTITION a VALUES LESS THAN (1))", "`year` INT").last()
     expected = Partitioning("range", (("column", "year"),), (Partition("a", ((1,),)),))
     assert partitioning.partitioning == expected
+    named = started(
+        "PARTITION BY LIST COLUMNS (`0x61`, x) (PARTITION a VALUES IN ((1, 2)))", "`0x61` INT, x INT"
+    ).last()
+    assert named.partitioning is not None
+    assert named.partitioning.expressions == (("column", "0x61"), ("column", "x"))
 
 
 def moved(session: Session, table: str) -> tuple[str, VersionStatus, str]:
