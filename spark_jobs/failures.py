@@ -1,6 +1,6 @@
 """Why a table couldn't be written: for a reason that passes, or for one of its own.
 
-In:  what Spark, py4j, delta-rs or the disk raised.
+In:  what Spark, py4j or the disk raised.
 Out: TablesFailed, all failures of one try together; whether one passes by itself; one line that says it.
 
 A table must never be held because an executor was lost, the JVM's heap was full, or the store had enough for a moment:
@@ -15,8 +15,6 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-
-from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.files import LakeFiles
@@ -97,8 +95,6 @@ def passes(error: BaseException, lake: LakeFiles) -> bool:
         return True
     reads_or_writes = (
         isinstance(error, OSError)
-        or (isinstance(error, DeltaError) and not isinstance(error, DeltaProtocolError | SchemaMismatchError))
-        or isinstance(error, CommitFailedError)
         or any("java.io.IOException" in above for above in classes)
         or _WORKERS_IO.search(str(error)) is not None
     )

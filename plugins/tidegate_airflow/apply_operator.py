@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate import config
+from tidegate.errors import TidegateError
 from tidegate_airflow.assets import silver_asset
 from tidegate_airflow.connections import storage_options
 from tidegate_airflow.params import changed, with_params
@@ -36,16 +37,13 @@ class ApplyOperator(SparkJobOperator):
     def execute(self, context: Context) -> None:
         """Run the job; then say what is held, in the log and in the asset's event."""
         super().execute(context)
-        from deltalake.exceptions import DeltaError
-
-        from tidegate.errors import LakeUnavailable
         from tidegate.lake.files import LakeFiles
 
         pipeline = config.load(Path(self.pipeline_file))
         options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
         try:
             found = silver_event(LakeFiles(lake_root(pipeline), options))
-        except (LakeUnavailable, DeltaError, OSError) as error:  # the run has done its work
+        except (TidegateError, OSError) as error:  # the run has done its work
             self.log.warning("held tables can't be looked at: %s", error)
             return
         for table, reason in found["held"].items():

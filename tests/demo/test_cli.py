@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -136,8 +137,8 @@ def test_status_of_a_lake_without_anything_is_empty(pipeline: Path) -> None:
 
 def _lake_with_a_held_table(lake: LakeFiles) -> None:
     segment = {
-        "source": "main", "day": None, "kind": "binlog", "server_id": 1, "server_uuid": "u", "file": "binlog.000007",
-        "start_pos": 4, "gtid_executed": "0-1-9", "prev_commit_ts": 0, "min_commit_ts": 5, "event_count": 3,
+        "source": "main", "day": date(1970, 1, 1), "kind": "binlog", "server_id": 1, "server_uuid": "u",
+        "file": "binlog.000007", "start_pos": 4, "gtid_executed": "0-1-9", "prev_commit_ts": 0, "min_commit_ts": 5, "event_count": 3,
         "txn_count": 1, "tables": ["shop.a"],
         "flags": 0, "context": b"", "payload": b"12345", "payload_crc32c": 0, "captured_at": None,
         "min_start_ts": None, "max_start_ts": None,
@@ -146,7 +147,7 @@ def _lake_with_a_held_table(lake: LakeFiles) -> None:
     for seq in (1, 2):
         row = segment | {"seq": seq, "end_pos": 100 * seq, "max_commit_ts": 10 * seq, "resolved_ts": 10 * seq}
         rows = pa.Table.from_pylist([row], schema=schema)
-        write_deltalake(lake.uri(tables.SEGMENTS.path), rows, mode="append", partition_by=["source"])
+        write_deltalake(lake.uri(tables.SEGMENTS.path), rows, mode="append", partition_by=["source", "day"])
     now = pa.scalar(0, pa.timestamp("us", tz="UTC")).as_py()
     cut = {"delta_version": -1, "applied_ts": 20, "state": "active", "published_at": now, "cut_ts": 20}
     cuts = [

@@ -110,7 +110,7 @@ class Standing:
 
 
 def standing(pipeline: Pipeline, lake: LakeFiles, connect: Connect) -> Standing:
-    """connect: conn_id -> ConnectionInfo. Raises LakeUnavailable, DeltaError, OSError when the lake can't be read."""
+    """connect: conn_id -> ConnectionInfo. Raises LakeUnavailable, OSError when the lake can't be read."""
     servers = {name: ask(pipeline, name, connect) for name in pipeline.sources}
     captured = {found.source: found for found in lake_status.sources(lake)}
     sources = tuple(_source(name, captured.get(name), server) for name, server in servers.items())

@@ -42,8 +42,6 @@ def status(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
 ) -> None:
     """How far a pipeline's sources and tables are."""
-    from deltalake.exceptions import DeltaError
-
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
     from tidegate.wire.connection import ConnectionInfo
@@ -55,7 +53,7 @@ def status(
     try:
         found = standing(loaded, lake, ConnectionInfo.from_env)
         markers = latency.recent(lake, _LATENCY_SECONDS)
-    except (DeltaError, OSError) as error:
+    except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
         told = found.to_json() | {"capture": {name: asdict(boat) for name, boat in boats.items()}}

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate import tables
-from tidegate.delta.live_file import LiveFile
-from tidegate.errors import RECREATE, REFILL, LakeRefused, SchemaMismatch
+from tidegate.errors import RECREATE, REFILL, SchemaMismatch
 from tidegate.lake import control
+from tidegate.lake.bronze_log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import judgeable, last_events, waits
@@ -80,20 +81,12 @@ def sources(lake: LakeFiles) -> list[SourceStatus]:
     return [_source(lake, source, files) for source, files in sorted(bronze_files(lake).items())]
 
 
-def bronze_files(lake: LakeFiles) -> dict[str, list[LiveFile]]:
-    """Of each source, the files of bronze/segments that hold it, the newest first."""
-    found: dict[str, list[LiveFile]] = {}
-    for file in sorted(lake.log(tables.SEGMENTS.path).state().files, key=lambda file: -_upper(file, "seq")):
-        found.setdefault(file.partition_values["source"] or "", []).append(file)
+def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
+    """Of each source, the files of bronze/segments that hold it, in order of seq. Raises LakeUnavailable."""
+    found: dict[str, list[BronzeFile]] = {}
+    for file in files_of(lake.log(tables.SEGMENTS.path).state()):
+        found.setdefault(file.source, []).append(file)
     return found
-
-
-def _upper(file: LiveFile, column: str) -> int:
-    """The largest value of a column by the log's statistics."""
-    bounds = file.bounds(column)
-    if bounds is None:
-        raise LakeRefused(f"the log has no bounds of its {column}", where=file.path, remedy="restore bronze's log")
-    return int(bounds[1])
 
 
 def cut_ts(lake: LakeFiles) -> int:
@@ -187,17 +180,17 @@ def _judge(state: Mapping[str, Any]) -> str:
     return f"; or tidegate schema judge {state['pipeline']} {place} --nothing, or --holds DB.T for what it changes"
 
 
-def _source(lake: LakeFiles, source: str, files: list[LiveFile]) -> SourceStatus:
-    """files: the newest first."""
-    with lake.open(f"{tables.SEGMENTS.path}/{files[0].local_path}") as handle:
+def _source(lake: LakeFiles, source: str, files: list[BronzeFile]) -> SourceStatus:
+    """files: in order of seq."""
+    with lake.open(f"{tables.SEGMENTS.path}/{unquote(files[-1].path)}") as handle:
         last = max(pq.read_table(handle, columns=_LAST, partitioning=None).to_pylist(), key=lambda row: row["seq"])
     return SourceStatus(
         source=source,
         seq=last["seq"],
-        segments=sum(file.rows or 0 for file in files),
-        bytes=sum(file.size for file in files),
-        resolved_ts=max(_upper(file, "resolved_ts") for file in files),
-        max_commit_ts=max(_upper(file, "max_commit_ts") for file in files),
+        segments=sum(file.rows for file in files),
+        bytes=sum(file.bytes for file in files),
+        resolved_ts=max(file.resolved_ts for file in files),
+        max_commit_ts=max(file.max_commit_ts for file in files),
         file=last["file"],
         end_pos=last["end_pos"],
         gtid_executed=last["gtid_executed"],

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
@@ -96,7 +97,7 @@ class LakeReader:
         return min(found, default=None)
 
     def _newest_first(self, source: str) -> list[str]:
-        return [file.local_path for file in bronze_files(self._lake).get(source, ())]
+        return [unquote(file.path) for file in reversed(bronze_files(self._lake).get(source, []))]
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
         """The first cut that covers all positions. Raises VerifyError when none does in time."""
