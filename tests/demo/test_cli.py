@@ -138,8 +138,8 @@ def test_status_of_a_lake_without_anything_is_empty(pipeline: Path) -> None:
 def _lake_with_a_held_table(lake: LakeFiles) -> None:
     segment = {
         "source": "main", "day": date(1970, 1, 1), "kind": "binlog", "server_id": 1, "server_uuid": "u",
-        "file": "binlog.000007", "start_pos": 4, "gtid_executed": "0-1-9", "prev_commit_ts": 0, "min_commit_ts": 5, "event_count": 3,
-        "txn_count": 1, "tables": ["shop.a"],
+        "file": "binlog.000007", "start_pos": 4, "gtid_executed": "0-1-9", "prev_commit_ts": 0, "min_commit_ts": 5,
+        "event_count": 3, "txn_count": 1, "tables": ["shop.a"],
         "flags": 0, "context": b"", "payload": b"12345", "payload_crc32c": 0, "captured_at": None,
         "min_start_ts": None, "max_start_ts": None,
     }  # fmt: skip
