@@ -15,7 +15,7 @@ from tidegate.tables import SEGMENTS
 
 
 def vacuum_bronze(job: Maintenance) -> None:
-    """VACUUM by delta-rs, whole folder: files of a capture or an upkeep that was killed go too."""
+    """Delete what no reader needs, in the whole folder: files of a capture or an upkeep that was killed go too."""
     log = BronzeLog.load(job.lake)
     if log is None:
         return

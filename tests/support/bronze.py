@@ -29,8 +29,8 @@ def pack(lake: LakeFiles) -> None:
 class QuietBronze:
     """Appends to a lake's bronze, one commit per call. at: when what comes next was captured; now when None."""
 
-    def __init__(self, lake: Path) -> None:
-        self._lake = LakeFiles(str(lake))
+    def __init__(self, lake: Path | LakeFiles) -> None:
+        self._lake = lake if isinstance(lake, LakeFiles) else LakeFiles(str(lake))
         self.landed: list[Segment] = []
         self.at: datetime | None = None
         self._ends: dict[str, tuple[int, int, int]] = {}  # per source: seq, position, resolved_ts

@@ -12,6 +12,7 @@ that time. Where the log doesn't reach back so far, nothing is deleted.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from tidegate.delta.actions import now_ms
@@ -30,17 +31,27 @@ def vacuum(log: DeltaLog, folder: LogStore, *, keep_seconds: float) -> list[str]
     keep_seconds: for readers that are at work on an older version; more than the clocks of this machine and of the
     store differ. Raises LakeUnavailable, LakeRefused.
     """
+    gone = unneeded(log, {entry.name: entry.modified_ms for entry in folder.names()}, keep_seconds=keep_seconds)
+    folder.delete(gone)
+    return gone
+
+
+def unneeded(log: DeltaLog, written_ms: Mapping[str, int], *, keep_seconds: float) -> list[str]:
+    """Those of a table's files that may be deleted.
+
+    written_ms: path within the table, when it was written (Unix milliseconds), as listed before this is called.
+    keep_seconds: as above. Raises LakeUnavailable, LakeRefused.
+    """
     before_ms = now_ms() - int(keep_seconds * 1000)
-    found = folder.names()
     then = _newest_at(log, before_ms)
     if then is None:
         return []
-    needed = {file.local_path for state in (then, log.state()) for file in state.files}
-    written_ms = before_ms - COMMIT_SECONDS_MAX * 1000
-    names = [entry.name for entry in found if entry.name.endswith(_DATA) and entry.modified_ms < written_ms]
-    gone = [name for name in names if name not in needed]
-    folder.delete(gone)
-    return gone
+    needed = {file.local_path for file in then.files}
+    del then  # one of two lists of all files is enough to hold
+    needed.update(file.local_path for file in log.state().files)
+    old_ms = before_ms - COMMIT_SECONDS_MAX * 1000
+    old = [path for path, at_ms in written_ms.items() if path.endswith(_DATA) and at_ms < old_ms]
+    return [path for path in old if path not in needed]
 
 
 def _newest_at(log: DeltaLog, at_ms: int) -> TableState | None:

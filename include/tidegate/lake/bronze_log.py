@@ -20,8 +20,9 @@ from tidegate.delta.actions import moved, now_ms
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.properties import set_properties
+from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.state import Action, Keep, TableState
-from tidegate.delta.store import log_store
+from tidegate.delta.vacuum import unneeded
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, BRONZE_REMOVED_SECONDS_MIN
@@ -149,16 +150,13 @@ class BronzeLog:
     def vacuum(self, *, dry_run: bool) -> list[str]:
         """Remove files that are out of the table, or never were in it, for delta.deletedFileRetentionDuration.
 
-        delta-rs says which; their paths relative to the table. Raises LakeUnavailable.
+        Their paths relative to the table; dry_run: those that would be. Raises LakeUnavailable.
         """
-        from deltalake import DeltaTable  # heavy, and capture imports this module
-        from deltalake.exceptions import DeltaError
-
         try:
-            table = DeltaTable(self._log.place, storage_options=dict(self.lake.storage_options))
-            gone: list[str] = table.vacuum(dry_run=True, full=True)
-        except (DeltaError, OSError) as error:
-            raise LakeUnavailable(f"VACUUM failed: {error}", where=self._log.place) from error
+            written_ms = self.lake.written_ms(SEGMENTS.path)
+        except OSError as error:
+            raise LakeUnavailable(f"can't be listed: {error}", where=self._log.place) from error
+        gone = unneeded(self._log, written_ms, keep_seconds=tombstones_ms(self.properties()) / 1000)
         return gone if dry_run else _deleted(self.lake, gone)
 
     def checkpoint(self) -> None:
@@ -191,7 +189,7 @@ def _deleted(lake: LakeFiles, paths: Sequence[str]) -> list[str]:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder, []).append(name)
     for folder, names in folders.items():
-        log_store(lake.uri(f"{SEGMENTS.path}/{folder}".rstrip("/")), lake.storage_options).delete(names)
+        lake.store(f"{SEGMENTS.path}/{folder}".rstrip("/")).delete(names)
     return list(paths)
 
 

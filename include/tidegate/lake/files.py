@@ -109,6 +109,20 @@ class LakeFiles:
         if info.type == pafs.FileType.Directory:
             self.filesystem.delete_dir(self.local(path))
 
+    def written_ms(self, path: str) -> dict[str, int]:
+        """Every file in a folder and in those below it: path within it -> when it was written, Unix milliseconds.
+
+        What begins with a dot or an underscore is left out, a Delta log for one.
+        """
+        base = self.local(path)
+        listed = self.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+        found = {info.path[len(base) :].strip("/"): info for info in listed if info.is_file and info.mtime is not None}
+        return {
+            name: int(info.mtime.timestamp() * 1000)
+            for name, info in found.items()
+            if not any(part.startswith((".", "_")) for part in name.split("/"))
+        }
+
     def make_folder(self, path: str) -> None:
         self.filesystem.create_dir(self.local(path), recursive=True)
 

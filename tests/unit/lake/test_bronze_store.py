@@ -1,0 +1,66 @@
+"""Bronze in an object store: appended to, followed, packed and emptied as on a disk."""
+
+from __future__ import annotations
+
+import threading
+from urllib.parse import unquote
+
+import pytest
+
+from tests.support.bronze import QuietBronze, pack
+from tests.support.s3 import S3
+from tidegate.lake import bronze_log
+from tidegate.lake.bronze import Bronze, check_writable
+from tidegate.lake.bronze_index import BronzeIndex, read_segments
+from tidegate.lake.bronze_log import BronzeLog
+from tidegate.lake.bronze_retention import remove
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import BRONZE_RUN_FILES_MIN
+from tidegate.tables import SEGMENTS
+
+
+def test_bronze_lives_in_an_object_store(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+    check_writable(lake)
+    assert BronzeLog.load(lake) is None
+    quiet, writer, index = QuietBronze(lake), Bronze(lake, "a"), BronzeIndex(lake)
+    for ts in range(10, 10 * BRONZE_RUN_FILES_MIN + 30, 10):
+        quiet.land("a", (ts, ts + 1, ts + 1))
+        assert index.refresh(0)
+    assert writer.last_segments()[-1].seq == len(quiet.landed)
+    pack(lake)
+    assert index.refresh(0)
+    assert len({ref.path for ref in index.refs["a"]}) == 2
+    found = [segment.seq for _, segment in read_segments(lake, index.refs["a"])]
+    assert found == [one.seq for one in quiet.landed]
+    log = BronzeLog.load(lake)
+    assert log is not None
+    assert log.vacuum(dry_run=True) == [], "all of it is young"
+    packed = log.files()["a"][0]
+    remove(log, [packed])
+    monkeypatch.setattr(bronze_log, "unneeded", lambda *_, **__: [unquote(packed.path)])  # days later
+    before = lake.written_ms(SEGMENTS.path).keys()
+    assert log.vacuum(dry_run=False) == [unquote(packed.path)]
+    assert before - lake.written_ms(SEGMENTS.path).keys() == {unquote(packed.path)}
+    log.checkpoint()
+    assert Bronze(lake, "a").last_segments()[-1].seq == len(quiet.landed)
+    assert BronzeIndex(lake).refresh(0)
+
+
+def test_two_sources_land_side_by_side(s3: S3) -> None:
+    lake = LakeFiles(s3.folder(), s3.options)
+
+    def land(source: str) -> None:
+        quiet, writer = QuietBronze(lake), Bronze(lake, source)
+        for ts in range(10, 130, 10):
+            writer.append([quiet._segment(source, ts, ts, ts)])
+
+    threads = [threading.Thread(target=land, args=(source,)) for source in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log = BronzeLog.load(lake)
+    assert log is not None
+    assert {source: len(files) for source, files in log.files().items()} == {"a": 12, "b": 12}
+    assert log.version == 23
