@@ -101,6 +101,7 @@ class Application:
     _states_version: int = -1
     _history_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
+    _noted: dict[str, TableState] = field(default_factory=dict)  # states that are to be recorded
 
     @property
     def spark(self) -> SparkSession:
@@ -143,6 +144,7 @@ class Application:
     def reload(self) -> None:
         """Forget everything in memory and read it again."""
         self._applied.clear()
+        self._noted.clear()
         self._states_version = self._history_version = -1
         self._checked = (-1, -1)  # what a try found out and did not record must be found out again
         self.load()
@@ -262,8 +264,17 @@ class Application:
         """After an error: ask silver again what was committed."""
         self._applied.pop(name, None)
 
-    def record_states(self, found: dict[str, TableState], app_transaction: tuple[str, int] | None = None) -> None:
+    def note_states(self, found: dict[str, TableState]) -> None:
+        """Take table_states events into memory; the next record_states appends them with its own, in one commit.
+
+        A window's steps may note them up to the one that writes silver.
+        """
+        self._noted |= found
+        self.states |= found
+
+    def record_states(self, found: Mapping[str, TableState], app_transaction: tuple[str, int] | None = None) -> None:
         """Append table_states events and take them into memory. app_transaction: as control.append has it."""
+        found, self._noted = {**self._noted, **found}, {}
         if not found:
             return
         now = datetime.now(UTC)

@@ -273,7 +273,7 @@ def _meet(app: Application, name: str, source: str) -> bool:
         found = TableState(HELD, f"{what}; route it to a table of its own", tables.NEEDS_SNAPSHOT, app.cut_ts)
     elif any(one[0] != source for one in app.flows().get(name, ())):
         found = replace(found, error="")  # both sources have to be there for it to go on
-    app.record_states({name: found})
+    app.note_states({name: found})
     return found.behind_source == source
 
 
@@ -311,7 +311,7 @@ def _is_for(app: Application, window: Window, name: str, physical: Physical) -> 
     state = app.states.get(name)
     if state is not None and state.behind_source not in ("", physical[0]):
         # It has another source now, which isn't behind: both have to be there for it to go on.
-        app.record_states({name: replace(state, error="", applied_ts=app.mark(name))})
+        app.note_states({name: replace(state, error="", applied_ts=app.mark(name))})
     if state is not None and state.state == LEFT:
         what = (
             f"{name}: {'.'.join(physical[1:])} of {physical[0]} flows into it now, and silver has rows of another time"

@@ -125,8 +125,9 @@ def release_with_partners(app: Application) -> None:
             if state.state == HELD and (partner := _waits_for(state)) and not _is_held(app, partner)
         }
         if not free:
-            return
-        app.record_states(free)
+            break
+        app.note_states(free)
+    app.record_states({})
 
 
 def _waits_for(state: TableState) -> str:

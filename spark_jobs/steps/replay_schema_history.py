@@ -1,7 +1,8 @@
 """Step 2: replay the window's DDL onto schema_history.
 
 In:  segments with HAS_DDL, and the versions known so far.
-Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held.
+Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held; what planning and
+     this step noted of tables' states, in one commit.
 
 It runs before decode, because rows after a DDL need the columns as of their commit_ts. Replaying a
 statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
@@ -76,6 +77,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
                 _take_in(app, window, version)
         window.moves = find_moves(app, window.low_ts, window.cut_ts)
         hold_partners(app, window, window.moves)
+    app.record_states({})  # what this step and the one before noted, before anything of it is written
 
 
 def _statements(app: Application, window: Window, ref: SegmentRef) -> list[DdlStatement]:
@@ -215,7 +217,7 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     if whole and (name in window.held or held) and _is_mended(app, window, version):
         window.held.pop(name, None)
         error = f"{tables.BEHIND_SOURCE} {window.behind}" if window.behind else ""
-        app.record_states({name: TableState(RELEASED, error=error, applied_ts=version.commit_ts - 1)})
+        app.note_states({name: TableState(RELEASED, error=error, applied_ts=version.commit_ts - 1)})
     take_in(app, window, physical)
 
 

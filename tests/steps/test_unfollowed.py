@@ -227,6 +227,23 @@ def test_a_held_table_goes_on_once_it_is_emptied_at_the_source(tmp_path: Path) -
     assert held(log.apply()) == set()
 
 
+def test_however_many_tables_go_on_in_a_window_their_states_are_two_commits(tmp_path: Path) -> None:
+    """One before silver is written, one before the cut is published."""
+    log = Log(tmp_path)
+    log.send("one", "UPDATE a SET id = 2")
+    log.send("one", "UPDATE b SET id = 2")
+    log.level()
+    assert held(log.apply()) == {"shop.a", "shop.b"}
+    before = control.version(log.lake, tables.TABLE_STATES)
+    for name in ("shop.a", "shop.b"):
+        log.send("one", f"TRUNCATE TABLE {name}", (name,))
+    log.level()
+    assert held(log.apply()) == set()
+    assert control.version(log.lake, tables.TABLE_STATES) == before + 2
+    assert held(log.apply()) == set()
+    assert control.version(log.lake, tables.TABLE_STATES) == before + 2, "nothing changed"
+
+
 def test_a_held_table_that_gave_its_rows_to_another_is_not_mended_by_a_new_one_of_its_name(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.send("one", "UPDATE a SET id = 2")
