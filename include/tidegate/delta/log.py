@@ -29,13 +29,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidegate.delta import checkpoint
 from tidegate.delta.actions import commit_info, lines, now_ms, parsed, transaction
 from tidegate.delta.features import check_readable, check_writable
-from tidegate.delta.names import commit_name
+from tidegate.delta.names import commit_name, commit_version
 from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
 from tidegate.delta.store import Entry, LogStore, log_store
 from tidegate.errors import CommitConflict, CommitOverwritten, LakeRefused, LakeUnavailable, TidegateError
@@ -106,11 +107,14 @@ class DeltaLog:
         """
         with self._lock:
             self._raise_lost()
-            before, own = self._known, self._own
             there = self._is_there()
-            self._keep(self._forward(before if there else self._load()))
-            if own and not there:
-                self._check_kept(before, own)
+            state, last = self._forward(self._known if there else self._load())
+            if not there:
+                self._check_whole(state)
+            lost = None if there else self._overwritten(state)
+            self._keep(state, last)
+            self._lost = lost
+            self._raise_lost()
             return self._known
 
     def check_kept(self) -> None:
@@ -128,7 +132,7 @@ class DeltaLog:
         state = self._nothing
         if found is not None:
             state = state.after(found[0], found[1])
-        state = self._forward(state, version)
+        state, _ = self._forward(state, version)
         return state if state.version == version else None
 
     def actions(self, version: int) -> list[dict[str, Any]] | None:
@@ -155,45 +159,64 @@ class DeltaLog:
         found = checkpoint.newest(self._store, keep=self._nothing.keep)
         return self._nothing.after(found[0], found[1]) if found is not None else self._nothing
 
-    def _forward(self, state: TableState, upto: int | None = None) -> TableState:
-        """Carried forward by the commits that are there."""
+    def _forward(self, state: TableState, upto: int | None = None) -> tuple[TableState, list[dict[str, Any]] | None]:
+        """Carried forward by the commits that are there; and the last one's actions, None when there are none."""
+        last = None
         while upto is None or state.version < upto:
             actions = self.actions(state.version + 1)
             if actions is None:
                 break
-            state = state.after(state.version + 1, actions)
-        if not state.created and upto is None:
-            self._check_empty()
-        return state
+            state, last = state.after(state.version + 1, actions), actions
+        return state, last
 
-    def _check_empty(self) -> None:
-        """A log without a first commit and without a usable checkpoint isn't a table that doesn't exist."""
-        left = [entry.name for entry in self._store.names() if entry.name[:1].isdigit()]
-        if left and commit_name(0) not in left:
+    def _check_whole(self, state: TableState) -> None:
+        """Objects behind what can be read: a log that has lost some isn't a shorter one, or a table that doesn't exist.
+
+        A commit into the gap would be one that no reader finds.
+        """
+        first = commit_name(state.version + 1)
+        if state.created:
+            later = [e.name for e in self._store.names(first) if commit_version(e.name) is not None]
+        else:
+            later = [e.name for e in self._store.names() if e.name[:1].isdigit()]
+        if later and first not in later and self._store.stat(first) is None:  # not one that came while it was listed
+            told = "without a usable checkpoint" if not state.created else f"behind version {state.version}"
             raise LakeRefused(
-                f"its log begins at {left[0]} without a usable checkpoint", where=self.place, remedy="restore its files"
+                f"its log {'goes on' if state.created else 'begins'} at {later[0]} {told}",
+                where=self.place,
+                remedy="restore its files",
             )
 
-    def _keep(self, state: TableState) -> None:
+    def _keep(self, state: TableState, last: Sequence[Action] | None) -> None:
         check_readable(state)
         if state is not self._known:
             self._known, self._seen, self._own = state, None, ""
             if state.created:
-                self._seen = self._store.stat(commit_name(state.version))
+                self._seen = self._entry(state.version, lambda there: last is None or there == last)
 
-    def _check_kept(self, before: TableState, own: str) -> None:
-        """Raise CommitOverwritten when our commit is another's now."""
-        if self._known.table_id != before.table_id:
-            return  # the table was dropped and made again
+    def _entry(self, version: int, is_it: Callable[[Sequence[Action]], bool]) -> Entry | None:
+        """Of a commit that we know; None when it is another by now, so that the next look reads the log again.
+
+        First a look, then the actions: what overwrites them afterwards has another entry than the one looked at.
+        """
+        found = self._store.stat(commit_name(version))
+        actions = self.actions(version)
+        return found if actions is not None and is_it(actions) else None
+
+    def _overwritten(self, state: TableState) -> CommitOverwritten | None:
+        """When our newest commit, the one that was known, is another's now. state: the table's newest."""
+        before, own = self._known, self._own
+        if not own or state.table_id != before.table_id:
+            return None  # or the table was dropped and made again
         actions = self.actions(before.version)
-        if actions is not None and not _made_by(actions, own):
-            self._lost = CommitOverwritten(
-                f"version {before.version}, which tidegate had committed, was overwritten by "
-                f"{self._whose(before.version)}: its rows aren't in the table",
-                where=self.place,
-                remedy="write to it by Spark or others only while tidegate doesn't; then release the table",
-            )
-        self._raise_lost()
+        if actions is None or _made_by(actions, own):
+            return None
+        return CommitOverwritten(
+            f"version {before.version}, which tidegate had committed, was overwritten by "
+            f"{_operation(actions)}: its rows aren't in the table",
+            where=self.place,
+            remedy="write to it by Spark or others only while tidegate doesn't; then release the table",
+        )
 
     def _raise_lost(self) -> None:
         if self._lost is not None:
@@ -216,27 +239,30 @@ class DeltaLog:
         check_writable(after, change.actions, checked=change.checked)
         failpoint("delta_before_commit")
         made, trouble = self._put(version, lines(actions))
-        if not made and not self._is_ours(version, attempt, trouble):
-            raise CommitConflict(
-                f"{self._whose(version)} changed the table after version {read.version}",
-                where=self.place,
-                remedy="it is read and decided again",
-            ) from trouble
+        if not made:
+            # It may be an earlier try of this change, of which what the log has counts, not what was decided now.
+            after = read.after(version, self._ours(version, attempt, trouble))
         failpoint("delta_after_commit")
+        seen = None
+        with suppress(LakeUnavailable, LakeRefused):  # it is made; the next look tells the rest
+            seen = self._entry(version, lambda there: _made_by(there, attempt))
         with self._lock:
-            self._known, self._seen = after, self._store.stat(commit_name(version))
-            self._own = attempt
+            self._known, self._seen, self._own = after, seen, attempt
         return after
 
     def _check_same_table(self, read: TableState) -> None:
         """Raise CommitConflict when the version that was read isn't there as it was."""
         if not read.created:
             return
-        found = self._store.stat(commit_name(read.version))
         with self._lock:
-            seen = self._seen if read is self._known else found
-        if found is None or found != seen:
-            self.forget()
+            known, seen = self._known, self._seen
+        if read is known:
+            found = self._store.stat(commit_name(read.version))
+            same = found is not None and found == seen
+        else:
+            newest = self.state()
+            same = newest.version >= read.version and newest.table_id == read.table_id
+        if not same:
             raise CommitConflict(f"version {read.version} is no longer in its log", where=self.place)
 
     def update(
@@ -293,8 +319,8 @@ class DeltaLog:
         except LakeUnavailable as error:
             return False, error
 
-    def _is_ours(self, version: int, attempt: str, trouble: LakeUnavailable | None) -> bool:
-        """After "taken" or an error: whether that version is this very attempt."""
+    def _ours(self, version: int, attempt: str, trouble: LakeUnavailable | None) -> list[dict[str, Any]]:
+        """After "taken" or an error: that version's actions, when they are this very attempt's."""
         try:
             actions = self.actions(version)
         except LakeUnavailable as error:
@@ -307,18 +333,23 @@ class DeltaLog:
             if trouble is not None:
                 raise trouble
             raise LakeUnavailable(f"version {version} was taken and is gone", where=self.place)
-        return _made_by(actions, attempt)
-
-    def _whose(self, version: int) -> str:
-        for action in self.actions(version) or ():
-            if info := action.get("commitInfo"):
-                return str(info.get("operation", "another commit"))
-        return "another commit"
+        if not _made_by(actions, attempt):
+            raise CommitConflict(
+                f"{_operation(actions)} changed the table after version {version - 1}",
+                where=self.place,
+                remedy="it is read and decided again",
+            ) from trouble
+        return actions
 
     def _made_since(self, first: int, read: TableState, attempt: str) -> bool:
         """Whether an earlier try of this change arrived after all."""
         versions = range(first + 1, read.version + 1)
         return any(_made_by(self.actions(version) or (), attempt) for version in versions)
+
+
+def _operation(actions: Sequence[Action]) -> str:
+    found = (action["commitInfo"] for action in actions if action.get("commitInfo"))
+    return str(next(found, {}).get("operation", "another commit"))
 
 
 def _made_by(actions: Sequence[Action], attempt: str) -> bool:

@@ -208,3 +208,108 @@ def test_our_commit_that_another_writer_overwrote_is_never_passed_over() -> None
     assert paths(log.state()) == ["theirs"]
     assert paths(appended(log, "again")) == ["again", "theirs"]
     log.check_kept()
+
+
+def theirs() -> bytes:
+    return lines([commit_info("OPTIMIZE", "theirs"), add(file("theirs"), data_change=True)])
+
+
+class Overwriting(MemoryStore):
+    """A writer of Delta's own that looked before our commit came, and writes its own right behind it."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        made = super().create(name, data)
+        if name == commit_name(1):
+            self.replace(name, theirs())
+        return made
+
+
+def test_a_commit_that_was_overwritten_at_once_is_told_too() -> None:
+    store = Overwriting()
+    log = made(store)
+    appended(log, "ours")
+    with pytest.raises(CommitOverwritten, match="version 1"):
+        log.check_kept()
+
+
+def test_an_overwritten_commit_is_told_by_the_next_commit_and_after_an_error() -> None:
+    class Dark(MemoryStore):
+        failing = 0
+
+        def get(self, name: str) -> bytes | None:
+            if name == commit_name(1) and self.failing:
+                self.failing -= 1
+                raise LakeUnavailable("no answer", where=self.where)
+            return super().get(name)
+
+    store = Dark()
+    log = made(store)
+    state = appended(log, "ours")
+    store.replace(commit_name(1), theirs())
+    with pytest.raises(CommitConflict):
+        log.commit(state, adding("more"))
+    store.failing = 1
+    with pytest.raises(LakeUnavailable):
+        log.state()
+    with pytest.raises(CommitOverwritten, match="version 1"):
+        appended(log, "more")
+
+
+def test_what_another_writer_overwrites_while_it_is_read_is_read_again() -> None:
+    class Raced(MemoryStore):
+        racing = False
+
+        def get(self, name: str) -> bytes | None:
+            found = super().get(name)
+            if self.racing and name == commit_name(1):
+                self.racing = False
+                self.replace(name, theirs())
+            return found
+
+    store = Raced()
+    log, other = made(store), DeltaLog("t", store=store)
+    appended(log, "first")
+    store.racing = True
+    read = other.state()
+    with pytest.raises(CommitConflict):
+        other.commit(read, adding("ours"))
+    assert paths(other.state()) == ["theirs"]
+
+
+def test_of_two_tries_of_one_change_the_state_is_that_of_the_one_that_arrived() -> None:
+    """What is decided again may have other files in it, or another table's id."""
+
+    class Later(MemoryStore):
+        def _arrive(self) -> None:
+            """Not at the next look, but before the next try."""
+
+        def create(self, name: str, data: bytes) -> bool:
+            super()._arrive()
+            return super().create(name, data)
+
+    store = Later()
+    log, names, fates = made(store), iter(["first", "second"]), iter(["late", "fine"])
+    store.fate = lambda: next(fates)
+    state = log.update(lambda _: adding(next(names)))
+    assert paths(state) == paths(log.state()) == paths(DeltaLog("t", store=store).state()) == ["first"]
+
+
+def test_what_was_read_of_a_table_that_was_dropped_since_is_never_committed_to_its_successor() -> None:
+    store = MemoryStore()
+    log = made(store)
+    read = appended(log, "old")
+    store.objects.clear()
+    appended(made(store), "new")
+    log.state()  # by another thread
+    with pytest.raises(CommitConflict, match="no longer in its log"):
+        log.commit(read, adding("ours"))
+
+
+def test_a_log_with_a_gap_is_refused_and_not_a_shorter_one() -> None:
+    store = MemoryStore()
+    log = made(store)
+    for name in "abc":
+        appended(log, name)
+    store.delete([commit_name(2)])
+    with pytest.raises(LakeRefused, match=r"goes on at 0+3.json behind version 1"):
+        DeltaLog("t", store=store).state()
