@@ -31,7 +31,10 @@ _READER_VERSION: Final = 3
 _WRITER_VERSION: Final = 7
 # Of these a reader must know, too.
 _READER_FEATURES: Final = frozenset(
-    {"deletionVectors", "timestampNtz", "columnMapping", "v2Checkpoint", "typeWidening", "vacuumProtocolCheck"}
+    {
+        *("deletionVectors", "timestampNtz", "columnMapping", "v2Checkpoint", "vacuumProtocolCheck"),
+        *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview"),
+    }
 )
 
 

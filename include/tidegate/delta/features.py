@@ -41,13 +41,18 @@ _READ: Final = frozenset(
 )
 # Whose supported table asks something of each commit that ours don't give: row ids, Iceberg's rules.
 _NOT_WRITTEN: Final = frozenset({"rowTracking", "icebergCompatV1", "icebergCompatV2"})
+_READER_VERSION, _WRITER_VERSION = 3, 7  # the highest that say what they ask for (PROTOCOL.md, "Protocol Evolution")
 _ON: Final = "true"
+_MAPPED: Final = ("delta.columnMapping.id", "delta.columnMapping.physicalName")  # of each column of a mapped table
 # Keys in a column's metadata that ask a writer to check or to make values.
 _CHECKED_COLUMN: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
 
 
 def check_readable(state: TableState) -> None:
     """Raise DeltaUnsupported when the log may hold what we would pass over."""
+    least = int(state.protocol.get("minReaderVersion", 0)), int(state.protocol.get("minWriterVersion", 0))
+    if least[0] > _READER_VERSION or least[1] > _WRITER_VERSION:
+        _refuse(state, [f"protocol {least[0]}, {least[1]}"], "can't be read")
     _refuse(state, sorted(state.features - _READ), "can't be read")
 
 
@@ -61,6 +66,11 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
     if checked:
         return
     _refuse(state, sorted(state.features & _NOT_WRITTEN), "can't be written")
+    mapped = state.configuration.get("delta.columnMapping.mode", "none") != "none"
+    if mapped and not all(
+        key in (column.get("metadata") or {}) for column in state.schema["fields"] for key in _MAPPED
+    ):
+        _refuse(state, ["column mapping and a column that isn't mapped"], "can't be written")
     changes = [one for one in actions if _changes_rows(one)]
     if not changes:
         return
@@ -69,7 +79,7 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
         _refuse(state, ["change data feed"], "can't be written")
     if "delta.appendOnly" in on and any("remove" in one for one in changes):
         _refuse(state, ["rows that only come (delta.appendOnly)"], "can't be written")
-    if state.configuration.get("delta.columnMapping.mode", "none") != "none":
+    if mapped:
         _refuse(state, ["column mapping"], "can't be written")
     if any("add" in one for one in changes):
         found = [name for name in state.configuration if name.startswith("delta.constraints.")]

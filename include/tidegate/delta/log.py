@@ -348,8 +348,10 @@ class DeltaLog:
 
 
 def _operation(actions: Sequence[Action]) -> str:
-    found = (action["commitInfo"] for action in actions if action.get("commitInfo"))
-    return str(next(found, {}).get("operation", "another commit"))
+    for action in actions:
+        if info := action.get("commitInfo"):
+            return str(info.get("operation", "another commit"))
+    return "another commit"
 
 
 def _made_by(actions: Sequence[Action], attempt: str) -> bool:
