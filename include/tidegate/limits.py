@@ -72,6 +72,8 @@ CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
 # --- stores of commits and leases ----------------------------------------------------------------
 # A store that doesn't answer is asked again for so long, by its client; then the caller decides.
 STORE_RETRY_SECONDS_MAX: Final = 20.0
+# A file up to here is written to an object store by one request, from memory.
+PUT_BYTES_MAX: Final = 32 * MIB
 # A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
 STORE_CREATE_ATTEMPTS_MAX: Final = 4
 # A lease that isn't renewed for so long is free: what a machine's death costs, three times what a renewal may wait.

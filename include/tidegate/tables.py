@@ -1,11 +1,11 @@
 """The Delta tables of a lake: name, columns, keys, meaning. The only contract between jobs.
 
 In:  nothing; this is data.
-Out: Arrow schemas that capture writes with delta-rs and jobs read with Spark, DuckDB or pyarrow.
+Out: Arrow schemas that capture and jobs write, and people read with whatever reads Delta.
 
 A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
-Bronze stays plain (no deletion vectors, no clustering), so that delta-rs can write it; capture only appends to it, and
-maintain packs files and takes whole ones out.
+Bronze stays plain (no deletion vectors, no clustering), so that every reader can read it; capture only appends to it,
+and maintain packs files and takes whole ones out.
 Control tables can be rebuilt from bronze; tidegate alone writes them (tidegate/lake/control.py).
 """
 

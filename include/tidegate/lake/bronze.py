@@ -36,7 +36,7 @@ from tidegate.delta.types import delta_schema
 from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_checkpoints import BronzeCheckpoints
-from tidegate.lake.bronze_file import added, by_day, created, reading, statistics, write_file
+from tidegate.lake.bronze_file import added, by_day, reading, statistics, store_file
 from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of, properties
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
@@ -203,9 +203,7 @@ class Bronze:
         partition = {"source": self.source, "day": day.isoformat()}
         folder = "/".join(f"{name}={value}" for name, value in partition.items())
         path = f"{folder}/{segments[0].seq:012d}-{uuid.uuid4().hex}.parquet"
-        with created(self._lake, f"{SEGMENTS.path}/{path}") as file:
-            write_file(file, segments, self._compression)
-            size = file.tell()
+        size = store_file(self._lake, f"{SEGMENTS.path}/{path}", segments, self._compression)
         return actions.add(added(path, size, partition, statistics(segments)), data_change=True)
 
     def _files(self) -> Iterator[tuple[int, BronzeFile]]:

@@ -21,6 +21,7 @@ from tidegate.delta import log as log_module
 from tidegate.delta.store import LocalStore
 from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.lake import bronze as bronze_module
+from tidegate.lake import bronze_file
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.bronze_upkeep import compact_run
@@ -103,7 +104,7 @@ def test_a_file_that_could_not_be_written_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     bronze, failures = opened(tmp_path), [OSError(number, os.strerror(number))] * 2
-    real = bronze_module.write_file
+    real = bronze_file.write_file
 
     def unlucky(*arguments: Any) -> None:
         if failures:
@@ -111,7 +112,7 @@ def test_a_file_that_could_not_be_written_is_written_again(
         real(*arguments)
 
     monkeypatch.setattr(bronze_module, "_BACKOFF_SECONDS", 0.001)
-    monkeypatch.setattr(bronze_module, "write_file", unlucky)
+    monkeypatch.setattr(bronze_file, "write_file", unlucky)
     bronze.append(chain(range(1, 3)))
     failures += [OSError(number, os.strerror(number))] * 100
     with pytest.raises(LakeUnavailable, match=re.escape(os.strerror(number))):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.bronze import QuietBronze, pack
 from tests.support.s3 import S3
-from tidegate.lake import bronze_log
+from tidegate.lake import bronze_file, bronze_log
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.bronze_index import BronzeIndex, read_segments
 from tidegate.lake.bronze_log import BronzeLog
@@ -25,6 +25,7 @@ def test_bronze_lives_in_an_object_store(s3: S3, monkeypatch: pytest.MonkeyPatch
     assert BronzeLog.load(lake) is None
     quiet, writer, index = QuietBronze(lake), Bronze(lake, "a"), BronzeIndex(lake)
     for ts in range(10, 10 * BRONZE_RUN_FILES_MIN + 30, 10):
+        monkeypatch.setattr(bronze_file, "PUT_BYTES_MAX", 0 if ts == 30 else 1 << 20)  # as one stream, or one request
         quiet.land("a", (ts, ts + 1, ts + 1))
         assert index.refresh(0)
     assert writer.last_segments()[-1].seq == len(quiet.landed)
