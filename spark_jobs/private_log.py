@@ -80,6 +80,7 @@ class PrivateLog:
         if not change.actions and not change.transactions:
             return self.state
         failpoint("private_before_commit")
+        self.lake.settle(self.folder)  # Spark leaves its files to the system
         self.keeps = True
         try:
             after = self.lake.log(self.path).commit(self.state, change)

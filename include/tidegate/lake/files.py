@@ -6,6 +6,7 @@ Out: LakeFiles, small and picklable: it travels to Spark workers, which open fil
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow.fs as pafs
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
-from tidegate.delta.store import LogStore, log_store
+from tidegate.delta.store import LogStore, log_store, make_folder, sync_folder
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
@@ -123,8 +124,37 @@ class LakeFiles:
             if not any(part.startswith((".", "_")) for part in name.split("/"))
         }
 
+    def settle(self, path: str) -> None:
+        """What was written is on disk with its name, and of a folder all in it: before a commit that names it is.
+
+        A store's objects are there for good once they are written.
+        """
+        if not self.is_local:
+            return
+        place = self.uri(path)
+        for folder, _, names in os.walk(place):
+            for name in names:
+                _sync_file(f"{folder}/{name}")
+            sync_folder(folder)
+        if not os.path.isdir(place):  # noqa: PTH112
+            _sync_file(place)
+        sync_folder(place.rpartition("/")[0])
+
     def make_folder(self, path: str) -> None:
+        """With its parents, on disk when this returns."""
+        if self.is_local:
+            if not os.path.isdir(self.uri(path)):  # noqa: PTH112 - one look for each file of a partition
+                make_folder(self.uri(path))
+            return
         self.filesystem.create_dir(self.local(path), recursive=True)
+
+
+def _sync_file(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:

@@ -94,6 +94,7 @@ def _write_file(lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLa
     with lake.filesystem.open_output_stream(lake.local(f"{table_path}/{path}")) as sink:
         _write_rows(sink, stored, layout)
         size = sink.tell()
+    lake.settle(f"{table_path}/{path}")
     return {
         "path": quote(path, safe="/=-_.~!$&'()*+,;:@"),
         "partitionValues": values,

@@ -109,7 +109,9 @@ class VectorWriter:
         """Write the file; nothing without vectors."""
         if len(self._parts) == 1:
             return
-        self._lake.write(f"{self._table_path}/deletion_vector_{self._name}.bin", self._parts)
+        path = f"{self._table_path}/deletion_vector_{self._name}.bin"
+        self._lake.write(path, self._parts)
+        self._lake.settle(path)
         self._parts = [_VERSION]
 
     def __enter__(self) -> Self:

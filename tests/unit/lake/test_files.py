@@ -1,0 +1,47 @@
+"""What a commit will name is on disk before the commit is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidegate.lake import files as module
+from tidegate.lake.files import LakeFiles
+from tidegate.upsert.deletion_vector import VectorWriter
+
+
+def test_a_vector_is_on_disk_with_its_name_when_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = watched(monkeypatch)
+    (tmp_path / "t").mkdir()
+    with VectorWriter(LakeFiles(str(tmp_path)), "t") as vectors:
+        vectors.add(np.array([1, 5], np.int64))
+    [written] = (tmp_path / "t").iterdir()
+    assert synced == [written, tmp_path / "t"]
+
+
+def test_a_folder_is_settled_with_all_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, lake = watched(monkeypatch), LakeFiles(str(tmp_path))
+    lake.make_folder("t/copy/p=1")
+    assert tmp_path in synced, "new folders have their names"
+    (tmp_path / "t/copy/p=1/a").write_bytes(b"a")
+    (tmp_path / "t/copy/b").write_bytes(b"b")
+    synced.clear()
+    lake.settle("t/copy")
+    folder = tmp_path / "t/copy"
+    assert set(synced) == {folder / "p=1/a", folder / "b", folder / "p=1", folder, tmp_path / "t"}
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What is brought to disk, in order."""
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def seen(handle: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{handle}").resolve())
+        fsync(handle)
+
+    monkeypatch.setattr(module.os, "fsync", seen)
+    return synced
