@@ -10,6 +10,7 @@ table_states and silver's own transaction versions.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -42,6 +43,7 @@ from tidegate.lake.followed import Followed, Physical
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_events
 from tidegate.lake.schema_rows import needed_rows
+from tidegate.limits import LOGS_AT_ONCE
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import Bounds, SchemaHistory
@@ -76,7 +78,11 @@ def _state_of(row: Mapping[str, Any]) -> TableState:
 
 @dataclass(slots=True)
 class Application:
-    """One running apply job. background: Spark, which may not be there yet."""
+    """One running apply job.
+
+    background: Spark, which may not be there yet. pool: for looks at tables' logs and files, and for commits. What is
+    done in it waits for nothing else that is.
+    """
 
     background: BackgroundSession
     pipeline: Pipeline
@@ -95,6 +101,7 @@ class Application:
     _claim: tuple[str, int] | None = None
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
+    pool: ThreadPoolExecutor = field(init=False)
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
     _flows: tuple[list[int], dict[str, set[Physical]]] = field(default_factory=lambda: ([], {}))
@@ -111,6 +118,8 @@ class Application:
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
         self.checkpoints = Checkpoints(self.lake)
+        at_once = max(LOGS_AT_ONCE, self.pipeline.apply.parallel_tables)
+        self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="table")
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""

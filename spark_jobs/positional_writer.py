@@ -14,8 +14,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import BoundedSemaphore
 from typing import Any
 
 import numpy as np
@@ -93,17 +93,17 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
     if not upserts:
         return outcome
     waiting = _within_memory(upserts, outcome)
-    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upsert") as pool:
-        for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
-            prepared = _each(pool, lambda upsert: _prepare(app, window, upsert), waiting)
-            outcome |= {name: found for name, found in prepared.items() if found is not None}
-            ready = [upsert for upsert in waiting if prepared[upsert.entry.name] is None]
-            probe_all(app, [upsert.probe for upsert in ready if upsert.probe is not None])
-            outcome |= _each(pool, lambda upsert: _commit(app, upsert), ready)
-            waiting = [upsert for upsert in ready if isinstance(outcome[upsert.entry.name], CommitConflict)]
-            if not waiting:
-                break
-            time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+    rewriting = BoundedSemaphore(app.pipeline.apply.parallel_tables)
+    for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
+        prepared = _each(app, lambda upsert: _prepare(app, window, upsert), waiting)
+        outcome |= {name: found for name, found in prepared.items() if found is not None}
+        ready = [upsert for upsert in waiting if prepared[upsert.entry.name] is None]
+        probe_all(app, [upsert.probe for upsert in ready if upsert.probe is not None])
+        outcome |= _each(app, lambda upsert: _commit(app, upsert, rewriting), ready)
+        waiting = [upsert for upsert in ready if isinstance(outcome[upsert.entry.name], CommitConflict)]
+        if not waiting:
+            break
+        time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
     for upsert in upserts:
         _settle(app, window, upsert, outcome[upsert.entry.name])
     return outcome
@@ -128,9 +128,9 @@ def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> li
     return kept
 
 
-def _each(pool: ThreadPoolExecutor, step: Callable[[Upsert], int | None], among: Sequence[Upsert]) -> dict[str, Any]:
+def _each(app: Application, step: Callable[[Upsert], int | None], among: Sequence[Upsert]) -> dict[str, Any]:
     """Run a step for each, side by side: what it gave, or its exception."""
-    running = {upsert.entry.name: pool.submit(step, upsert) for upsert in among}
+    running = {upsert.entry.name: app.pool.submit(step, upsert) for upsert in among}
     return {name: future.exception() or future.result() for name, future in running.items()}
 
 
@@ -157,8 +157,11 @@ def check_fit(name: str, snapshot: TableState, layout: FileLayout) -> None:
         raise GivenBack(reason, where=name, remedy="the window is tried again, this table by MERGE")
 
 
-def _commit(app: Application, upsert: Upsert) -> int:
-    """All that the phase does to the table, in one commit on the snapshot that was probed."""
+def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> int:
+    """All that the phase does to the table, in one commit on the snapshot that was probed.
+
+    rewriting: held by those that hold rows in memory.
+    """
     snapshot, resolved, probe = upsert.snapshot, upsert.resolved, upsert.probe
     assert snapshot is not None, "prepared"
     assert resolved is not None, "prepared"
@@ -167,7 +170,7 @@ def _commit(app: Application, upsert: Upsert) -> int:
         raise probe.error
     with VectorWriter(app.lake, upsert.path) as vectors:
         actions = replaced(probe.hits, vectors)
-        actions.extend(adopted(_new_files(app, upsert, resolved), vectors))
+        actions.extend(adopted(_new_files(app, upsert, resolved, rewriting), vectors))
     failpoint("apply_before_commit")
     upsert.adopted = True  # from here on it isn't known that no commit names them
     try:
@@ -185,15 +188,16 @@ def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
     return Change(found, OPERATION, dict([transaction]))
 
 
-def _new_files(app: Application, upsert: Upsert, resolved: Resolved) -> list[NewFile]:
+def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: BoundedSemaphore) -> list[NewFile]:
     """The staged files; one that lost most of its rows is written anew without them, once."""
     if upsert.files is None:
         upsert.files = []
         for file in resolved.files:
             live = rows_of(file.add) - len(file.losers)
             if live and len(file.losers) > live:
-                pieces = live_rows(app.lake, upsert.path, LiveFile(file.add), upsert.phase.layout, file.losers)
-                adds = write(app.lake, upsert.path, pa.concat_tables(pieces), upsert.phase.layout)
+                with rewriting:
+                    pieces = live_rows(app.lake, upsert.path, LiveFile(file.add), upsert.phase.layout, file.losers)
+                    adds = write(app.lake, upsert.path, pa.concat_tables(pieces), upsert.phase.layout)
                 upsert.files += [NewFile(add, np.zeros(0, np.int64)) for add in adds]
             else:
                 upsert.files.append(file)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -88,8 +87,7 @@ def probe_all(app: Application, probes: Sequence[Probe]) -> None:
         for item in work:
             one(item)
         return
-    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="probe") as pool:
-        list(pool.map(one, work))
+    list(app.pool.map(one, work))
 
 
 def _rows(file: LiveFile) -> int:

@@ -6,6 +6,7 @@ Out: Window (lives for one pass of the steps), TableWindow, TableState, Place.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -144,7 +145,7 @@ class Window:
     """(low_ts, cut_ts]: what is to be applied, and what the steps found out.
 
     catches_up: of a window below the published cut, the released tables that it is for, with the physical ones of each.
-    behind: ... the source that it is for instead. Both None: the main window, above the cut.
+    behind: ... the source that it is for instead. Both None: the main window, above the cut. began: time.monotonic().
     """
 
     low_ts: int
@@ -152,6 +153,7 @@ class Window:
     refs: list[SegmentRef]
     catches_up: Mapping[str, Collection[tuple[str, str, str]]] | None = field(default=None, kw_only=True)
     behind: str | None = field(default=None, kw_only=True)
+    began: float = field(default_factory=time.monotonic, init=False)
     tables: dict[str, TableWindow] = field(default_factory=dict)
     held: dict[str, TableState] = field(default_factory=dict)
     ddl_times: dict[tuple[str, int], int] = field(default_factory=dict)  # (source, commit_ts) -> Unix microseconds

@@ -60,6 +60,9 @@ HOLD_SECONDS_DEFAULT: Final = 1.0
 RETURN_SECONDS_DEFAULT: Final = 60.0
 # A lake that can't be reached is asked again after 1, 2, 4 ... seconds, up to these.
 LAKE_AGAIN_SECONDS_MAX: Final = 15.0
+# Tables at whose logs an application is at one time, unless apply.parallel_tables is more: a look and a commit take a
+# millisecond of CPU, and wait for the disk or the store for the rest of their time.
+LOGS_AT_ONCE: Final = 8
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
 # A commit that puts files in the place of others goes behind whoever came first, for as long as its files are live.
@@ -102,6 +105,10 @@ CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
 # --- upkeep in apply ----------------------------------------------------------------------------
 # What a table may save up of apply.upkeep_bytes: as much as one large file, so that a quiet day ends in no long window.
 UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
+# Packing begins with no further table after this much of a window's own time, or this many seconds: the next window
+# waits for it. Tables written by every window come to be packed in the same one; so they take turns.
+UPKEEP_SHARE: Final = 0.25
+UPKEEP_SECONDS: Final = 0.1
 
 # --- maintain -----------------------------------------------------------------------------------
 # A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.

@@ -10,7 +10,6 @@ with the error that its writer would give.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pyarrow as pa
@@ -38,9 +37,8 @@ def choose_writers(app: Application, window: Window) -> None:
     if app.pipeline.apply.writer == config.Writer.MERGE or not window.tables:
         return
     shares = _shares(app, window)
-    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="choose") as pool:
-        entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
-        done = [pool.submit(_choose, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
+    entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
+    done = [app.pool.submit(_choose, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
     failures: dict[str, BaseException] = {}
     for entry, future in zip(entries, done, strict=True):
         error = future.exception()

@@ -3,14 +3,16 @@
 In:  window.tables of the positional writer, silver as it is now.
 Out: perhaps one more commit per table, without a change of data. Never an error: what can't be done now is tried later.
 
-The cut is out already, so no reader waits for this. tidegate/upsert/upkeep.py says what is worth it; what a table
-doesn't use of its share is saved for a file that is larger. A commit that finds the files changed is dropped: whoever
-was quicker has left other files, and a later window looks at those.
+The cut is out already, so no reader waits for this; but the next window does, so where many tables are written by all
+windows only some are packed after each. tidegate/upsert/upkeep.py says what is worth it; what a table doesn't use of
+its share is saved for a file that is larger. A commit that finds the files changed is dropped: whoever was quicker has
+left other files, and a later window looks at those.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.upsert_target import misfit
 from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
-from tidegate.limits import UPKEEP_SAVED_BYTES_MAX
+from tidegate.limits import UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS, UPKEEP_SHARE
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.rewrite import rewrite
@@ -44,29 +46,38 @@ class Compaction:
 
 
 def compact_silver(app: Application, window: Window) -> None:
-    """Pack each table that the positional writer has just written."""
-    share = app.pipeline.apply.upkeep_bytes
-    due = [(entry, earned * share) for entry in window.tables.values() if (earned := _earned(app, window, entry))]
-    if not share or not due:
+    """Pack tables that the positional writer has written, who waited for it longest first."""
+    if not app.pipeline.apply.upkeep_bytes:
         return
-    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upkeep") as pool:
-        list(pool.map(lambda item: _compact(app, *item), due))
+    due = sorted(_due(app, window), key=lambda entry: -app.upkeep_windows[entry.name])
+    now = time.monotonic()
+    end = now + max(UPKEEP_SECONDS, UPKEEP_SHARE * (now - window.began))
+
+    def one(entry: TableWindow) -> None:
+        if time.monotonic() < end:
+            _compact(app, entry, app.upkeep_windows.pop(entry.name))
+
+    if due:
+        with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upkeep") as pool:
+            list(pool.map(one, due))
 
 
-def _earned(app: Application, window: Window, entry: TableWindow) -> int:
-    """Windows that wrote the table since its files were last looked at, when they are to be looked at now; else 0."""
-    if entry.target is None or entry.name not in window.delta_versions:
-        return 0
-    first = entry.name not in app.upkeep_windows
-    wrote = app.upkeep_windows.get(entry.name, 0) + 1
-    due = first or wrote >= _LOOK_EVERY
-    app.upkeep_windows[entry.name] = 0 if due else wrote
-    return wrote if due else 0
+def _due(app: Application, window: Window) -> list[TableWindow]:
+    """Tables of the window whose files are to be looked at; counts the windows that wrote each since its last look."""
+    found = []
+    for entry in window.tables.values():
+        if entry.target is not None and entry.name in window.delta_versions:
+            wrote = app.upkeep_windows[entry.name] = app.upkeep_windows.get(entry.name, 0) + 1
+            if wrote >= _LOOK_EVERY or entry.name not in app.upkeep_saved:
+                found.append(entry)
+    return found
 
 
-def _compact(app: Application, entry: TableWindow, earned_bytes: int) -> None:
+def _compact(app: Application, entry: TableWindow, windows: int) -> None:
+    """windows: that wrote the table since its files were last looked at; each has earned it a share."""
     assert entry.target is not None
-    budget = min(app.upkeep_saved.get(entry.name, 0) + earned_bytes, UPKEEP_SAVED_BYTES_MAX)
+    earned = windows * app.pipeline.apply.upkeep_bytes
+    budget = min(app.upkeep_saved.get(entry.name, 0) + earned, UPKEEP_SAVED_BYTES_MAX)
     app.upkeep_saved[entry.name] = budget
     try:
         done = compact(app, entry.target.path, entry.target.phases[-1].layout, budget)

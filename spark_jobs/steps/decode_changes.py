@@ -138,7 +138,8 @@ def decode_refs(
     key_files: takes key files in memory, by path, instead of the staging folder. stage_bytes: decoded rows that are
     held before they are written out.
     """
-    plan.lake.make_folder(plan.folder)
+    if key_files is None:
+        plan.lake.make_folder(plan.folder)
     stage = _Stage(plan, key_files, stage_bytes)
     for ref, segment in segments_or_damage(plan.lake, refs):
         if isinstance(segment, StreamCorrupt):
@@ -247,6 +248,7 @@ class _Stage:
         return batch.append_column(tables.ROW_HASH, row_hashes(columns))
 
     def _write(self, owner: tuple[str, str, str, int], batch: pa.RecordBatch) -> StagedFile:
+        self._plan.lake.make_folder(self._plan.folder)
         path = f"{self._plan.folder}/{uuid.uuid4().hex}.parquet"
         stamps = pc.min_max(batch.column(batch.schema.get_field_index(tables.COMMIT_TS)))
         pq.write_table(

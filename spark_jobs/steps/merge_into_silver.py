@@ -71,8 +71,7 @@ def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
     def look(name: str) -> None:
         app.lake.log(silver_path(*app.pair(name))).check_kept()
 
-    with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="kept") as pool:
-        looks = {name: pool.submit(look, name) for name, outcome in found.items() if isinstance(outcome, int)}
+    looks = {name: app.pool.submit(look, name) for name, outcome in found.items() if isinstance(outcome, int)}
     return found | {name: error for name, done in looks.items() if (error := done.exception()) is not None}
 
 
