@@ -43,7 +43,7 @@ from tidegate.lake.followed import Followed, Physical
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_events
 from tidegate.lake.schema_rows import needed_rows
-from tidegate.limits import LOGS_AT_ONCE
+from tidegate.limits import AT_ONCE_TABLES_MIN
 from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import Bounds, SchemaHistory
@@ -118,7 +118,7 @@ class Application:
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
         self.checkpoints = Checkpoints(self.lake)
-        at_once = max(LOGS_AT_ONCE, self.pipeline.apply.parallel_tables)
+        at_once = max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables)
         self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="table")
 
     def load(self) -> None:

@@ -62,7 +62,7 @@ RETURN_SECONDS_DEFAULT: Final = 60.0
 LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 # Tables at whose logs an application is at one time, unless apply.parallel_tables is more: a look and a commit take a
 # millisecond of CPU, and wait for the disk or the store for the rest of their time.
-LOGS_AT_ONCE: Final = 8
+AT_ONCE_TABLES_MIN: Final = 8
 # Other writers of the same Delta table (maintenance) may win a race this often before we stop.
 COMMIT_ATTEMPTS_MAX: Final = 8
 # A commit that puts files in the place of others goes behind whoever came first, for as long as its files are live.
@@ -105,10 +105,10 @@ CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
 # --- upkeep in apply ----------------------------------------------------------------------------
 # What a table may save up of apply.upkeep_bytes: as much as one large file, so that a quiet day ends in no long window.
 UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
-# Packing begins with no further table after this much of a window's own time, or this many seconds: the next window
-# waits for it. Tables written by every window come to be packed in the same one; so they take turns.
-UPKEEP_SHARE: Final = 0.25
-UPKEEP_SECONDS: Final = 0.1
+# Packing begins with no further table after a quarter of a second for each second that the window has taken, or this
+# many seconds: the next window waits for it. Tables that every window writes come to be due in the same one.
+UPKEEP_PER_WINDOW_SECONDS: Final = 0.25
+UPKEEP_SECONDS_MIN: Final = 0.1
 
 # --- maintain -----------------------------------------------------------------------------------
 # A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.

@@ -23,7 +23,7 @@ from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.upsert_target import misfit
 from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
-from tidegate.limits import UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS, UPKEEP_SHARE
+from tidegate.limits import UPKEEP_PER_WINDOW_SECONDS, UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS_MIN
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.rewrite import rewrite
@@ -51,7 +51,7 @@ def compact_silver(app: Application, window: Window) -> None:
         return
     due = sorted(_due(app, window), key=lambda entry: -app.upkeep_windows[entry.name])
     now = time.monotonic()
-    end = now + max(UPKEEP_SECONDS, UPKEEP_SHARE * (now - window.began))
+    end = now + max(UPKEEP_SECONDS_MIN, UPKEEP_PER_WINDOW_SECONDS * (now - window.began))
 
     def one(entry: TableWindow) -> None:
         if time.monotonic() < end:

@@ -16,7 +16,7 @@ from tests.support.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import UPKEEP_SECONDS
+from tidegate.limits import UPKEEP_SECONDS_MIN
 
 TEXT = """
 pipeline: p
@@ -41,7 +41,7 @@ def test_who_waited_longest_is_packed_first(tmp_path: Path, monkeypatch: pytest.
     lake = LakeFiles(str(tmp_path))
     app = Application(BackgroundSession(no_spark), config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
     packed: list[str] = []
-    took = UPKEEP_SECONDS * 0.6
+    took = UPKEEP_SECONDS_MIN * 0.6
 
     def compact(_app: Application, path: str, *_: object) -> None:
         packed.append(path[-1])
