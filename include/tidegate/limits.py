@@ -96,9 +96,9 @@ LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
 CHECKPOINT_COMMITS: Final = 50
 # Rows of a checkpoint in Arrow at a time, and in a row group: some 50 MB of a wide table's statistics.
 CHECKPOINT_BATCH_ROWS: Final = 1 << 16
-# Objects that one look at a log removes at most; what is left over goes the next time. A commit every other second is
-# 90,000 objects in a day.
-LOG_CLEANUP_FILES_MAX: Final = 20_000
+# Objects that one look at a log removes at most, version by version, some 20 ms each in an object store; what is left
+# over goes the next time. A look follows each checkpoint, so the log is cleaned faster than it grows.
+LOG_CLEANUP_FILES_MAX: Final = 2_000
 # Delta itself writes one, inside the commit, only when apply has written none for so long.
 CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
 

@@ -43,10 +43,20 @@ def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: S
     checkpoint_tables(table.app, window)
     table.app.checkpoints.close()
     assert last_checkpoint(table) == 52
+    assert (log_of(table) / f"{1:020}.json").exists(), "who reads them now has not seen that checkpoint"
+    for entry in log_of(table).glob("*.checkpoint.parquet"):
+        os.utime(entry, (time.time() - 2 * _DAYS,) * 2)
+    table.app.checkpoints = Checkpoints(table.app.lake, commits=4)  # of the next day: a log is looked at once in a day
+    for number in range(4):
+        window, _ = table.write([(UP, 100 + number, "b")])
+    checkpoint_tables(table.app, window)
+    table.app.checkpoints.close()
+    assert last_checkpoint(table) == 56
     assert not (log_of(table) / f"{1:020}.json").exists(), "the log was not cleaned up"
-    table.write([(UP, 100, "b")])
+    assert (log_of(table) / f"{52:020}.json").exists(), "its commitInfo is in no checkpoint"
+    table.write([(UP, 200, "c")])
     table.assert_equal()
-    assert DeltaTable(table.app.lake.uri(PATH)).version() == 53
+    assert DeltaTable(table.app.lake.uri(PATH)).version() == 57
 
 
 def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_nothing(

@@ -6,16 +6,19 @@ Out: how many objects were removed.
 PROTOCOL.md, "Metadata Cleanup". Kept is all that reaches back delta.logRetentionDuration, and the checkpoint that the
 oldest version in there starts from. What makes it safe at any time, in any number of processes:
 1. A cut is a whole checkpoint that was just read; every commit from its own version on to the newest is there. Each
-   version from the cut on can be read as before.
+   version from the cut on can be read as before. It has stood for a day: whoever listed the log before it was there,
+   and still reads the commits that it stands for, has come to an end.
 2. `_last_checkpoint` never names what goes: no cut lies behind it.
-3. Names go in their order, the oldest versions first, so that what a killed or bounded run leaves begins later, and
-   has no gap.
+3. Versions go one after the other, the oldest first, each by a request of its own, since a store keeps no order within
+   one. What a killed or bounded run leaves begins later and has no gap; and nobody who holds version N finds it there
+   and N + 1 gone, which would look like the end of the log, where he may commit.
 4. The cut moves once a day: the age at which a commit counts as old ends at midnight UTC, as Delta's own does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from tidegate.delta.names import (
@@ -33,6 +36,7 @@ from tidegate.errors import LakeRefused
 from tidegate.limits import LOG_CLEANUP_FILES_MAX
 
 _DAY_MS: Final = 86_400_000
+_VERSION_DIGITS: Final = 20  # that every name of a version begins with
 # With these features the log's objects are removed by other rules, or by a catalog alone.
 _OTHER_RULES: Final = frozenset({"checkpointProtection", "catalogManaged", "adaptiveMetadata-preview"})
 _V2: Final = "v2Checkpoint"
@@ -50,7 +54,7 @@ def clean_up(store: LogStore, configuration: Mapping[str, str], features: Iterab
     cutoff_ms = (now_ms - kept_ms) // _DAY_MS * _DAY_MS
     entries = store.names()
     hint = hinted(store.get(LAST_CHECKPOINT))
-    cuts = _cuts(entries, cutoff_ms, hint)
+    cuts = [cut for cut in _cuts(entries, cutoff_ms, hint) if _made_ms(cut) <= now_ms - _DAY_MS]
     expired = [entry.name for entry in entries if cuts and _goes(entry.name, cuts[0].version)]
     if not expired:
         return 0
@@ -60,11 +64,16 @@ def clean_up(store: LogStore, configuration: Mapping[str, str], features: Iterab
         expired = next((step for step in steps if 0 < len(step) <= LOG_CLEANUP_FILES_MAX), expired)
     expired = sorted(expired)[:LOG_CLEANUP_FILES_MAX]
     _check_readable(store, cuts[0])
-    store.delete(expired)
+    for _, names in groupby(expired, key=lambda name: name[:_VERSION_DIGITS]):
+        store.delete(list(names))
     gone = len(expired)
     if _V2 in named:
         gone += _remove_sidecars(store, min(cutoff_ms, now_ms // _DAY_MS * _DAY_MS - _DAY_MS))
     return gone
+
+
+def _made_ms(cut: Checkpoint) -> int:
+    return max(entry.modified_ms for entry in cut.files)
 
 
 def _goes(name: str, cut: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -128,6 +129,7 @@ def test_a_duration_that_is_none_is_an_error() -> None:
 
 def test_nothing_goes_before_a_checkpoint_that_cannot_be_read() -> None:
     store = table([9, 8, 7, 1], [2])
+    store.clock_ms = MIDNIGHT_MS - 7 * DAY_MS
     store.replace(checkpoint_name(2), store.objects[checkpoint_name(2)][:-20])
     with pytest.raises(LakeRefused, match="isn't readable"):
         clean_up(store, FIVE_DAYS, (), now_ms=MIDNIGHT_MS)
@@ -175,3 +177,40 @@ def test_sidecars_that_no_checkpoint_names_go_when_they_are_old() -> None:
     assert clean_up(store, FIVE_DAYS, ("v2Checkpoint",), now_ms=MIDNIGHT_MS) == 7
     assert sorted(sidecars.objects) == ["named.parquet", "young.parquet"]
     assert readable(store, 3) == ["f0", "f1", "f2", "f3"]
+
+
+def test_a_reader_that_has_not_seen_a_new_checkpoint_still_finds_its_commits() -> None:
+    """A quiet table's late checkpoint: who listed the log before it was there reads the old commits one by one."""
+
+    class Overtaken(MemoryStore):
+        """The other process is at it when the reader has read checkpoint 2 and asks for the commit behind it."""
+
+        def get(self, name: str) -> bytes | None:
+            if name == commit_name(3) and checkpoint_name(6) not in self.objects:
+                self.create(checkpoint_name(6), newer)
+                self.replace(LAST_CHECKPOINT, b'{"version":6,"size":9}')
+                clean_up(self, FIVE_DAYS, (), now_ms=MIDNIGHT_MS)
+            return super().get(name)
+
+    newer = table([40.0] * 7, [6]).objects[checkpoint_name(6)]
+    there = table([40.0] * 7, [2])
+    store = Overtaken(objects=there.objects, clock_ms=MIDNIGHT_MS, _made=there._made)
+    assert DeltaLog("t", store=store).state().version == 6
+    clean_up(store, FIVE_DAYS, (), now_ms=MIDNIGHT_MS + 2 * DAY_MS)
+    assert commits(store) == [6], "they go once the cut has stood for a day"
+
+
+def test_no_version_goes_before_the_one_that_it_follows() -> None:
+    """Whoever holds version N and finds no N + 1 believes that N is the newest: a store removes in any order."""
+
+    class AnyOrder(MemoryStore):
+        def delete(self, names: Sequence[str]) -> None:
+            for name in reversed(names):
+                super().delete([name])
+                left = commits(self)
+                assert left == list(range(left[0], 9)), "a version is gone whose predecessor is there"
+
+    there = table([9.0] * 8 + [1.0], [2, 5, 7])
+    store = AnyOrder(objects=there.objects, clock_ms=MIDNIGHT_MS, _made=there._made)
+    assert clean_up(store, FIVE_DAYS, (), now_ms=MIDNIGHT_MS)
+    assert commits(store) == [7, 8]
