@@ -18,7 +18,7 @@ from tests.support.s3 import S3
 from tidegate import tables
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
-from tidegate.lake.control_upkeep import commit_times, compact, rewrite
+from tidegate.lake.control_upkeep import commit_times, compact, drop_files, rewrite
 from tidegate.lake.files import LakeFiles
 
 
@@ -27,20 +27,33 @@ def row(number: int) -> dict[str, Any]:
     return {"cut_ts": number, "table": "", "delta_version": -1, "applied_ts": 0, "state": "active", "published_at": now}
 
 
-def test_compaction_keeps_every_row_and_the_transaction_version(tmp_path: Path) -> None:
-    lake = LakeFiles(str(tmp_path))
+@pytest.fixture(params=["local", "s3"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> LakeFiles:
+    """An empty lake, on the disk and in an object store."""
+    if request.param == "local":
+        return LakeFiles(str(tmp_path))
+    store: S3 = request.getfixturevalue("s3")
+    return LakeFiles(store.folder(), store.options)
+
+
+def test_upkeep_keeps_every_row_that_is_to_stay_and_the_transaction_version(lake: LakeFiles) -> None:
     assert compact(lake, tables.CUTS, files_min=2) is None
     for number in range(20):
         control.append(lake, tables.CUTS, [row(number)], app_transaction=("cuts", number))
+    assert drop_files(lake, tables.CUTS, "cut_ts", 5) == (20, 15)
+    assert drop_files(lake, tables.CUTS, "cut_ts", 5) is None
     found = compact(lake, tables.CUTS, files_min=8)
     assert found is not None
-    assert (found[0].files, found[1].files) == (20, 1)
-    assert sorted(control.read(lake, tables.CUTS)["cut_ts"].to_pylist()) == list(range(20))
-    assert control.application_version(lake, tables.CUTS, "cuts") == 19
-    assert list((tmp_path / "control/cuts/_delta_log").glob("*.checkpoint.parquet"))
-    again = LakeFiles(str(tmp_path))
-    assert control.read(again, tables.CUTS).num_rows == 20
+    assert (found[0].files, found[1].files) == (15, 1)
+    assert rewrite(lake, tables.CUTS, lambda rows: rows.filter(pc.greater_equal(rows["cut_ts"], 7))) == (15, 13)
+    assert rewrite(lake, tables.CUTS, lambda rows: rows) is None
+    assert any("checkpoint.parquet" in entry.name for entry in lake.log(tables.CUTS.path).store.names())
+    again = LakeFiles(lake.root, lake.storage_options)
+    assert sorted(control.read(again, tables.CUTS)["cut_ts"].to_pylist()) == list(range(7, 20))
     assert control.application_version(again, tables.CUTS, "cuts") == 19
+    times = commit_times(again, tables.CUTS.path, [0, 22, 23])
+    assert set(times) == {0, 22}
+    assert abs(times[22] - datetime.now(UTC).timestamp()) < 60
 
 
 def test_what_was_compacted_long_ago_is_deleted(tmp_path: Path) -> None:
@@ -182,11 +195,3 @@ def test_a_writer_that_holds_an_older_snapshot_appends_all_the_same(tmp_path: Pa
     rewrite(lake, tables.CUTS, lambda rows: rows.slice(0, 0))
     control.append(lake, tables.CUTS, [row(2)])
     assert control.read(lake, tables.CUTS)["cut_ts"].to_pylist() == [2]
-
-
-def test_commit_times_are_the_log_files_and_a_missing_one_is_left_out(tmp_path: Path) -> None:
-    lake = LakeFiles(str(tmp_path))
-    control.append(lake, tables.CUTS, [row(1)])
-    found = commit_times(lake, tables.CUTS.path, [0, 1, 2])
-    assert set(found) == {0}
-    assert abs(found[0] - datetime.now(UTC).timestamp()) < 60
