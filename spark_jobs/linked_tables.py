@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 
+from pyspark.sql import DataFrame
+
 from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.marked_moves import with_marked
 from spark_jobs.partition_rows import partial_taker, refuse_doubts
@@ -108,16 +110,24 @@ class LinkedWriter:
         writer = self._writers[entry.name]
         shape = shape_at(self._app, entry, moves[0].commit_ts)
         assert shape is not None, "a taker has columns"
-        rows = taken_rows(writer, shape, moves, versions)
-        if any(partial_taker(move.new) for move in moves):
-            self._refuse_partial(writer, shape, moves)
-        elif shape.keeps_deleted:
-            gave = {_physical(move.old) for move in self._window.moves if move.commit_ts == moves[0].commit_ts}
-            carried = all(_physical(version) in gave for version in replaced)
-            rows = with_marked(writer, shape, rows, replaced, carried=carried)
-        takes.append((entry.name, partial(take_rows, writer, shape, rows, replaced, moves[0].commit_ts)))
+        given = taken_rows(writer, shape, moves, versions)
+        partly = any(partial_taker(move.new) for move in moves)
+        gave = {_physical(move.old) for move in self._window.moves if move.commit_ts == moves[0].commit_ts}
+        carried = all(_physical(version) in gave for version in replaced)
 
-    def _refuse_partial(self, writer: SilverWriter, shape: SilverShape, moves: Sequence[Move]) -> None:
+        def beside(own: DataFrame | None) -> DataFrame:
+            """What it gets and, of its own rows, what stays."""
+            if partly:
+                self._refuse_partial(shape, own, moves)
+            elif shape.keeps_deleted and own is not None:
+                return with_marked(writer, shape, given, own, replaced, carried=carried)
+            return given
+
+        if partly or shape.keeps_deleted:
+            beside(writer.rows())
+        takes.append((entry.name, partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)))
+
+    def _refuse_partial(self, shape: SilverShape, own: DataFrame | None, moves: Sequence[Move]) -> None:
         """Raise SchemaMismatch where a partition of the taker can't be told, or has rows that silver alone has."""
         new = moves[0].new
         if shape.keeps_deleted:
@@ -126,7 +136,6 @@ class LinkedWriter:
                 where=new.where,
                 remedy=REFILL,
             )
-        own = writer.rows()
         for move in moves:
             if own is not None and move.moved is not None and partial_taker(move.new):
                 rows = own.where(only_shards([move.new])) if shape.routed else own

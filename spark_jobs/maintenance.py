@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow.fs as pafs
 from pyspark.sql import SparkSession
 
+from spark_jobs.private_log import private_log
 from spark_jobs.session import CODEGEN_BYTES_MIN, fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
@@ -29,8 +30,6 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import MAINTAIN_ATTEMPTS_MAX
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
-# What Delta calls a commit that another one has made invalid (delta-error-classes.json).
-_CONFLICTS: Final = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "ConcurrentModification")
 _PAUSE_SECONDS: Final = 2.0
 # A run that is killed names this many fresh versions less: its successor makes others.
 _CUTS_PENDING_MAX: Final = 500
@@ -93,7 +92,7 @@ class Maintenance:
         return self.log(table).state()
 
     def written(self, table: SilverTable) -> dict[str, float]:
-        """Every file in its folder, the log left out: path within it -> when it was written, Unix seconds."""
+        """Every file in its folder, logs left out: path within it -> when it was written, Unix seconds."""
         base = self.lake.local(table.path)
         found = self.lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
         paths = {info.path[len(base) :].lstrip("/"): info for info in found if info.is_file}
@@ -101,7 +100,7 @@ class Maintenance:
             path: info.mtime.timestamp()
             for path, info in paths.items()
             if info.mtime is not None
-            and not path.startswith("_delta_log/")
+            and "_delta_log" not in path.split("/")
             and not path.rsplit("/", 1)[-1].startswith(".")
         }
 
@@ -122,13 +121,21 @@ class Maintenance:
             dead=sum(file.deletion_vector.cardinality for file in files if file.deletion_vector),
         )
 
-    def rewrite(self, sql: str, size: Size) -> bool:
-        """Run a statement that rewrites files of a table of this size; False when other writers beat it every time."""
+    def rewrite(self, table: SilverTable, statement: Callable[[str], str], size: Size) -> bool:
+        """Run a statement that rewrites files; False when other writers changed those files every time.
+
+        statement: given the table as SQL names it. size: of the table.
+        """
         fit_to_size(self.spark, large=size.bytes >= CODEGEN_BYTES_MIN)
         try:
-            return giving_way(lambda: self.spark.sql(sql).collect())
+            return giving_way(lambda: self._rewrite(table, statement))
         finally:
             fit_to_size(self.spark, large=False)
+
+    def _rewrite(self, table: SilverTable, statement: Callable[[str], str]) -> None:
+        with private_log(self.lake, self.spark, table.path) as private:
+            self.spark.sql(statement(private.target)).collect()
+            private.exchange()
 
     def note(self, name: str, step: str, outcome: str, seconds: float, detail: str, *sizes: Size) -> None:
         """One line for people, one row for control/maintenance. sizes: before and after, when there was a change."""
@@ -165,13 +172,11 @@ class Maintenance:
 
 
 def giving_way(action: Callable[[], object]) -> bool:
-    """Run a statement that other writers may beat; False when they did every time."""
+    """Make a commit that other writers may beat; False when they did every time."""
     for attempt in range(1, MAINTAIN_ATTEMPTS_MAX + 1):
         try:
             action()
-        except Exception as error:
-            if not isinstance(error, CommitConflict) and not any(word in str(error) for word in _CONFLICTS):
-                raise
+        except CommitConflict:
             if attempt < MAINTAIN_ATTEMPTS_MAX:
                 time.sleep(_PAUSE_SECONDS * attempt)
         else:

@@ -28,6 +28,7 @@ def with_marked(
     writer: SilverWriter,
     shape: SilverShape,
     rows: DataFrame,
+    own: DataFrame,
     replaced: Sequence[TableVersion],
     *,
     carried: bool,
@@ -37,14 +38,12 @@ def with_marked(
     replaced: versions from the rename on; of a routed table the shards whose rows go. Raises SchemaMismatch when rows
     that silver alone has would have to go.
     """
-    own = writer.rows()
-    if own is None:
-        return rows
+    fits_key = _same_key(writer, shape, own, replaced[0])
     if shape.routed:
         own = own.where(only_shards(replaced))
     mark = tables.DELETED if tables.DELETED in own.columns else "false"
     lost = own.where(mark) if carried else own
-    if not (_same_key(writer, shape, replaced[0]) and (shape.key or _fits(own, shape))):
+    if not (fits_key and (shape.key or _fits(own, shape))):
         _refuse(lost, replaced[0])
         return rows
     if not _fits(own, shape):
@@ -64,15 +63,15 @@ def with_marked(
     return rows.unionByName(kept)
 
 
-def _same_key(writer: SilverWriter, shape: SilverShape, new: TableVersion) -> bool:
+def _same_key(writer: SilverWriter, shape: SilverShape, own: DataFrame, new: TableVersion) -> bool:
     history = writer.app.histories[new.source]
     old = history.version_at(new.database, new.table, new.commit_ts - 1)
-    return old is not None and writer.shape_of(old).key == shape.key and _fits(writer.rows(), shape, shape.key)
+    return old is not None and writer.shape_of(old).key == shape.key and _fits(own, shape, shape.key)
 
 
-def _fits(own: DataFrame | None, shape: SilverShape, names: Sequence[str] | None = None) -> bool:
+def _fits(own: DataFrame, shape: SilverShape, names: Sequence[str] | None = None) -> bool:
     """Whether silver has these columns of the shape (all by default) with the same types, or not at all."""
-    types = {field.name: field.dataType.simpleString() for field in own.schema.fields} if own is not None else {}
+    types = {field.name: field.dataType.simpleString() for field in own.schema.fields}
     wanted = [column for column in shape.all_columns if names is None or column.name in names]
     return all(types.get(column.name, column.type) == column.type for column in wanted)
 

@@ -64,7 +64,10 @@ def made_at(name: str) -> float | None:
 
 
 class PrivateCopy:
-    """The copy of one state. root: the table's place as Spark takes it. name: the copy's folder."""
+    """The copy of one state. root: the table's place as Spark takes it. name: the copy's folder.
+
+    first: the actions of its version 0; inside: what the copy is then.
+    """
 
     def __init__(self, state: TableState, root: str, name: str) -> None:
         self.state = state
@@ -82,6 +85,7 @@ class PrivateCopy:
             *(domain(name, text) for name, text in state.domains.items()),
             *({"add": add} for add in adds),
         ]
+        self.inside = TableState(name).after(0, self.first)
 
     def _borrowed(self, file: LiveFile) -> dict[str, Any]:
         path = self._absolute(unquote(file.path)) if _is_relative(file.path) else file.path
@@ -112,8 +116,7 @@ class PrivateCopy:
 
         Raises LakeRefused or DeltaUnsupported for what can't be told in one commit.
         """
-        before = TableState(self.name).after(0, self.first)
-        after = before
+        before = after = self.inside
         for version, commit in enumerate(commits, 1):
             self._check(commit)
             after = after.after(version, commit)

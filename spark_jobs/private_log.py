@@ -25,14 +25,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.private_copy import PrivateCopy, folder_name, made_at
 from tidegate.delta.actions import lines, parsed
-from tidegate.delta.log import Change
-from tidegate.delta.names import commit_name
-from tidegate.delta.state import Action, TableState
-from tidegate.delta.store import log_store
+from tidegate.delta.exchange import exchange
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.names import commit_name, commit_version
+from tidegate.delta.state import Action, TableState, file_key
+from tidegate.delta.store import LogStore, log_store
 from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX, PRIVATE_LOG_SECONDS
+from tidegate.merge.silver_sql import table_at
 
 _LOG = "_delta_log"
 
@@ -58,47 +60,88 @@ class PrivateLog:
         return f"{self.lake.spark_uri(self.path)}/{self.copy.name}"
 
     @property
+    def target(self) -> str:
+        """The copy in a SQL statement."""
+        return table_at(self.uri)
+
+    @property
     def state(self) -> TableState:
         """The table that was copied."""
         return self.copy.state
+
+    @property
+    def inside(self) -> TableState:
+        """The copy as it began: apply() takes actions that were decided on it."""
+        return self.copy.inside
 
     def rows(self) -> DataFrame:
         """The table as the copy has it by now."""
         return self.session.read.format("delta").load(self.uri)
 
-    def commit(self, transactions: Mapping[str, int] | None = None, *, operation: str = "") -> TableState:
+    def apply(self, actions: Sequence[Action]) -> None:
+        """A commit of the copy for which Spark isn't needed. Spark's next statement sees it."""
+        if actions:
+            self._write(len(self._names()), actions)
+
+    def begin(self) -> None:
+        """Write the copy."""
+        self.lake.make_folder(f"{self.folder}/{_LOG}")
+        self._write(0, self.copy.first)
+
+    def _write(self, version: int, actions: Sequence[Action]) -> None:
+        self.lake.write(f"{self.folder}/{_LOG}/{commit_name(version)}", [lines(actions)])
+
+    def commit(self, transactions: Mapping[str, int] | None = None) -> TableState:
         """One commit of all that was done on the copy; the table's state behind it.
 
-        transactions: recorded with it, also when nothing else was done; without any nothing is committed then.
-        operation: its name in the table's history; that of Spark's last one by default. Raises CommitConflict when
-        another commit came first, LakeUnavailable when it isn't known whether it is there.
+        transactions: recorded with it, also when nothing else was done; without any nothing is committed then. Raises
+        CommitConflict when another commit came first, LakeUnavailable when it isn't known whether it is there.
         """
         commits = self._commits()
-        change = Change(
-            self.copy.translated(commits), operation or _operation(commits), transactions or {}, checked=True
-        )
+        change = Change(self.copy.translated(commits), _operation(commits), transactions or {}, checked=True)
         if not change.actions and not change.transactions:
             return self.state
+        return self._committed(change.actions, lambda log: log.commit(self.state, change))
+
+    def exchange(self) -> TableState:
+        """As commit, for statements that only moved rows: it may go behind commits that leave those files as they are.
+
+        Raises CommitConflict when one of them changed.
+        """
+        commits = self._commits()
+        actions = self.copy.translated(commits)
+        removes = [self.state.live[file_key(action["remove"])] for action in actions if "remove" in action]
+        adds = [action["add"] for action in actions if "add" in action]
+        if len(removes) + len(adds) < len(actions) or any(add["dataChange"] for add in adds) or not actions:
+            return self.commit()
+        name = _operation(commits)
+        return self._committed(actions, lambda log: exchange(log, removes, adds, operation=name))
+
+    def _committed(self, actions: Sequence[Action], attempt: Callable[[DeltaLog], TableState]) -> TableState:
         failpoint("private_before_commit")
-        self.lake.settle(self.folder)  # Spark leaves its files to the system
-        self.keeps = True
+        self.keeps = any("add" in action or "cdc" in action for action in actions)
+        if self.keeps:
+            self.lake.settle(self.folder)  # Spark leaves its files to the system
         try:
-            after = self.lake.log(self.path).commit(self.state, change)
+            return attempt(self.lake.log(self.path))
         except (CommitConflict, DeltaUnsupported):
             self.keeps = False
             raise
-        self.keeps = any("add" in action or "cdc" in action for action in change.actions)
-        failpoint("private_after_commit")
-        return after
 
     def _commits(self) -> list[Sequence[Action]]:
-        """What Spark committed, in order. Raises LakeUnavailable when not all of it is there."""
-        store = log_store(f"{self.lake.uri(self.folder)}/{_LOG}", self.lake.storage_options)
-        names = [entry.name for entry in store.names() if entry.name[:20].isdigit() and entry.name.endswith(".json")]
-        found = [store.get(name) for name in names]
-        if names != [commit_name(version) for version in range(max(1, len(names)))] or None in found:
+        """What was committed to the copy, in order. Raises LakeUnavailable when not all of it is there."""
+        names = self._names()
+        found = [self._store.get(name) for name in names]
+        if not names or names != [commit_name(version) for version in range(len(names))] or None in found:
             raise LakeUnavailable("a private log isn't whole", where=self.uri, remedy="it is made again")
         return [parsed(data) for data in found[1:] if data is not None]
+
+    def _names(self) -> list[str]:
+        return [entry.name for entry in self._store.names("0") if commit_version(entry.name) is not None]
+
+    @property
+    def _store(self) -> LogStore:
+        return log_store(f"{self.lake.uri(self.folder)}/{_LOG}", self.lake.storage_options)
 
 
 @contextmanager
@@ -114,8 +157,7 @@ def private_log(
         raise LakeRefused("there is no table to be written", where=lake.uri(path), remedy="make it first")
     private = PrivateLog(lake, session, path, PrivateCopy(state, lake.spark_uri(path), folder_name()))
     try:
-        lake.make_folder(f"{private.folder}/{_LOG}")
-        lake.write(f"{private.folder}/{_LOG}/{commit_name(0)}", [lines(private.copy.first)])
+        private.begin()
         yield private
     finally:
         with suppress(Exception):  # the outcome stands; maintain and VACUUM take what stays
@@ -127,26 +169,25 @@ def change_table(
     lake: LakeFiles,
     session: SparkSession,
     path: str,
-    work: Callable[[PrivateLog], object],
+    work: Callable[[PrivateLog], bool | None],
     transaction: tuple[str, int] | None = None,
-    *,
-    attempts: int = COMMIT_ATTEMPTS_MAX,
 ) -> TableState:
     """What `work` does on a private log in one commit; again on the newer state when another commit came first.
 
-    transaction: (application id, version); when the table has that version or a later one, nothing is done.
-    Raises CommitConflict when others came first every time.
+    work: returns False to leave the table as it is. transaction: (application id, version); when the table has that
+    version or a later one, nothing is done. Raises CommitConflict when others came first every time.
     """
-    for attempt in range(1, attempts + 1):
+    for attempt in range(1, COMMIT_ATTEMPTS_MAX + 1):
         state = lake.log(path).state()
         if transaction is not None and state.transaction(transaction[0]) >= transaction[1]:
             return state
         try:
             with private_log(lake, session, path, state) as private:
-                work(private)
+                if work(private) is False:
+                    return state
                 return private.commit(dict([transaction]) if transaction else {})
         except CommitConflict:
-            if attempt == attempts:
+            if attempt == COMMIT_ATTEMPTS_MAX:
                 raise
     raise AssertionError("the loop returns or raises")
 

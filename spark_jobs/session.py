@@ -1,7 +1,7 @@
 """The only place that makes and configures Spark sessions.
 
 In:  settings from tidegate.spark_settings (spark-submit passes them; a test passes them itself).
-Out: the application's session, and one session per silver table with that table's transaction id.
+Out: the application's session, and one session per silver table.
 
 To import pyspark takes 0.2 CPU seconds, and to start a session in it 3: so both are begun when it is known that Spark
 is needed, or when nobody waits (spark_jobs/background.py).
@@ -9,15 +9,11 @@ is needed, or when nobody waits (spark_jobs/background.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
-TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 # A silver table up to this size is rewritten where it changes: that is fewer Spark jobs than deletion vectors
 # (1.5 to 2.2 CPU seconds a MERGE instead of 2.5 to 3.3, two cores), and leaves no small files behind.
@@ -44,7 +40,7 @@ def application_session(name: str, conf: Mapping[str, str] | None = None) -> Spa
 
 
 def table_session(spark: SparkSession, *, large: bool) -> SparkSession:
-    """A session of its own for one table's statements: the Delta transaction id is session state."""
+    """A session of its own for one table's statements: how they are run is session state, and so are views."""
     session = spark.newSession()
     fit_to_size(session, large=large)
     return session
@@ -77,15 +73,3 @@ def maintenance_session(spark: SparkSession, file_bytes: int) -> SparkSession:
         session.conf.set(name, str(value))
     fit_to_size(session, large=False)
     return session
-
-
-@contextmanager
-def transaction(session: SparkSession, app_id: str, version: int) -> Iterator[None]:
-    """Delta commits inside record (app_id, version), and do nothing when that or a later version is there."""
-    session.conf.set(TXN_APP_ID, app_id)
-    session.conf.set(TXN_VERSION, str(version))
-    try:
-        yield
-    finally:
-        session.conf.unset(TXN_APP_ID)
-        session.conf.unset(TXN_VERSION)

@@ -11,14 +11,16 @@ or history knows of the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from spark_jobs.application import Application
 from spark_jobs.partition_rows import partial_taker, partition_given, partition_replaced
+from spark_jobs.private_log import PrivateLog
 from spark_jobs.recast_values import recast_values
+from spark_jobs.silver_rewrite import overwrite
 from spark_jobs.silver_values import literals, numbered
 from spark_jobs.silver_writer import SilverWriter
 from spark_jobs.table_moves import Move
@@ -165,21 +167,26 @@ def _replaced(version: TableVersion, *, routed: bool) -> str:
 
 
 def take_rows(
-    writer: SilverWriter, shape: SilverShape, rows: DataFrame, replaced: Sequence[TableVersion], commit_ts: int
+    writer: SilverWriter,
+    shape: SilverShape,
+    rows: Callable[[DataFrame], DataFrame],
+    replaced: Sequence[TableVersion],
+    commit_ts: int,
 ) -> None:
-    """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced` shards or partitions."""
-    partial = any(partial_taker(version) for version in replaced)
-    if not shape.routed and not partial:
-        writer.ensure(shape)
-        writer.overwrite(rows, shape, commit_ts)
-        return
-    writer.ensure_columns(shape)
-    (
-        rows.select(*(quote(column.name) for column in shape.all_columns))
-        .write.format("delta")
-        .mode("overwrite")
-        .option("replaceWhere", " OR ".join(f"({_replaced(version, routed=shape.routed)})" for version in replaced))
-        .option("txnAppId", writer.app_id)
-        .option("txnVersion", str(commit_ts))
-        .save(writer.spark_uri)
-    )
+    """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced` shards or partitions.
+
+    rows: what the taker gets, given its own rows.
+    """
+    whole = not shape.routed and not any(partial_taker(version) for version in replaced)
+    (writer.ensure if whole else writer.ensure_columns)(shape)
+    where = " OR ".join(f"({_replaced(version, routed=shape.routed)})" for version in replaced)
+
+    def work(private: PrivateLog) -> None:
+        taken = rows(private.rows())
+        if whole:
+            overwrite(private, taken, shape)
+            return
+        taken = taken.select(*(quote(column.name) for column in shape.all_columns))
+        taken.write.format("delta").mode("overwrite").option("replaceWhere", where).save(private.uri)
+
+    writer.change(work, (writer.app_id, commit_ts))

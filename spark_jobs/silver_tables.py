@@ -48,14 +48,25 @@ def add_columns(log: DeltaLog, columns: Sequence[SilverColumn]) -> TableState:
     """Columns at the end, null in every row that is there; those that the table has are left as they are."""
 
     def decide(read: TableState) -> Change | None:
-        held = {field["name"] for field in read.schema["fields"]}
-        missing = [column for column in columns if column.name not in held]
-        if not missing:
-            return None
-        fields = [*read.schema["fields"], *map(_field, missing)]
-        return Change([*_with_features(read, _asked(missing)), _with_fields(read, fields)], "ADD COLUMNS")
+        actions = columns_added(read, columns)
+        return Change(actions, "ADD COLUMNS") if actions else None
 
     return log.update(decide)
+
+
+def columns_added(read: TableState, columns: Sequence[SilverColumn]) -> list[Action]:
+    """The actions of add_columns; none when there is nothing to add."""
+    held = {field["name"] for field in read.schema["fields"]}
+    missing = [column for column in columns if column.name not in held]
+    if not missing:
+        return []
+    fields = [*read.schema["fields"], *map(_field, missing)]
+    return [*_with_features(read, _asked(missing)), _with_fields(read, fields)]
+
+
+def features_added(read: TableState, shape: SilverShape) -> list[Action]:
+    """What the table's protocol lacks for a shape's columns and its clustering; nothing when it lacks nothing."""
+    return _with_features(read, _asked(shape.all_columns) | (_CLUSTERED if shape.cluster_by else frozenset()))
 
 
 def describe_columns(log: DeltaLog, comments: Mapping[str, str]) -> TableState:
@@ -94,9 +105,8 @@ def _emptied(read: TableState, shape: SilverShape | None) -> list[Action]:
     if shape is None:
         return gone
     fields = [_field(column) for column in shape.all_columns]
-    asked = _asked(shape.all_columns) | (_CLUSTERED if shape.cluster_by else frozenset())
-    domains = [clustering(shape.cluster_by)] if "clustering" in read.features | asked else []
-    return [*gone, *_with_features(read, asked), _with_fields(read, fields), *domains]
+    domains = [clustering(shape.cluster_by)] if shape.cluster_by or "clustering" in read.features else []
+    return [*gone, *features_added(read, shape), _with_fields(read, fields), *domains]
 
 
 def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Action:

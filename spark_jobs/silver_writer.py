@@ -1,7 +1,8 @@
 """How one silver table is written: the contract that every writer keeps, and the MERGE that is its reference.
 
 In:  staged changes of a table (Parquet, any order) or a schema change.
-Out: one Delta transaction that holds the data and applied_ts (txnAppId, txnVersion) together.
+Out: one Delta commit that holds the data and applied_ts (an application's transaction version) together. Spark makes
+     it on a private log (spark_jobs/private_log.py), and reads silver there for what it rewrites.
 
 A writer is given a shape, staged files and the phase's upto_ts; what it commits must equal what MERGE
 commits. A faster writer takes write_rows' place behind the same signature.
@@ -9,20 +10,22 @@ commits. A faster writer takes write_rows' place behind the same signature.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_jobs.application import Application, StagedFile, TableWindow
 from spark_jobs.partition_rows import delete_statement
+from spark_jobs.private_log import PrivateLog, change_table
 from spark_jobs.recast_values import recast_values
-from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session, transaction
-from spark_jobs.silver_tables import add_columns, create_silver, describe_columns, empty_silver
-from spark_jobs.silver_values import literals, numbered, staged_schema
+from spark_jobs.session import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session
+from spark_jobs.silver_rewrite import keeps_values, rewrite, types_of
+from spark_jobs.silver_tables import add_columns, columns_added, create_silver, describe_columns, empty_silver
+from spark_jobs.silver_values import literals, staged_schema
 from spark_jobs.table_shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.types import sql_type
+from tidegate.delta.state import TableState
 from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
@@ -30,7 +33,7 @@ from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.renames import renamed_here
-from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten, diff
+from tidegate.schema.silver_change import AddColumn, SilverAction, diff
 from tidegate.schema.types import canonical
 
 if TYPE_CHECKING:
@@ -98,20 +101,27 @@ class SilverWriter:
         assert shape is not None, "staged rows have a version in force"
         self.ensure(shape)
         self._follow_soft_delete(shape)
-        changes = self._changes(files, phase, shape)
         view = "_tg_changes"
-        changes.createOrReplaceTempView(view)
-        if shape.key:
-            source = silver_sql.latest_per_key(view, shape) if len(files) > 1 else f"SELECT * FROM {view}"
-        else:
-            source = silver_sql.net_rows(view, self.spark_uri, shape)
-        self.session.conf.set(DELETION_VECTORS, str(self._is_large()).lower())
-        with transaction(self.session, self.app_id, phase.upto_ts):
-            self.session.sql(silver_sql.merge(self.spark_uri, source, shape))
+        self._changes(files, phase, shape).createOrReplaceTempView(view)
 
-    def _is_large(self) -> bool:
+        def merge(private: PrivateLog) -> None:
+            self.entry.check_follows(phase.after_ts, private.state.transaction(self.app_id))
+            if shape.key:
+                source = silver_sql.latest_per_key(view, shape) if len(files) > 1 else f"SELECT * FROM {view}"
+            else:
+                source = silver_sql.net_rows(view, private.uri, shape)
+            self.session.conf.set(DELETION_VECTORS, str(self._is_large(private.state)).lower())
+            self.session.sql(silver_sql.merge(private.uri, source, shape))
+
+        self.change(merge, (self.app_id, phase.upto_ts))
+
+    def change(self, work: Callable[[PrivateLog], bool | None], transaction: tuple[str, int] | None = None) -> None:
+        """What Spark does to silver: as change_table."""
+        change_table(self.app.lake, self.session, self.path, work, transaction)
+
+    def _is_large(self, state: TableState) -> bool:
         known = self.app.large_tables
-        if self.entry.name not in known and sum(file.size for file in self.log.state().files) > REWRITE_BYTES_MAX:
+        if self.entry.name not in known and sum(file.size for file in state.files) > REWRITE_BYTES_MAX:
             known.add(self.entry.name)
         return self.entry.name in known
 
@@ -174,23 +184,21 @@ class SilverWriter:
                     self._delete_partitions(old, new)
 
     def _delete_partitions(self, old: TableVersion, new: TableVersion) -> None:
-        if (rows := self.rows()) is not None:
-            shard = silver_sql.only_shard(new) if self.entry.routed else "true"
-            self._once("partitions", new, delete_statement(rows, silver_sql.table_at(self.spark_uri), shard, old, new))
+        shard = silver_sql.only_shard(new) if self.entry.routed else "true"
+        if self.columns() is not None:
+            self._once("partitions", new, lambda it: delete_statement(it.rows(), it.target, shard, old, new))
 
-    def _once(self, what: str, version: TableVersion, sql: str) -> None:
+    def _once(self, what: str, version: TableVersion, sql: Callable[[PrivateLog], str]) -> None:
         """One change of rows by a DDL, which an application that is behind must not do again to rows that came since.
 
-        Recorded under an id of its own: under the rows' one Delta would skip those that a CREATE ... SELECT commits at
+        Recorded under an id of its own: under the rows' one those would be skipped that a CREATE ... SELECT commits at
         the DDL's commit_ts, and one id for all shards would have one shadow the others.
         """
-        done = self._ddl_id(what, version)
-        with transaction(self.session, done, version.commit_ts):
-            self.session.sql(sql)
-            if self.log.state().transaction(done) < version.commit_ts:
-                # A DELETE that finds nothing commits nothing, an UPDATE does.
-                target, stamp = silver_sql.table_at(self.spark_uri), tables.COMMIT_TS
-                self.session.sql(f"UPDATE {target} SET {stamp} = {stamp} WHERE false")
+
+        def work(private: PrivateLog) -> None:
+            self.session.sql(sql(private))
+
+        self.change(work, (self._ddl_id(what, version), version.commit_ts))
 
     def _ddl_id(self, what: str, version: TableVersion) -> str:
         return f"{self.app_id}/ddl/{version.source}.{version.name}/{what}"
@@ -215,32 +223,29 @@ class SilverWriter:
             return
         if shape is not None:
             (self.ensure_columns if self.entry.routed else self.ensure)(shape)
-        as_it_is = self.entry.routed or shape is None or self._types() == [(c.name, c.type) for c in shape.all_columns]
         if keeps_deleted(self.app, self.entry):
-            self._mark_all(version)
-            if shape is not None:
-                self._keep_marked(old, version, shape)
-                if not as_it_is:
-                    self._rewrite((), shape, {}, None)
+            self._mark_all(old, version, shape)
         elif self.entry.routed:
-            self._once("rows", version, f"DELETE FROM {silver_sql.table_at(self.spark_uri)}{self._only(version)}")
+            self._once("rows", version, lambda private: f"DELETE FROM {private.target}{self._only(version)}")
         else:
             done = (self._ddl_id("rows", version), version.commit_ts)
-            empty_silver(self.log, done, None if as_it_is else shape)
+            empty_silver(self.log, done, None if self._is_as(shape, self.log.state()) else shape)
+
+    def _is_as(self, shape: SilverShape | None, state: TableState) -> bool:
+        """Whether silver has the columns that it is to have; those of a routed table are other shards' too."""
+        if self.entry.routed or shape is None:
+            return True
+        return types_of(state) == [(column.name, column.type) for column in shape.all_columns]
 
     def rows(self) -> DataFrame | None:
-        """Silver as it is; None when there is none."""
+        """Silver as it is, to be looked at; None when there is none."""
         if self.columns() is None:
             return None
         return self.session.read.format("delta").load(self.spark_uri)
 
     def _has_rows(self) -> bool:
-        rows = self.rows()
-        return rows is not None and bool(rows.limit(1).collect())
-
-    def _types(self) -> list[tuple[str, str]]:
-        """Of silver as it is: name and Spark SQL type of each column."""
-        return [(field["name"], sql_type(field["type"])) for field in self.log.state().schema["fields"]]
+        """False when silver certainly has none."""
+        return any(file.live_rows != 0 for file in self.log.state().files)
 
     def _only(self, version: TableVersion) -> str:
         """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
@@ -248,18 +253,15 @@ class SilverWriter:
 
     def _alter(self, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
         try:
-            actions = diff(old, new, self.ddl_times.get((new.source, new.commit_ts)))
-            recasts = recast_values(self.rows(), actions, new)
+            self._follow(diff(old, new, self.ddl_times.get((new.source, new.commit_ts))), old, new, shape, upto_ts)
         except (SchemaMismatch, UnsupportedValue):
             if self.entry.routed or self._has_rows():
                 raise
             self._empty(old, new, shape)  # nothing was rewritten; it gets its columns
-            return
-        if keeps_deleted(self.app, self.entry):
-            self._keep_marked(old, new, shape)
-        if not actions:
-            self._describe(old, new)
-            return
+
+    def _follow(
+        self, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int
+    ) -> None:
         only_adds = all(isinstance(action, AddColumn) for action in actions)
         if self.entry.routed and not only_adds:
             raise SchemaMismatch(
@@ -267,36 +269,39 @@ class SilverWriter:
                 where=new.where,
                 remedy=f"bring all shards to one shape; {REFILL}",
             )
-        names = self.columns()
-        if names is None:
+        self._check_marked(self.rows, self.log.state(), old, new, shape)
+        if actions and self.columns() is None:
             self.ensure(shape)
-            return
-        if all(self._stays(action, recasts) for action in actions):
-            self._describe(old, new)
-            return
-        if only_adds and shape.key:
+        elif actions and only_adds and shape.key:
             self._add(actions, new)
-            self._describe(old, new)
-        else:
-            self._rewrite(actions, shape, recasts, upto_ts)
+        elif actions:
 
-    def _stays(self, action: SilverAction, recasts: Mapping[str, str]) -> bool:
-        """Whether silver has the values and their type already: a shorter VARCHAR whose texts all fit."""
-        if not isinstance(action, ValuesRewritten) or recasts.get(action.column.silver) != quote(action.old_name):
-            return False
-        return (action.old_name, canonical(action.column).delta) in self._types()
+            def work(private: PrivateLog) -> bool:
+                recasts = recast_values(private.rows(), actions, new)
+                self._check_marked(private.rows, private.state, old, new, shape)
+                stays = all(keeps_values(private.state, action, recasts) for action in actions)
+                if not stays:
+                    rewrite(private, actions, shape, recasts)
+                return not stays
+
+            self.change(work, (self.app_id, upto_ts))
+        self._describe(old, new)
 
     def _add(self, actions: Sequence[SilverAction], new: TableVersion) -> None:
-        """The columns, then the value the server gave to existing rows."""
+        """The columns, with the value the server gave to existing rows."""
         added = [action for action in actions if isinstance(action, AddColumn)]
-        columns = [action.column for action in added]
-        add_columns(self.log, [SilverColumn(c.silver, canonical(c).delta, described(c)) for c in columns])
-        values = [a for a in added if a.value is not None]
+        columns = [SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column)) for a in added]
+        values = literals([action for action in added if action.value is not None])
         if not values:
+            add_columns(self.log, columns)
             return
-        frame = literals(values)
-        assign = ", ".join(f"{quote(name)} = {value}" for name, value in frame.items())
-        self._once("values", new, f"UPDATE {silver_sql.table_at(self.spark_uri)} SET {assign}{self._only(new)}")
+        assign = ", ".join(f"{quote(name)} = {value}" for name, value in values.items())
+
+        def filled(private: PrivateLog) -> str:
+            private.apply(columns_added(private.inside, columns))
+            return f"UPDATE {private.target} SET {assign}{self._only(new)}"
+
+        self._once("values", new, filled)
 
     def _describe(self, old: TableVersion, new: TableVersion) -> None:
         """Columns whose type text or comment at the source changed, and silver's column didn't, say so."""
@@ -306,84 +311,78 @@ class SilverWriter:
         if changed:
             describe_columns(self.log, {name: text for name, text in now.items() if name in changed})
 
-    def _allow_types(self, columns: Iterable[SilverColumn]) -> None:
-        """Turn on what Delta asks for before the first column of a type; a table made with such a column has it."""
-        if "timestamp_ntz" in {column.type for column in columns} - {kind for _, kind in self._types()}:
-            enabled = "SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
-            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} {enabled}")
-
-    def _rewrite(
-        self, actions: Sequence[SilverAction], shape: SilverShape, recasts: Mapping[str, str], upto_ts: int | None
-    ) -> None:
-        """The whole table in one commit with its new columns: plain Delta that every reader can read.
-
-        recasts: SQL text of new values, by column.
-        """
-        rows = self.rows()
-        assert rows is not None, "ensured"
-        renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameColumn)}
-        added = literals([a for a in actions if isinstance(a, AddColumn)])
-        select = []
-        for column in shape.columns:
-            old_name = renamed.get(column.name, column.name)
-            known = quote(old_name) if old_name in rows.columns else "NULL"
-            value = added.get(column.name) or recasts.get(column.name) or known
-            select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
-        select += [*map(quote, tables.SHARDS if self.entry.routed else ()), quote(tables.COMMIT_TS)]
-        if shape.keeps_deleted:
-            select.append(tables.DELETED if tables.DELETED in rows.columns else f"false AS {tables.DELETED}")
-        rows = rows.selectExpr(*select)
-        self.overwrite(numbered(rows, shape), shape, upto_ts)
-
     # --- deleted rows that stay -----------------------------------------------------------------------
 
     def _follow_soft_delete(self, shape: SilverShape) -> None:
         """Give silver the mark when soft_delete names the table from now on; take it back when nothing is marked."""
-        names = self.columns()
-        if names is None or (tables.DELETED in names) == shape.keeps_deleted:
-            return
-        if not shape.keeps_deleted and (count := self._marked()):
-            raise SchemaMismatch(
-                f"silver keeps {count} deleted rows, and soft_delete doesn't name the table any more",
-                where=self.entry.name,
-                remedy=f"name it again, or delete the rows that {tables.DELETED} marks; then release it",
-            )
-        self._rewrite((), shape, {}, None)
 
-    def _mark_all(self, version: TableVersion) -> None:
-        """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time."""
+        def fits(columns: Sequence[str] | None) -> bool:
+            return columns is None or (tables.DELETED in columns) == shape.keeps_deleted
+
+        def work(private: PrivateLog) -> bool:
+            rows = private.rows()
+            if fits(rows.columns):
+                return False
+            if not shape.keeps_deleted and (count := _marked(rows)):
+                raise SchemaMismatch(
+                    f"silver keeps {count} deleted rows, and soft_delete doesn't name the table any more",
+                    where=self.entry.name,
+                    remedy=f"name it again, or delete the rows that {tables.DELETED} marks; then release it",
+                )
+            rewrite(private, (), shape, {})
+            return True
+
+        if not fits(self.columns()):
+            self.change(work)
+
+    def _mark_all(self, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
+        """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time.
+
+        They are marked even when silver can't take the shape then: whoever is told to delete marked rows finds them so.
+        """
         assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {version.commit_ts}"
-        where = self._only(version) or " WHERE true"
-        target = silver_sql.table_at(self.spark_uri)
-        self._once("marks", version, f"UPDATE {target} SET {assign}{where} AND NOT {tables.DELETED}")
+        where = f"{self._only(version) or ' WHERE true'} AND NOT {tables.DELETED}"
+        self._once("marks", version, lambda private: f"UPDATE {private.target} SET {assign}{where}")
+        if shape is None:
+            return
 
-    def _keep_marked(self, old: TableVersion | None, new: TableVersion, shape: SilverShape) -> None:
-        """Raises SchemaMismatch when marked rows can't stay beside rows of another key or of other types."""
+        def work(private: PrivateLog) -> bool:
+            self._check_marked(private.rows, private.state, old, version, shape)
+            fits = self._is_as(shape, private.state)
+            if not fits:
+                rewrite(private, (), shape, {})
+            return not fits
+
+        state = self.log.state()
+        self._check_marked(self.rows, state, old, version, shape)
+        if not self._is_as(shape, state):
+            self.change(work, (self._ddl_id("shape", version), version.commit_ts))
+
+    def _check_marked(
+        self,
+        rows: Callable[[], DataFrame | None],
+        state: TableState,
+        old: TableVersion | None,
+        new: TableVersion,
+        shape: SilverShape,
+    ) -> None:
+        """Raises SchemaMismatch when marked rows can't stay beside rows of another key or of other types.
+
+        rows, state: silver's, the rows read only when there is a doubt.
+        """
+        if not shape.keeps_deleted:
+            return
         fits = old is not None and self.shape_of(old).key == shape.key
         if new.kind != "alter":
-            types = dict(self._types())
+            types = dict(types_of(state))
             fits = fits and all(types.get(column.name, column.type) == column.type for column in shape.columns)
-        if not fits and (count := self._marked()):
+        if not fits and (own := rows()) is not None and (count := _marked(own)):
             raise SchemaMismatch(
                 f"{new.ddl[:120]}: silver keeps {count} deleted rows, which have another key or other types",
                 where=new.where,
                 remedy=f"delete the rows that {tables.DELETED} marks, then release the table",
             )
 
-    def _marked(self) -> int:
-        found = self.session.read.format("delta").load(self.spark_uri)
-        return found.where(tables.DELETED).count() if tables.DELETED in found.columns else 0
 
-    def overwrite(self, rows: DataFrame, shape: SilverShape, upto_ts: int | None = None, app_id: str = "") -> None:
-        """Replace rows and columns in one commit, then put clustering back, which an overwrite drops."""
-        self._allow_types(shape.all_columns)
-        rows = rows.select(*(quote(c.name) for c in shape.all_columns))
-        for column in shape.all_columns:
-            rows = rows.withMetadata(column.name, {"comment": column.comment})
-        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        if upto_ts is not None:
-            writer = writer.option("txnAppId", app_id or self.app_id).option("txnVersion", str(upto_ts))
-        writer.save(self.spark_uri)
-        if shape.cluster_by:
-            cluster = ", ".join(map(quote, shape.cluster_by))
-            self.session.sql(f"ALTER TABLE {silver_sql.table_at(self.spark_uri)} CLUSTER BY ({cluster})")
+def _marked(rows: DataFrame) -> int:
+    return rows.where(tables.DELETED).count() if tables.DELETED in rows.columns else 0

@@ -1,7 +1,7 @@
-"""Step 2 of maintain: few files, sorted by key, by Delta's own OPTIMIZE.
+"""Step 2 of maintain: few files, sorted by key, by Delta's own OPTIMIZE (on a private log).
 
 In:  a silver table whose unclustered or small files hold more than a share of its bytes.
-Out: one commit without data changes; or none, when another writer was quicker every time.
+Out: one commit without data changes; or none, when another writer changed those files every time.
 
 OPTIMIZE of a clustered table rewrites all that isn't in a large cube already, so it runs when there is something
 to win: at a share of 0.2 each byte is rewritten about five times over the table's growth, not once a day.
@@ -24,7 +24,7 @@ def cluster_files(job: Maintenance, table: SilverTable) -> None:
     if job.dry_run:
         job.note(table.name, "cluster", LEFT, 0.0, f"dry run: would cluster, {why}", before)
         return
-    won = job.rewrite(f"OPTIMIZE {job.sql_name(table)}", before)
+    won = job.rewrite(table, "OPTIMIZE {}".format, before)
     outcome = DONE if won else GAVE_WAY
     job.note(table.name, "cluster", outcome, time.monotonic() - started, why, before, job.size(table))
 
@@ -34,13 +34,9 @@ def _reason(job: Maintenance, table: SilverTable, size: Size) -> str | None:
     if size.files < 2:
         return None
     most = job.settings.cluster_share * size.bytes
-    if size.unclustered_bytes > most and _is_clustered(job, table):
+    clustered = bool(job.files(table).clustering_columns)
+    if clustered and size.unclustered_bytes > most:
         return f"{size.unclustered_bytes} of {size.bytes} bytes in unclustered files"
-    if size.small > 1 and size.small_bytes > most and not _is_clustered(job, table):
+    if not clustered and size.small > 1 and size.small_bytes > most:
         return f"{size.small_bytes} of {size.bytes} bytes in small files"
     return None
-
-
-def _is_clustered(job: Maintenance, table: SilverTable) -> bool:
-    found = job.spark.sql(f"DESCRIBE DETAIL {job.sql_name(table)}").select("clusteringColumns").collect()[0][0]
-    return bool(found)

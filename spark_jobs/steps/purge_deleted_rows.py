@@ -41,7 +41,7 @@ def purge_deleted_rows(job: Maintenance, table: SilverTable) -> None:
         job.note(table.name, "purge", LEFT, 0.0, f"dry run: would purge, {why}", before)
         return
     if why_not(job.files(table)):
-        won = job.rewrite(f"REORG TABLE {job.sql_name(table)} APPLY (PURGE)", before)
+        won = job.rewrite(table, "REORG TABLE {} APPLY (PURGE)".format, before)
     else:
         won = _purge_files(job, table)
     after: Size = job.size(table)

@@ -6,6 +6,9 @@ Out: fewer files; nothing is touched when the table's retention doesn't cover a 
 VACUUM removes what has been dead for delta.deletedFileRetentionDuration, and files that no commit ever named which
 are older than that. A kept version's files died when the version after it was committed, or later. So all that
 must hold is that this lies within the retention; retain_versions sees to it, and here it is checked.
+
+Private logs (spark_jobs/private_log.py) of processes that were killed go first: VACUUM doesn't see them, but it finds
+their data files, unless these are the table's.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
+from spark_jobs.private_log import remove_leftovers
 from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.state import TableState
 from tidegate.lake.control_upkeep import commit_times
@@ -26,6 +30,9 @@ _CLOCK_SECONDS: Final = 300
 def vacuum_files(job: Maintenance, table: SilverTable) -> None:
     """VACUUM, or a list of what it would remove."""
     started = time.monotonic()
+    if left := remove_leftovers(job.lake, table.path, dry_run=job.dry_run):
+        what = f"{'dry run: would remove' if job.dry_run else 'removed'} private logs {', '.join(left)}"
+        job.note(table.name, "vacuum", LEFT if job.dry_run else DONE, time.monotonic() - started, what)
     if (why := why_not(job, table)) is not None:
         job.note(table.name, "vacuum", LEFT, time.monotonic() - started, why)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs import maintenance
 from spark_jobs.maintain import run
 from spark_jobs.maintenance import Maintenance, SilverTable
+from spark_jobs.private_log import PrivateLog
 from spark_jobs.session import maintenance_session
 from tests.support.aged import age
 from tidegate import config, tables
@@ -251,22 +252,36 @@ def test_a_rewrite_that_loses_gives_way_and_loses_nothing(lake: Lake, monkeypatc
     lake.model = dict.fromkeys(range(300), 7)
     lake.publish({TABLE: lake.version})
     tries: list[int] = []
+    exchange = PrivateLog.exchange
 
-    def beaten(action: Callable[[], object]) -> bool:
-        def always() -> object:
-            tries.append(1)
-            raise RuntimeError("[DELTA_CONCURRENT_DELETE_READ] a file was deleted")
+    def beaten(private: PrivateLog) -> object:
+        """Of each file a row goes first."""
+        low = len(tries)
+        tries.append(low)
+        lake.spark.sql(f"DELETE FROM delta.`{lake.path}` WHERE id % 100 = {low}").collect()
+        for first in (0, 100, 200):
+            del lake.model[first + low]
+        return exchange(private)
 
-        del action
-        return real(always)
-
-    real = maintenance.giving_way
     monkeypatch.setattr(maintenance, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(maintenance, "giving_way", beaten)
+    monkeypatch.setattr(PrivateLog, "exchange", beaten)
     lake.maintain()
     assert len(tries) == 3
     assert ("cluster", "gave way") in lake.outcomes()
+    lake.publish({TABLE: lake.version})
     assert lake.at(lake.cut) == lake.model
+    assert not list(Path(lake.path).glob("tg-*"))
+
+
+def test_private_logs_of_killed_processes_are_removed(lake: Lake) -> None:
+    lake.window(0, 10, 1)
+    left = [Path(lake.path, f"tg-{at:012x}{'0' * 20}", "_delta_log") for at in (1, int(time.time() * 1000))]
+    for folder in left:
+        folder.mkdir(parents=True)
+        (folder / f"{0:020d}.json").touch()
+    lake.maintain()
+    assert [folder.exists() for folder in left] == [False, True]
+    assert any(f"removed private logs {left[0].parent.name}" in line for line in lake.lines)
 
 
 def test_table_names_are_quoted() -> None:

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs import private_log as module
 from spark_jobs.private_copy import java_uri, made_at
 from spark_jobs.private_log import PrivateLog, change_table, private_log, remove_leftovers
 from spark_jobs.session import DELETION_VECTORS, maintenance_session, table_session
+from spark_jobs.silver_tables import columns_added
 from tests.support.readers import READERS
 from tidegate import limits
 from tidegate.delta.actions import domain
@@ -21,7 +23,7 @@ from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.silver_sql import table_at
+from tidegate.merge.silver_sql import SilverColumn, table_at
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +71,7 @@ def by_spark(spark: SparkSession, path: str) -> list[dict[str, Any]]:
 def run(lake: LakeFiles, session: SparkSession, path: str, *statements: str) -> None:
     def work(private: PrivateLog) -> None:
         for statement in statements:
-            session.sql(statement.format(t=table_at(private.uri))).collect()
+            session.sql(statement.format(t=private.target)).collect()
 
     change_table(lake, session, path, work)
 
@@ -127,7 +129,7 @@ def test_an_overwrite_brings_other_columns_and_reads_what_it_replaces(spark: Spa
     def work(private: PrivateLog) -> None:
         rows = private.rows().selectExpr("id", "CAST(n AS STRING) AS n", "a AS b")
         rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(private.uri)
-        session.sql(f"ALTER TABLE {table_at(private.uri)} CLUSTER BY (id)")
+        session.sql(f"ALTER TABLE {private.target} CLUSTER BY (id)")
 
     after = change_table(lake, session, "t", work, ("app", 5))
     assert (after.version, after.transaction("app"), after.table_id) == (before.version + 1, 5, before.table_id)
@@ -156,14 +158,16 @@ def test_a_transaction_is_recorded_once_even_when_nothing_changes(spark: SparkSe
     assert not folders(tmp_path / "t")
 
 
-def test_it_is_done_again_on_what_another_writer_left(spark: SparkSession, tmp_path: Path) -> None:
+def test_it_is_done_again_on_what_another_writer_left(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake, other = LakeFiles(str(tmp_path)), LakeFiles(str(tmp_path)).log("t")
     make(spark, str(tmp_path / "t"))
     seen = []
 
     def work(private: PrivateLog) -> None:
         seen.append(private.state.version)
-        spark.sql(f"DELETE FROM {table_at(private.uri)} WHERE id < 50").collect()
+        spark.sql(f"DELETE FROM {private.target} WHERE id < 50").collect()
         if len(seen) < 3:
             other.commit(other.state(), Change([domain("delta.test", str(len(seen)))], "SOMEBODY"))
 
@@ -173,8 +177,43 @@ def test_it_is_done_again_on_what_another_writer_left(spark: SparkSession, tmp_p
     assert len(folders(tmp_path / "t")) == 1, "what lost the race is gone"
     assert len(by_spark(spark, str(tmp_path / "t"))) == 50
     seen.clear()
+    monkeypatch.setattr(module, "COMMIT_ATTEMPTS_MAX", 2)
     with pytest.raises(CommitConflict, match="SOMEBODY changed the table"):
-        change_table(lake, spark, "t", work, ("app", 2), attempts=2)
+        change_table(lake, spark, "t", work, ("app", 2))
+
+
+def test_rows_that_only_moved_go_behind_commits_that_leave_their_files(spark: SparkSession, tmp_path: Path) -> None:
+    lake, session = LakeFiles(str(tmp_path)), maintenance_session(spark, 1 << 20)
+    make(spark, str(tmp_path / "t"))
+    with private_log(lake, session, "t") as private:
+        session.sql(f"OPTIMIZE {private.target}").collect()
+        run(lake, spark, "t", "INSERT INTO {t} VALUES (100, 'new', 1)")
+        after = private.exchange()
+    assert (after.version, len(after.files)) == (3, 2)
+    assert [row["id"] for row in by_spark(spark, str(tmp_path / "t"))] == list(range(101))
+    with private_log(lake, session, "t") as private:
+        session.sql(f"OPTIMIZE {private.target}").collect()
+        run(lake, spark, "t", "DELETE FROM {t} WHERE id = 7")
+        with pytest.raises(CommitConflict):
+            private.exchange()
+    assert [row["id"] for row in by_spark(spark, str(tmp_path / "t"))] == [*range(7), *range(8, 101)]
+
+
+def test_what_needs_no_spark_is_part_of_the_same_commit(spark: SparkSession, tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    make(spark, str(tmp_path / "t"))
+    before = lake.log("t").state()
+
+    def work(private: PrivateLog) -> None:
+        private.apply(columns_added(private.inside, [SilverColumn("b", "string"), SilverColumn("at", "timestamp_ntz")]))
+        spark.sql(f"UPDATE {private.target} SET b = a WHERE id < 2").collect()
+        private.apply([])
+
+    after = change_table(lake, spark, "t", work)
+    assert after.version == before.version + 1
+    assert "timestampNtz" in after.features
+    assert after.configuration == before.configuration
+    assert [row["b"] for row in by_spark(spark, str(tmp_path / "t"))[:3]] == ["a0", "a1", None]
 
 
 def test_what_fails_leaves_nothing_and_what_isnt_known_leaves_its_files(
