@@ -29,7 +29,7 @@ from tidegate.capture.lifeboat import Lifeboat
 from tidegate.capture.value_log import ValueLog
 from tidegate.demo.server import Server
 from tidegate.errors import ValueLogFull
-from tidegate.lake import bronze
+from tidegate.lake import bronze_file
 
 pytestmark = pytest.mark.server
 
@@ -57,12 +57,12 @@ class SlowLake:
         self.open = threading.Event()
         self.open.set()
         self.bytes_per_second = float("inf")
-        real = bronze.write_file
+        real = bronze_file.write_file
 
         def write_file(sink: Any, *arguments: Any) -> None:
             real(_SlowFile(self, sink), *arguments)
 
-        monkeypatch.setattr(bronze, "write_file", write_file)
+        monkeypatch.setattr(bronze_file, "write_file", write_file)
 
 
 class _SlowFile:

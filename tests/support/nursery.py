@@ -116,9 +116,9 @@ class Nursery:
 
 def _gate_lake(folder: Path) -> None:
     """Make what writes files of bronze look at the folder first."""
-    from tidegate.lake import bronze
+    from tidegate.lake import bronze_file
 
-    real = bronze.write_file
+    real = bronze_file.write_file
 
     def write_file(sink: Any, segments: Any, *arguments: Any) -> None:
         stalled = False
@@ -134,7 +134,7 @@ def _gate_lake(folder: Path) -> None:
             time.sleep(sum(len(one.payload) for one in segments) / float((folder / "slow").read_text()))
         real(sink, segments, *arguments)
 
-    bronze.write_file = write_file
+    bronze_file.write_file = write_file
 
 
 def _arm(*_: object) -> None:
