@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -34,13 +35,14 @@ class UpsertStage:
     """What a task decoded for the positional writer, until flush() writes it.
 
     seed: of the window's key hashes. kept: where key files go when the same process resolves them; None: to the
-    staging folder.
+    staging folder. pool: in which tables are written side by side, as each waits for the disk twice.
     """
 
     lake: LakeFiles
     folder: str
     seed: Seed = SEED
     kept: dict[str, KeyFile] | None = None
+    pool: Executor | None = None
     _held: dict[tuple[str, str], list[TableChanges]] = field(default_factory=dict)  # by table's name and source
     _targets: dict[str, UpsertTarget] = field(default_factory=dict)
 
@@ -51,11 +53,16 @@ class UpsertStage:
     def flush(self) -> Iterator[StagedUpsert | NotStaged]:
         """Write what is held, table by table. A table whose rows can't be laid out doesn't stop the others."""
         held, self._held = self._held, {}
-        for (name, source), parts in held.items():
-            try:
-                yield from self._stage(self._targets[name], source, parts)
-            except Terminal as error:
-                yield NotStaged(name, type(error).__name__, str(error))
+        side_by_side = map if self.pool is None or len(held) == 1 else self.pool.map
+        for found in side_by_side(self._table, held.keys(), held.values()):
+            yield from found
+
+    def _table(self, of: tuple[str, str], parts: Sequence[TableChanges]) -> list[StagedUpsert | NotStaged]:
+        name, source = of
+        try:
+            return list(self._stage(self._targets[name], source, parts))
+        except Terminal as error:
+            return [NotStaged(name, type(error).__name__, str(error))]
 
     def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
         for phase in target.phases:

@@ -21,7 +21,7 @@ import pickle
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,7 @@ def decode_changes(app: Application, window: Window) -> None:
     if not refs:
         return
     if _fits_driver(app, sum(ref.payload_bytes for ref in refs)):
-        found: Iterable[tuple[str, str]] = in_driver(refs, plan, window.key_files)
+        found: Iterable[tuple[str, str]] = in_driver(refs, plan, InDriver(window.key_files, app.pool))
     else:
         found = in_workers(app.spark, refs, plan)
     for kind, body in found:
@@ -110,17 +110,25 @@ def _fits_driver(app: Application, payload_bytes: int) -> bool:
     return alone and payload_bytes <= limits.DRIVER_DECODE_LOCAL_BYTES
 
 
-def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, key_files: dict[str, KeyFile]) -> Iterator[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class InDriver:
+    """key_files: takes key files in memory, by path, instead of the staging folder. pool: for writing tables' rows."""
+
+    key_files: dict[str, KeyFile]
+    pool: Executor | None = None
+
+
+def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[tuple[str, str]]:
     """decode_refs() in as many threads as there is work for; together they hold no more than one worker would."""
     work = sum(ref.payload_bytes for ref in refs) // limits.DRIVER_DECODE_THREAD_BYTES
     runs = split_evenly(refs, max(1, min(work, os.cpu_count() or 1, _DRIVER_THREADS_MAX)))
     if len(runs) == 1:
-        yield from decode_refs(refs, plan, key_files)
+        yield from decode_refs(refs, plan, here)
         return
     share = limits.STAGE_BYTES // len(runs)
 
     def decoded(run: list[SegmentRef]) -> list[tuple[str, str]]:
-        return list(decode_refs(run, plan, key_files, share))
+        return list(decode_refs(run, plan, here, share))
 
     with ThreadPoolExecutor(len(runs), thread_name_prefix="decode") as pool:
         for found in pool.map(decoded, runs):
@@ -130,17 +138,16 @@ def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, key_files: dict[str,
 def decode_refs(
     refs: Iterable[SegmentRef],
     plan: DecodePlan,
-    key_files: dict[str, KeyFile] | None = None,
+    here: InDriver | None = None,
     stage_bytes: int = limits.STAGE_BYTES,
 ) -> Iterator[tuple[str, str]]:
     """Decode segments in order; yields ("staged" | "upsert" | "not staged" | "problem" | "ledger", JSON).
 
-    key_files: takes key files in memory, by path, instead of the staging folder. stage_bytes: decoded rows that are
-    held before they are written out.
+    here: None in a worker. stage_bytes: decoded rows that are held before they are written out.
     """
-    if key_files is None:
+    if here is None:
         plan.lake.make_folder(plan.folder)
-    stage = _Stage(plan, key_files, stage_bytes)
+    stage = _Stage(plan, here, stage_bytes)
     for ref, segment in segments_or_damage(plan.lake, refs):
         if isinstance(segment, StreamCorrupt):
             yield from _damaged(ref, plan, segment)
@@ -201,10 +208,11 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[tup
 class _Stage:
     """Decoded changes per table version, netted and written when they grow large."""
 
-    def __init__(self, plan: DecodePlan, key_files: dict[str, KeyFile] | None, bytes_max: int) -> None:
+    def __init__(self, plan: DecodePlan, here: InDriver | None, bytes_max: int) -> None:
         self._plan = plan
         self._bytes_max = bytes_max
-        self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, key_files)
+        kept, pool = (here.key_files, here.pool) if here else (None, None)
+        self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, kept, pool)
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
 

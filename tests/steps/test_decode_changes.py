@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.steps.decode_changes import DecodePlan, decode_refs, in_driver, in_workers
+from spark_jobs.steps.decode_changes import DecodePlan, InDriver, decode_refs, in_driver, in_workers
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
@@ -154,7 +154,7 @@ def test_threads_of_the_driver_and_sparks_workers_stage_what_one_task_would(
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     ways = {
         "one task": decode_refs(refs, plan),
-        "threads": in_driver(refs, plan, {}),
+        "threads": in_driver(refs, plan, InDriver({})),
         "workers": in_workers(spark, refs, plan),
     }
     rows, ledgers, files = {}, {}, {}
