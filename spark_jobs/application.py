@@ -34,6 +34,7 @@ from spark_jobs.window import (
 )
 from tidegate import tables
 from tidegate.config import Pipeline
+from tidegate.delta.lease import Lease
 from tidegate.errors import CommitOverwritten
 from tidegate.lake import control, judgements
 from tidegate.lake.bronze_index import BronzeIndex
@@ -88,6 +89,7 @@ class Application:
     pipeline: Pipeline
     lake: LakeFiles
     index: BronzeIndex
+    lease: Lease | None = None  # of apply, or of rebuild; none in a test
     histories: dict[str, SchemaHistory] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)
     judged: dict[str, judgements.Judged] = field(default_factory=dict)  # per source: what persons said of its log
@@ -137,12 +139,16 @@ class Application:
         self._claim = (claim_id, self.control.claim(tables.CUTS, claim_id))
 
     def check_claim(self) -> None:
-        """Raises Overtaken when another application has started since."""
+        """Raises Overtaken when another application has started since, or this one's lease is lost."""
+        if self.lease is not None:
+            self.lease.check()
         if self._claim is not None:
             self.control.check(tables.CUTS, self._claim)
 
     def publish(self, rows: Sequence[Mapping[str, Any]], app_transaction: tuple[str, int] | None = None) -> None:
         """Append to control/cuts. Raises Overtaken."""
+        if self.lease is not None:
+            self.lease.check()
         self.control.append(tables.CUTS, rows, app_transaction, self._claim)
 
     @property

@@ -223,11 +223,11 @@ def main(argv: list[str]) -> int:
         given = {name: value for name, value in given.items() if value is not None}
         pipeline = configured(arguments.pipeline, "apply", arguments.set, given)
         lake = lake_of(pipeline, root)
-        with sole(root, pipeline.pipeline, "apply"):
+        with sole(lake, pipeline.pipeline, "apply") as lease:
             spark = BackgroundSession(
                 partial(application_session, f"tidegate apply {pipeline.pipeline}", lake.spark_options)
             )
-            app = Application(spark, pipeline, lake, BronzeIndex(lake))
+            app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
             windows = run(app, report=lambda line: print(line, flush=True))
             held = sorted(name for name, state in app.states.items() if state.state == HELD)
             aside = f", but for {len(held)} held tables: {', '.join(held)}" if held else ""

@@ -1,14 +1,13 @@
 """What every job's command line needs: its pipeline and lake, one of a kind at a time, errors as a line and a code.
 
 In:  a pipeline file and settings over it; an error.
-Out: the pipeline, its lake, a held lock; the line on stderr and the exit code that tidegate_airflow maps to fail or
+Out: the pipeline, its lake, a held lease; the line on stderr and the exit code that tidegate_airflow maps to fail or
      retry.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import sys
@@ -19,8 +18,10 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from tidegate import config, spark_settings
-from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
+from tidegate.delta.lease import Lease
+from tidegate.errors import ConfigError, Terminal, TidegateError
 from tidegate.lake.files import LakeFiles, lake_files
+from tidegate.lake.leases import take_lease
 
 
 def parser_of(job: str, description: str) -> argparse.ArgumentParser:
@@ -68,18 +69,13 @@ def lake_of(pipeline: config.Pipeline, root: Path) -> LakeFiles:
 
 
 @contextmanager
-def sole(root: Path, pipeline: str, job: str) -> Iterator[None]:
-    """Two runs of one job of a pipeline would only get into each other's way; the second says so and goes."""
-    folder = root / ".tidegate" / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{pipeline}.{job}.lock").open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise LakeUnavailable(
-                f"another {job} of this pipeline is running", where=pipeline, remedy="wait for it to end"
-            ) from error
-        yield
+def sole(lake: LakeFiles, pipeline: str, job: str) -> Iterator[Lease]:
+    """Two runs of one job of a pipeline would only get into each other's way; the second says who runs, and goes.
+
+    Raises LeaseHeld, LakeUnavailable, LakeRefused.
+    """
+    with take_lease(lake, pipeline, job, report=lambda line: print(f"tidegate: warning: {line}", flush=True)) as lease:
+        yield lease
 
 
 def failed(error: Exception) -> int:

@@ -49,7 +49,7 @@ AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_records, compa
 def run(job: Maintenance, only: str | None = None) -> int:
     """Maintain every silver table, and bronze; or one table alone. Returns how many.
 
-    Raises LakeUnavailable when a table's step failed.
+    Raises LakeUnavailable when a table's step failed; Overtaken when another maintain has begun.
     """
     for step in BEFORE:
         step(job)
@@ -58,6 +58,7 @@ def run(job: Maintenance, only: str | None = None) -> int:
     for table in found:
         if table.gone and not job.written(table):
             continue  # dropped before every kept cut, and VACUUM has been there since
+        job.check()
         try:
             for table_step in STEPS:
                 table_step(job, table)
@@ -70,6 +71,7 @@ def run(job: Maintenance, only: str | None = None) -> int:
             job.note(table.name, table_step.__name__, LEFT, 0.0, line)
     job.record_cuts()
     for step in () if only else BRONZE:
+        job.check()
         try:
             step(job)
         except TidegateError as error:
@@ -126,14 +128,14 @@ def main(argv: list[str]) -> int:
         root = spark_settings.home()
         pipeline = configured(arguments.pipeline, "maintain", arguments.set)
         lake = lake_of(pipeline, root)
-        with sole(root, pipeline.pipeline, "maintain"):
+        with sole(lake, pipeline.pipeline, "maintain") as lease:
             spark = application_session(f"tidegate maintain {pipeline.pipeline}", lake.spark_options)
 
             def report(line: str) -> None:
                 print(line, flush=True)
 
             session = maintenance_session(spark, pipeline.maintain.file_bytes)
-            job = Maintenance(session, pipeline, lake, report, datetime.now(UTC), arguments.dry_run)
+            job = Maintenance(session, pipeline, lake, report, datetime.now(UTC), arguments.dry_run, lease.check)
             print(f"maintained {run(job, arguments.table)} tables", flush=True)
             spark.stop()
     except TidegateError as error:

@@ -76,6 +76,7 @@ class Maintenance:
     report: Callable[[str], None]
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     dry_run: bool = False
+    check: Callable[[], None] = lambda: None  # raises when another maintain of the pipeline has begun
     rows: list[dict[str, Any]] = field(default_factory=list)
     cuts: list[dict[str, Any]] = field(default_factory=list)  # rows for control/cuts
 

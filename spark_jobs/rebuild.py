@@ -29,6 +29,7 @@ from spark_jobs.steps.plan_window import next_catch_up, next_window, window_betw
 from tidegate import spark_settings, tables
 from tidegate.config import Pipeline
 from tidegate.config_ddl import Ddl, Policy
+from tidegate.delta.lease import Lease
 from tidegate.errors import LakeRefused, TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
@@ -67,6 +68,7 @@ class Rebuild:
     database: str = ""
     name: str = ""
     begin_ts: int = 0
+    lease: Lease | None = None
 
     @classmethod
     def plan(cls, pipeline: Pipeline, lake: LakeFiles, table: str, at: str, to: str) -> Rebuild:
@@ -101,7 +103,7 @@ class Rebuild:
         follows = Policy.IGNORE not in (ddl.truncate, ddl.drop_table)
         return len(self.physical) == 1 and follows and not self.pipeline.tables.keeps_deleted(self.database, self.name)
 
-    def application(self, spark: BackgroundSession) -> Application:
+    def application(self, spark: BackgroundSession, scratch: str) -> Application:
         """An apply of this table alone, in a lake of its own that stands where the table begins."""
         given = self.pipeline
         only = OnlyTables(**given.tables.model_dump(), only=frozenset(name[1:] for name in self.physical))
@@ -109,13 +111,12 @@ class Rebuild:
         mine = {name: source for name, source in given.sources.items() if name in {of[0] for of in self.physical}}
         pipeline = given.model_copy(update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": mine})
         silver = tables.silver_path(self.database, self.name)
-        scratch = f"{SCRATCH}/{uuid.uuid4().hex[:8]}"
         lake = RebuildLake(self.lake.root, self.lake.storage_options, silver=silver, to=self.to, scratch=scratch)
         copy = control.ControlTables(lake)
         for piece in history_pieces(self.lake):
             copy.append(tables.SCHEMA_HISTORY, piece.to_pylist())
         control.append(lake, tables.JUDGEMENTS, control.read(self.lake, tables.JUDGEMENTS).to_pylist())
-        app = Application(spark, pipeline, lake, BronzeIndex(lake))
+        app = Application(spark, pipeline, lake, BronzeIndex(lake), self.lease)
         if self.begin_ts:
             cut = {"cut_ts": self.begin_ts, "table": "", "delta_version": -1, "applied_ts": self.begin_ts}
             row = {**cut, "state": "active", "published_at": datetime.now(UTC)}
@@ -124,8 +125,9 @@ class Rebuild:
 
     def run(self, spark: BackgroundSession, report: Callable[[str], None]) -> int:
         """Apply windows up to at_ts; returns how many. Raises LakeRefused when the table can't be had from bronze."""
-        self.lake.delete_folder(SCRATCH)
-        app = self.application(spark)
+        self.lake.delete_folder(SCRATCH)  # what a killed one left
+        scratch = f"{SCRATCH}/{uuid.uuid4().hex[:8]}"
+        app = self.application(spark, scratch)
         windows = 0
         try:
             app.load()
@@ -137,12 +139,13 @@ class Rebuild:
                 app.lake.delete_folder("staging")
                 app.control.tidy()
             self._check(app)
+            app.check_claim()  # whoever takes the lease removes what this one reads
         except BaseException:
             self.lake.delete_folder(self.to)  # never to be taken for the whole table
             raise
         finally:
             app.checkpoints.close()
-            self.lake.delete_folder(SCRATCH)
+            self.lake.delete_folder(SCRATCH if self.lease is None or self.lease.held else scratch)
         return windows
 
     def _next(self, app: Application) -> Window | None:
@@ -161,7 +164,7 @@ class Rebuild:
                 where=self.table,
                 remedy="choose another --at" if state.state == DROPPED else "mend that",
             )
-        if not app.lake.log(self.to).state().created:
+        if not self.lake.log(self.to).state().created:
             raise LakeRefused(f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="see --at")
 
     def differences(self, spark: SparkSession) -> tuple[int, int] | None:
@@ -224,8 +227,9 @@ def main(argv: list[str]) -> int:
         root = spark_settings.home()
         pipeline = configured(arguments.pipeline, "apply", arguments.set)
         lake = lake_of(pipeline, root)
-        with sole(root, pipeline.pipeline, "rebuild"):
+        with sole(lake, pipeline.pipeline, "rebuild") as lease:
             plan = Rebuild.plan(pipeline, lake, arguments.table, arguments.at, arguments.to)
+            plan.lease = lease
             spark = BackgroundSession(
                 partial(application_session, f"tidegate rebuild {plan.table}", lake.spark_options)
             )

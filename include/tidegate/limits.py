@@ -83,6 +83,8 @@ STORE_CREATE_ATTEMPTS_MAX: Final = 4
 LEASE_SECONDS_DEFAULT: Final = 30.0
 # Who wants a lease looks this often: what its release is seen late by.
 LEASE_POLL_SECONDS_MAX: Final = 1.0
+# A request about a lease that takes longer is asked again; the term holds several.
+LEASE_ANSWER_SECONDS_MAX: Final = 5.0
 # Of a lease's entries the last ones stay: a reader between listing and reading finds what was listed.
 LEASE_KEPT_FILES: Final = 6
 

@@ -111,7 +111,7 @@ def wait_for_bronze(lake: Path, condition: Any, seconds: float = 300) -> list[Se
     """Bronze's segments as soon as condition(segments) holds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if (lake / SEGMENTS.path / "_delta_log").exists():
+        if any((lake / SEGMENTS.path / "_delta_log").glob("0*.json")):
             segments = bronze_segments(lake)
             if segments and condition(segments):
                 return segments

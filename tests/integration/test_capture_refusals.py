@@ -23,7 +23,6 @@ from tests.support.servers import FreshDatabase
 from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.errors import (
-    Fenced,
     LakeRefused,
     PositionLost,
     SourceRefused,
@@ -274,42 +273,6 @@ def test_one_flipped_bit_in_a_row_stops_capture_at_its_place(
     assert any_server.query(f"SELECT COUNT(*) FROM `{database}`.t") == [(2,)]
     capture_until_quiet(any_server, lake)
     assert_equals_binlog(bronze_segments(lake), any_server)
-
-
-def test_a_second_reader_on_this_machine_is_fenced_by_the_value_log(mariadb: Server, tmp_path: Path) -> None:
-    from tests.integration.capture_support import Background, wait_for_bronze
-
-    with Background(capture_run(mariadb, tmp_path / "lake")):
-        wait_for_bronze(tmp_path / "lake", lambda _: True)
-        with pytest.raises(Fenced, match="another process"):
-            capture_run(mariadb, tmp_path / "lake").run(2)
-
-
-def test_a_second_writer_elsewhere_is_fenced_by_bronze(
-    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
-) -> None:
-    """Two machines, one lake: whoever commits second finds that bronze moved, and stops; bronze stays whole."""
-    from tests.integration.capture_support import Background, wait_for_bronze
-
-    database, lake = fresh_database(mariadb), tmp_path / "lake"
-    mariadb.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY)")
-    first, second = capture_run(mariadb, lake), capture_run(mariadb, lake)
-    second.state_dir = tmp_path / "elsewhere"
-    source = second.pipeline.sources["one"].model_copy(update={"server_id": 777})
-    second.pipeline = second.pipeline.model_copy(update={"sources": {"one": source}})
-    one = Background(first)
-    two = Background(second)
-    with pytest.raises(Fenced, match=r"another writer|reader"), one:  # noqa: PT012  raised when the block ends
-        wait_for_bronze(lake, lambda _: True)
-        with two:
-            for number in range(20):
-                mariadb.query(f"INSERT INTO `{database}`.t VALUES ({number})")
-                one.thread.join(0.1)
-                two.thread.join(0.1)
-            assert isinstance(one.error, Fenced) != isinstance(two.error, Fenced), "one of the two"
-            if two.error is not None:
-                one.error, two.error = two.error, None
-    assert_equals_binlog(bronze_segments(lake), mariadb)
 
 
 def test_connection_without_tls_support_is_not_silently_plain(any_server: Server, tmp_path: Path) -> None:

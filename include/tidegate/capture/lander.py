@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -65,13 +65,16 @@ class LanderSettings:
 class Lander:
     """A context manager: the thread runs inside the block; leaving it lands what is waiting (not after an error)."""
 
-    def __init__(self, bronze: Bronze, value_log: ValueLog, settings: LanderSettings) -> None:
+    def __init__(
+        self, bronze: Bronze, value_log: ValueLog, settings: LanderSettings, may_land: Callable[[], None] = lambda: None
+    ) -> None:
         self.committed_seq = 0
         self.whole_seq = 0  # the newest of these that ends between transactions
         self.lake_error = ""
         self._bronze = bronze
         self._value_log = value_log
         self._settings = settings
+        self._may_land = may_land  # raises, before each commit, when another capture has begun
         self._land_bytes = min(settings.land_bytes, settings.queue_bytes)
         self._chaser = SlowChaser(settings.return_seconds)
         self._changed = threading.Condition()
@@ -278,6 +281,7 @@ class Lander:
         while True:
             try:
                 failpoint("capture_before_bronze_commit")
+                self._may_land()
                 self._bronze.append(batch)
                 failpoint("capture_after_bronze_commit")
             except LakeUnavailable as error:

@@ -33,6 +33,7 @@ from tidegate.capture.recovery import Recovered, open_and_recover
 from tidegate.capture.segment import Cutter, CutterSettings
 from tidegate.capture.side import Side
 from tidegate.capture.source_clock import SourceClock
+from tidegate.capture.source_lease import SourceLease
 from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
@@ -97,12 +98,13 @@ class CaptureRun:
             check_writable(self.lake)
         except LakeUnavailable as error:
             log.warning("%s", error)  # capture may go on without it; see recovery
-        loop = _Loop(self, time.monotonic() + run_for_seconds, idle_seconds, stop or threading.Event(), on_progress)
-        side = loop.start()
-        try:
-            return loop.land_and_read(side)
-        finally:
-            loop.value_log.close()
+        with SourceLease(self.lake, self.source_name, stop or threading.Event()) as lease:
+            loop = _Loop(self, time.monotonic() + run_for_seconds, idle_seconds, lease, on_progress)
+            side = loop.start()
+            try:
+                return loop.land_and_read(side)
+            finally:
+                loop.value_log.close()
 
 
 class _Loop:
@@ -115,15 +117,16 @@ class _Loop:
         run: CaptureRun,
         deadline: float,
         idle_seconds: float | None,
-        stop: threading.Event,
+        lease: SourceLease,
         on_progress: Callable[[CaptureProgress], None] | None,
     ) -> None:
         self.run = run
+        self.lease = lease
         self.settings = run.pipeline.capture
         self.source = run.pipeline.sources[run.source_name]
         self.deadline = deadline
         self.idle_seconds = idle_seconds
-        self.stop = stop
+        self.stop = lease.stop
         self.on_progress = on_progress
         self.checkpoint = Checkpoint.start()
         self.recovered: Recovered
@@ -145,6 +148,7 @@ class _Loop:
             attempt += 1
             side = self._side()
             try:
+                self.lease.take()
                 self._recover(side.facts)
             except SourceUnavailable as error:
                 side.close()
@@ -201,6 +205,7 @@ class _Loop:
                 settings.hold_seconds,
                 settings.return_seconds,
             ),
+            self.lease.check,
         )
         if newest is not None:
             self.lander.committed([newest])

@@ -6,6 +6,7 @@ Out: what is lost, and which tables would wait; with --lost it is recorded in br
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,7 @@ def accept(
     from tidegate.capture.run import CaptureRun
     from tidegate.capture.value_log import ValueLog, value_log_folder
     from tidegate.lake.bronze import Bronze
+    from tidegate.lake.leases import take_lease
     from tidegate.tables import EVERY_TABLE, SegmentFlag
     from tidegate.wire.connection import ConnectionInfo, connect
     from tidegate.wire.preflight import Wanted, preflight
@@ -41,8 +43,12 @@ def accept(
     run = CaptureRun(
         loaded.model_copy(update={"lake": loaded.lake.model_copy(update={"path": lake.root})}), name, info, folder
     )
-    bronze, value_log = Bronze(lake, name), ValueLog(value_log_folder(loaded, name, folder))
-    try:
+    bronze = Bronze(lake, name)
+    with ExitStack() as ending:
+        if lost:
+            ending.enter_context(take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)))
+        value_log = ValueLog(value_log_folder(loaded, name, folder))
+        ending.callback(value_log.close)
         with connect(info) as connection:
             facts = read_facts(connection, info)
         preflight(facts, Wanted.of(loaded, name))
@@ -65,5 +71,3 @@ def accept(
             return
         record_gap(bronze, value_log, recovered, gap)
         typer.echo(f"accepted; start capture again: it goes on at {segment.file}:{segment.end_pos}")
-    finally:
-        value_log.close()

@@ -253,6 +253,15 @@ class Lease:
         """Raises Overtaken unless this process certainly holds the lease at this moment. Costs a look at the clock."""
         self._hold.check()
 
+    @property
+    def held(self) -> bool:
+        """Whether check() would pass."""
+        try:
+            self.check()
+        except Overtaken:
+            return False
+        return True
+
     def release(self) -> None:
         """Let go. A store that doesn't answer is no error: whoever waits takes it after the term."""
         if self._end():

@@ -1,0 +1,69 @@
+"""One capture per source: who wants to land segments of it holds its lease.
+
+In:  a lake, a source.
+Out: the lease, taken before anything is written; a check before each landing.
+
+A lake that doesn't answer keeps no capture from reading: the value log takes what comes. The lease is then taken before
+the first landing; one that ended during an outage is taken anew, unless another capture took it meanwhile. Bronze
+refuses a second writer by itself, too (tidegate/lake/bronze.py), but only after both have read the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import Self
+
+from tidegate.delta.lease import Lease
+from tidegate.errors import LakeRefused, LakeUnavailable, Overtaken
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.leases import take_lease
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class SourceLease:
+    """A context manager that releases what was taken inside. stop: ends the waiting for another one's sign of life."""
+
+    lake: LakeFiles
+    source: str
+    stop: threading.Event
+    _lease: Lease | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lease is not None:
+            self._lease.release()
+
+    def take(self) -> None:
+        """Before anything is written. Raises LeaseHeld, LakeRefused."""
+        try:
+            self._hold()
+        except LakeUnavailable as error:
+            log.warning("capture goes on without its lease until the lake answers: %s", error)
+
+    def check(self) -> None:
+        """Before a landing: that no other capture of the source has begun. Costs a look at the clock.
+
+        Raises LeaseHeld when one has; LakeUnavailable when it can't be known, or isn't allowed any more: keys expire,
+        disks become read-only, and are mended.
+        """
+        try:
+            self._hold()
+        except LakeRefused as error:
+            raise LakeUnavailable(error.what, where=error.where, remedy=error.remedy) from error
+
+    def _hold(self) -> None:
+        if self._lease is None:
+            self._lease = take_lease(
+                self.lake, self.source, "capture", stop=self.stop, report=lambda line: log.warning("%s", line)
+            )
+            return
+        try:
+            self._lease.check()
+        except Overtaken:
+            self._lease = self._lease.again()
