@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.job import sole
-from tidegate import spark_settings
+from tidegate import config, spark_settings
 from tidegate.delta.lease import Lease
 from tidegate.delta.lease_entry import LeaseEntry, Process, entry_name
 from tidegate.delta.store import LocalStore
@@ -46,9 +46,7 @@ def test_a_second_one_says_who_runs_and_since_when(
     (line,) = said.err.splitlines()
     place = f"{lake.root}/{LEASES}/shop.{job}"
     here = Process.this()
-    assert line.startswith(
-        f"tidegate: LeaseHeld: {place}: held by {job} of shop on {here.host}, "
-    )
+    assert line.startswith(f"tidegate: LeaseHeld: {place}: held by {job} of shop on {here.host}, ")
     assert f", pid {here.pid}, since 20" in line
     assert not (tmp_path / "home").exists()
 
@@ -67,12 +65,12 @@ def test_one_that_was_killed_on_this_machine_keeps_nobody_waiting(tmp_path: Path
         assert lease.epoch == 2
 
 
-def test_an_apply_without_its_lease_neither_begins_a_window_nor_publishes(tmp_path: Path) -> None:
+def test_an_apply_without_its_lease_neither_begins_a_window_nor_publishes(file: Path, tmp_path: Path) -> None:
     from spark_jobs.application import Application
 
     lake = LakeFiles(str(tmp_path))
     with sole(lake, "shop", "apply") as lease:
-        app = Application(None, None, lake, None, lease)  # type: ignore[arg-type]
+        app = Application(None, config.load(file), lake, None, lease)  # type: ignore[arg-type]
         app.check_claim()
     for act in (app.check_claim, lambda: app.publish([])):
         with pytest.raises(Overtaken, match="the lease of apply of shop is lost"):
