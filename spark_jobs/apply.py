@@ -12,6 +12,7 @@ and cuts: killing it at any point and starting it again gives the same tables.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -228,6 +229,7 @@ def main(argv: list[str]) -> int:
                 partial(application_session, f"tidegate apply {pipeline.pipeline}", lake.spark_options)
             )
             app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
+            gc.freeze()  # modules stay: no collection needs to look at them
             windows = run(app, report=lambda line: print(line, flush=True))
             held = sorted(name for name, state in app.states.items() if state.state == HELD)
             aside = f", but for {len(held)} held tables: {', '.join(held)}" if held else ""

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.marked_moves import with_marked
@@ -30,6 +29,9 @@ from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.columns import TableVersion
 from tidegate.schema.partition_rows import rows_where
 from tidegate.schema.renames import leaves, renamed_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Step = tuple[TableWindow, Phase]
 

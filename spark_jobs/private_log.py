@@ -18,10 +18,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
-from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.private_copy import PrivateCopy, folder_name, made_at
 from tidegate.delta.actions import lines, parsed
@@ -35,6 +34,9 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX, PRIVATE_LOG_SECONDS
 from tidegate.merge.silver_sql import table_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _LOG = "_delta_log"
 

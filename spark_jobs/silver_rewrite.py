@@ -7,8 +7,7 @@ Out: the table's rows and columns replaced in the private log; it commits them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from spark_jobs.private_log import PrivateLog
 from spark_jobs.silver_tables import features_added
@@ -20,6 +19,9 @@ from tidegate.delta.types import sql_type
 from tidegate.merge.silver_sql import SilverShape, quote
 from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten
 from tidegate.schema.types import canonical
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def rewrite(

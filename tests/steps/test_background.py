@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -54,6 +56,12 @@ def test_a_failed_start_is_one_error_for_all_who_ask_and_none_of_them_hangs() ->
         background.check()
     assert isinstance(caught.value, Transient)
     background.stop()
+
+
+def test_apply_is_imported_without_pyspark() -> None:
+    told = "import sys, spark_jobs.apply; print([name for name in sys.modules if name.partition('.')[0] == 'pyspark'])"
+    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]", "a small window would wait for it: import it where Spark is used"
 
 
 @pytest.mark.spark
