@@ -17,7 +17,7 @@ import numba
 from numba.core import typeinfer
 from numba.core.compiler_lock import global_compiler_lock
 
-_known: list[Callable[[], None]] = []
+_known: list[tuple[str, Callable[[], None]]] = []  # with the name of the module
 
 
 def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -43,13 +43,14 @@ def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], A
 
         dispatcher._compile_for_args = at_call  # noqa: SLF001 - called for arguments that nothing is compiled for
         dispatcher.get_call_template = in_another
-        _known.append(load)
+        _known.append((function.__module__, load))
         return dispatcher
 
     return decorate
 
 
-def load_all() -> None:
-    """Load, or compile and cache, every kernel of the modules imported so far."""
-    for load in _known:
-        load()
+def load_all(module: str = "") -> None:
+    """Load, or compile and cache, every kernel of a module, or of all that are imported so far."""
+    for name, load in _known:
+        if name.startswith(module):
+            load()

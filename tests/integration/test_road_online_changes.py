@@ -169,7 +169,7 @@ def test_a_shadow_from_before_capture_is_not_believed(
     road.capture()
     app = road.apply(spark)
     assert list(held(app)) == [f"{database}.t"]
-    assert "TRUNCATE it" in held(app)[f"{database}.t"]
+    assert "DROP and CREATE it" in held(app)[f"{database}.t"]
 
 
 def _until_done(connection: pymysql.Connection[pymysql.cursors.Cursor], sql: str) -> None:

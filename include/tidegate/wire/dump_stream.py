@@ -22,6 +22,7 @@ from typing import Any, Final, Self
 import numpy as np
 import pymysql
 
+from tidegate.compiled import load_all
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import (
     Fenced,
@@ -34,6 +35,7 @@ from tidegate.errors import (
 )
 from tidegate.limits import PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.position import MysqlGtidSet, Position
+from tidegate.wire import packet_walk
 from tidegate.wire.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
 from tidegate.wire.packet_walk import SEMI_SYNC_MARK
 from tidegate.wire.server_errors import Meaning, meaning_of_stream
@@ -94,6 +96,8 @@ class DumpStream:
     @classmethod
     def open(cls, info: ConnectionInfo, request: DumpRequest) -> Self:
         """Log in and ask for the stream. Raises SourceRefused, SourceUnavailable."""
+        # Before the server is asked: a busy machine takes seconds over it, in which nothing would be read.
+        load_all(packet_walk.__name__)
         patience = answer_seconds(request.heartbeat_seconds)
         connection: Any = connect(info, read_timeout=patience, write_timeout=patience)
         try:
