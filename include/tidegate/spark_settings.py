@@ -44,6 +44,22 @@ def application(job: str, root: Path) -> Path:
     return root / "spark_jobs" / f"{job}.py"
 
 
+def class_archive(root: Path) -> Path:
+    """Classes of Spark and Delta as a JVM maps them (tidegate/demo/class_archive.py)."""
+    return root / ".tidegate" / "spark.jsa"
+
+
+def _shared_classes(root: Path) -> str:
+    """A JVM option, where there is an archive, and in a path that the options' text can hold."""
+    archive = class_archive(root)
+    return f" -XX:SharedArchiveFile={archive}" if archive.is_file() and " " not in str(archive) else ""
+
+
+def submit_environment(root: Path) -> dict[str, str]:
+    """Environment of spark-submit: the driver's, and what its own first JVM needs, which only prints a command."""
+    return driver_environment(root) | {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
 def driver_environment(root: Path) -> dict[str, str]:
     """Environment of the driver (and, in local mode, of its workers)."""
     return {
@@ -60,7 +76,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
     conf = {
         "spark.driver.extraClassPath": str(jars),
         "spark.executor.extraClassPath": str(jars),
-        "spark.driver.extraJavaOptions": f"{_JVM} {_ARROW_OPENS}",
+        "spark.driver.extraJavaOptions": f"{_JVM} {_ARROW_OPENS}{_shared_classes(root)}",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",

@@ -86,7 +86,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self.name = f"tidegate {pipeline.pipeline} {self.job}"
         self.conf = spark_settings.submit_conf(pipeline, root)
         self._conn_id = pipeline.apply.spark_conn_id
-        self.env_vars = spark_settings.driver_environment(root) | _spark_of_this_environment()
+        self.env_vars = spark_settings.submit_environment(root) | _spark_of_this_environment()
         self._hook = self._get_hook()
         _use_local_unless_configured(self._hook, self.log)
         if self._hook._connection["master"].startswith("local"):  # noqa: SLF001

@@ -44,7 +44,7 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
     for name, value in spark_settings.submit_conf(loaded, root).items():
         command += ["--conf", f"{name}={value}"]
     command += [str(spark_settings.application(job, root)), "--pipeline", str(path), *arguments]
-    environment = os.environ | spark_settings.driver_environment(root)
+    environment = os.environ | spark_settings.submit_environment(root)
     if secrets := lake_secrets(loaded.lake.conn_id):
         environment[spark_settings.STORAGE_OPTIONS_ENV] = json.dumps(secrets)
     if not Path(command[0]).is_file():

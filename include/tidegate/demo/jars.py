@@ -1,7 +1,8 @@
 """The jars that Spark needs: two for Delta, and three more when the lake is on S3. In .tidegate/jars.
 
 In:  nothing (`python -m tidegate.demo.jars [--s3]` from the Makefile), or a root folder.
-Out: the folder for spark.driver.extraClassPath; fetched once, then offline.
+Out: the folder for spark.driver.extraClassPath; fetched once, then offline. By the command also an archive of all
+     classes that Spark loads.
 
 Only these: `spark.jars.packages` would pull 33 jars with older duplicates of Spark's own.
 """
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tidegate.demo import ivy
+from tidegate.demo import class_archive, ivy
 from tidegate.errors import TidegateError
 from tidegate.spark_settings import home
 
@@ -57,5 +58,7 @@ def ensure(root: Path, *, s3: bool = False) -> Path:
 if __name__ == "__main__":
     try:
         ensure(home(), s3="--s3" in sys.argv[1:])
+        if not class_archive.ensure(home()):
+            sys.stderr.write("tidegate: no archive of Spark's classes could be made; Spark starts without, in 5 s\n")
     except TidegateError as error:
         sys.exit(f"tidegate: {error}")
