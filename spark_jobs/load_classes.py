@@ -14,7 +14,7 @@ from spark_jobs.session import application_session, table_session
 
 def main(folder: Path) -> None:
     """A table is made, changed, read and packed."""
-    spark = application_session("tidegate classes")
+    spark = application_session("classes for the archive")
     session = table_session(spark, large=False)
     table = f"delta.`{folder / 'table'}`"
     rows = session.range(3).selectExpr("id", "CAST(id AS STRING) AS name")

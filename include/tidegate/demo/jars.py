@@ -59,6 +59,6 @@ if __name__ == "__main__":
     try:
         ensure(home(), s3="--s3" in sys.argv[1:])
         if not class_archive.ensure(home()):
-            sys.stderr.write("tidegate: no archive of Spark's classes could be made; Spark starts without, in 5 s\n")
+            sys.stderr.write("tidegate: without an archive of its classes Spark takes twice the CPU to start\n")
     except TidegateError as error:
         sys.exit(f"tidegate: {error}")
