@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
-from tidegate.limits import STORE_CREATE_ATTEMPTS_MAX, STORE_RETRY_SECONDS_MAX
+from tidegate.limits import STORE_CREATE_ATTEMPTS_MAX, STORE_PAUSE_SECONDS_MAX, STORE_RETRY_SECONDS_MAX
 
 if TYPE_CHECKING:
     import obstore.store
@@ -371,7 +371,10 @@ def _open(url: str, options: Mapping[str, str]) -> obstore.store.S3Store:
             config={name: value for name, value in own.items() if known(name, value)},
             client_options=client,
             # The client's own bound is three minutes: whoever holds a lease must hear earlier that it can't be renewed.
-            retry_config={"retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS_MAX)},
+            retry_config={
+                "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS_MAX),
+                "backoff": {"max_backoff": timedelta(seconds=STORE_PAUSE_SECONDS_MAX)},
+            },
         )
     except (BaseError, ValueError) as error:
         raise LakeRefused(_line(error), where=url, remedy="check the lake's storage options") from error

@@ -1,0 +1,79 @@
+"""Two applies with homes of their own: one works, the other says who it is, and follows a killed one at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.road import Road
+from tests.support.servers import ROOT, FreshDatabase
+from tidegate.demo.server import Server
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+@pytest.fixture
+def other_home(tmp_path: Path) -> Path:
+    """A folder from which jobs can be submitted, as on another machine."""
+    home = tmp_path / "home"
+    (home / ".tidegate").mkdir(parents=True)
+    (home / "spark_jobs").symlink_to(ROOT / "spark_jobs")
+    (home / ".tidegate" / "jars").symlink_to(ROOT / ".tidegate" / "jars")
+    return home
+
+
+@contextmanager
+def applying(file: Path, home: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`tidegate apply` and all that it starts, killed in the end."""
+    argv = [str(Path(sys.executable).parent / "tidegate"), "apply", str(file), *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = os.environ | {"TIDEGATE_HOME": str(home)}
+    with subprocess.Popen(argv, env=environment, text=True, start_new_session=True, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            kill(process)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_one_works_the_other_says_who_and_follows_a_killed_one_at_once(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, other_home: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+    mariadb.query(f"CREATE TABLE {database}.t (a INT PRIMARY KEY)")
+    mariadb.query(f"INSERT INTO {database}.t VALUES (1)")
+    road.capture()
+    with applying(road.file, ROOT, "--mode", "micro_batch", "--run-for", "600") as first:
+        assert first.stdout is not None
+        assert any(line.startswith("cut ") for line in first.stdout)
+        with applying(road.file, other_home) as second:
+            said, error = second.communicate(timeout=300)
+        assert second.returncode == 75, said
+        (line,) = [line for line in error.splitlines() if line.startswith("tidegate: ")]
+        assert "control/leases/road.apply: held by apply of road on " in line
+        assert first.poll() is None
+        kill(first)
+        first.wait()
+    mariadb.query(f"INSERT INTO {database}.t VALUES (2)")
+    road.capture()
+    began = time.monotonic()
+    with applying(road.file, other_home) as third:
+        said, error = third.communicate(timeout=300)
+    assert third.returncode == 0, error
+    assert "waiting for a sign of life" not in said
+    print(f"{time.monotonic() - began:.1f} s")
+    assert road.assert_equal() == {"t": 2}
