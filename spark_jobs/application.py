@@ -46,6 +46,7 @@ from tidegate.lake.held import last_events
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.limits import AT_ONCE_TABLES_MIN
 from tidegate.merge.window import SegmentRef
+from tidegate.schema.columns import VersionStatus
 from tidegate.schema.ddl_reader import DdlNotRead
 from tidegate.schema.history import Bounds, SchemaHistory
 from tidegate.tables import splits
@@ -68,6 +69,10 @@ __all__ = [
     "Window",
     "needs_snapshot_reason",
 ]
+
+
+# A shadow with no other version was there before the log was followed.
+_NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
 
 
 def _state_of(row: Mapping[str, Any]) -> TableState:
@@ -354,5 +359,5 @@ class Application:
         return patterns.keeps(database, table) or (
             patterns.shadows(database, table)
             and source in self.histories
-            and bool(self.histories[source].versions(database, table))
+            and any(one.status not in _NOT_BORN for one in self.histories[source].versions(database, table))
         )

@@ -159,8 +159,9 @@ def test_a_lake_that_cannot_be_read(run: Run, words: list[str], file: Path, tmp_
         log.mkdir(parents=True)
         (log / f"{0:020}.json").write_text("no JSON\n")
     ended = run(*_words(words, file))
-    assert ended.code == main.EXIT_TRANSIENT
+    assert ended.code == main.EXIT_ERROR
     assert str(tmp_path / "lake") in ended.line
+    assert "version 0 of its log isn't readable" in ended.line
 
 
 @pytest.mark.parametrize(
