@@ -4,7 +4,7 @@ In:  a folder or URL, and storage options by the names that delta-rs takes.
 Out: LogStore: put-if-absent that is durable when it returns, replace, get, stat, names, delete.
 
 On a disk, put-if-absent is a hard link from a finished file to the name: nobody sees half an object, and link(2) fails
-where the name is taken, over NFS too. In an object store it is a conditional PUT (If-None-Match: *).
+where the name is taken, over NFS too. In an object store (object_store.py) it is a conditional PUT.
 """
 
 from __future__ import annotations
@@ -12,36 +12,17 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import re
 import stat
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
-from urllib.parse import urlsplit
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
-from tidegate.limits import STORE_CREATE_ATTEMPTS_MAX, STORE_PAUSE_SECONDS_MAX, STORE_RETRY_SECONDS_MAX
-
-if TYPE_CHECKING:
-    import obstore.store
 
 _REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR}
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
-_AGAIN_SECONDS: Final = 0.05
-# Options of the HTTP client: delta-rs takes them among the store's own, also with the store's prefix.
-_CLIENT_OPTIONS: Final = {
-    *("allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "read_timeout", "user_agent"),
-    *("default_content_type", "http1_only", "http2_only", "http2_keep_alive_interval", "http2_keep_alive_timeout"),
-    *("http2_keep_alive_while_idle", "pool_idle_timeout", "pool_max_idle_per_host", "randomize_addresses"),
-    *("proxy_url", "proxy_ca_certificate", "proxy_excludes", "root_certificate"),
-}
-_PREFIX: Final = re.compile(r"^(?:aws|azure|google)_")
-_QUERY: Final = re.compile(r"\?\S+")  # of an address in an error's text: Azure's signatures stand there
-_NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 
 
 class Entry(NamedTuple):
@@ -90,6 +71,8 @@ def log_store(place: str, options: Mapping[str, str]) -> LogStore:
     """
     if "://" not in place or place.startswith("file://"):
         return LocalStore(place.removeprefix("file://"))
+    from tidegate.delta.object_store import ObjectStore  # heavy
+
     return ObjectStore(place, options)
 
 
@@ -172,15 +155,15 @@ class LocalStore:
     def _drop_checksum(self, name: str) -> None:
         """Spark's own, of what this name had when Spark wrote it: Hadoop believes it rather than the file."""
         with suppress(FileNotFoundError):
-            os.unlink(f"{self.where}/.{_checked(name)}.crc")  # noqa: PTH108
+            os.unlink(f"{self.where}/.{checked(name)}.crc")  # noqa: PTH108
 
     def _path(self, name: str) -> str:
-        return f"{self.where}/{_checked(name)}"
+        return f"{self.where}/{checked(name)}"
 
     @contextmanager
     def _written(self, name: str, data: bytes) -> Iterator[str]:
         """A temporary file with the data, on disk, gone afterwards. After a kill its dot hides it from names()."""
-        temporary = f"{self.where}/.{_checked(name)}.{os.getpid()}.{next(self._attempt)}.{uuid.uuid4().hex[:8]}.tmp"
+        temporary = f"{self.where}/.{checked(name)}.{os.getpid()}.{next(self._attempt)}.{uuid.uuid4().hex[:8]}.tmp"
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:
@@ -244,155 +227,7 @@ def make_folder(folder: str) -> None:
     sync_folder(parent)
 
 
-class ObjectStore:
-    """A folder of a bucket, through obstore (the object_store crate, which delta-rs uses too)."""
-
-    def __init__(self, url: str, options: Mapping[str, str]) -> None:
-        self.where = url.rstrip("/")
-        self._options = dict(options)
-        self._store = _open(self.where, options)
-
-    def folder(self, name: str) -> ObjectStore:
-        return ObjectStore(f"{self.where}/{_checked(name)}", self._options)
-
-    def get(self, name: str) -> bytes | None:
-        try:
-            with self._asked("read", name):
-                return self._store.get(_checked(name)).bytes().to_bytes()
-        except FileNotFoundError:
-            return None
-
-    def stat(self, name: str) -> Entry | None:
-        try:
-            with self._asked("looked at", name):
-                return _entry(self._store.head(_checked(name)))
-        except FileNotFoundError:
-            return None
-
-    def create(self, name: str, data: bytes) -> bool:
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
-
-        for attempt in range(STORE_CREATE_ATTEMPTS_MAX):
-            try:
-                with self._asked("made", name, there=False):
-                    self._store.put(_checked(name), data, mode="create", use_multipart=False)
-            except (AlreadyExistsError, PreconditionError):
-                # S3's 409 (another PUT or a DELETE of the name was under way) comes as "already exists" as well, and
-                # then there may be nothing. Azure's answer to a name that is taken is a failed precondition.
-                if self.stat(name) is not None:
-                    return False
-                time.sleep(_AGAIN_SECONDS * 2**attempt)
-            else:
-                return True
-        raise LakeUnavailable(
-            f"{name} could neither be made nor found", where=self.where, remedy="check what else writes there"
-        )
-
-    def replace(self, name: str, data: bytes) -> None:
-        with self._asked("written", name, there=False):
-            self._store.put(_checked(name), data, use_multipart=False)
-
-    def names(self, start: str = "") -> list[Entry]:
-        with self._asked("listed", "", there=False):
-            if len(start) < 2:
-                found = [_entry(one) for one in self._store.list_with_delimiter()["objects"]]
-            else:
-                # A store lists what comes after a name: asked for with the last character off, so that start is in it.
-                # There is no such list of one folder alone; folders in it are left out here.
-                pages = self._store.list(offset=start[:-1], chunk_size=1000)
-                found = [_entry(one) for page in pages for one in page if "/" not in one["path"]]
-        return sorted(one for one in found if one.name >= start and not one.name.startswith("."))
-
-    def delete(self, names: Sequence[str]) -> None:
-        if not names:
-            return
-        with suppress(FileNotFoundError), self._asked("removed", names[0]):
-            if len(names) == 1:
-                self._store.delete(_checked(names[0]))  # S3's bulk request would be a larger one
-            else:
-                self._store.delete([_checked(name) for name in names])
-
-    @contextmanager
-    def _asked(self, done: str, name: str, *, there: bool = True) -> Iterator[None]:
-        """Errors of the store as ours. there: an object that isn't found passes as FileNotFoundError."""
-        from obstore import exceptions
-
-        try:
-            yield
-        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-            raise
-        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            raise self._refused(done, name, error) from error
-        except FileNotFoundError as error:
-            if there:
-                raise
-            raise self._refused(done, name, error) from error
-        except (exceptions.BaseError, OSError, ValueError) as error:
-            if _NO_BUCKET.search(str(error)):
-                raise self._refused(done, name, error) from error
-            raise LakeUnavailable(
-                f"{name or 'it'} can't be {done}: {_line(error)}", where=self.where, remedy="check the lake's store"
-            ) from error
-
-    def _refused(self, done: str, name: str, error: Exception) -> LakeRefused:
-        return LakeRefused(
-            f"{name or 'it'} can't be {done}: {_line(error)}",
-            where=self.where,
-            remedy="check that its bucket exists, and what the lake's connection may do there",
-        )
-
-
-def _open(url: str, options: Mapping[str, str]) -> obstore.store.S3Store:
-    """A client for the folder. Raises LakeRefused for options that contradict themselves."""
-    from obstore.exceptions import BaseError, UnknownConfigurationKeyError
-    from obstore.store import AzureStore, GCSStore, S3Store
-
-    kinds: dict[str, Any] = {"s3": S3Store, "s3a": S3Store, "gs": GCSStore, "abfss": AzureStore, "abfs": AzureStore}
-    kind = kinds.get(urlsplit(url).scheme)
-    if kind is None:
-        raise LakeRefused("this kind of store isn't known", where=url, remedy="use s3://, abfss:// or gs://")
-
-    def known(name: str, value: str) -> bool:
-        try:
-            kind("b", config={name: value})
-        except UnknownConfigurationKeyError:
-            return False  # of delta-rs alone: locks, its own retries, its runtime
-        except BaseError:
-            return True  # what is wrong with it is said when all of them stand together
-        return True
-
-    lowered = {name.lower(): value for name, value in options.items()}
-    client = {_PREFIX.sub("", name): value for name, value in lowered.items()}
-    client = {name: value for name, value in client.items() if name in _CLIENT_OPTIONS}
-    own = {name: value for name, value in lowered.items() if _PREFIX.sub("", name) not in _CLIENT_OPTIONS}
-    try:
-        opened = kind.from_url(
-            "s3://" + url.removeprefix("s3a://") if url.startswith("s3a://") else url,
-            config={name: value for name, value in own.items() if known(name, value)},
-            client_options=client,
-            # The client's own bound is three minutes: whoever holds a lease must hear earlier that it can't be renewed.
-            retry_config={
-                "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS_MAX),
-                "backoff": {"max_backoff": timedelta(seconds=STORE_PAUSE_SECONDS_MAX)},
-            },
-        )
-    except (BaseError, ValueError) as error:
-        raise LakeRefused(_line(error), where=url, remedy="check the lake's storage options") from error
-    found: obstore.store.S3Store = opened
-    return found
-
-
-def _checked(name: str) -> str:
+def checked(name: str) -> str:
     assert not name.startswith("."), name
     assert name == os.path.basename(name) != "", name  # noqa: PTH119
     return name
-
-
-def _entry(found: Mapping[str, Any]) -> Entry:
-    return Entry(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000))
-
-
-def _line(error: Exception) -> str:
-    """What the store said, in one line and without an address's signature."""
-    text = str(error).strip().splitlines() or [type(error).__name__]
-    return _QUERY.sub("", text[0])

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from tests.support.s3 import S3, moto
+from tidegate.delta import object_store
 from tidegate.delta import store as module
-from tidegate.delta.store import Entry, LocalStore, LogStore, ObjectStore, log_store
+from tidegate.delta.object_store import ObjectStore
+from tidegate.delta.store import Entry, LocalStore, LogStore, log_store
 from tidegate.errors import LakeRefused, LakeUnavailable
 
 PROCESSES = 4
@@ -112,7 +114,7 @@ def test_a_long_folder_is_listed_whole(store: LogStore) -> None:
         from obstore import put
 
         for number in range(1005):
-            put(store._store, f"{number:020d}.json", b"1")
+            put(store._client, f"{store._path}{number:020d}.json", b"1")
     else:
         Path(store.where).mkdir(parents=True)
         for number in range(1005):
@@ -249,6 +251,17 @@ def test_the_folder_and_its_parents_are_on_disk_when_the_first_create_returns(
     assert synced[3] == "b"
 
 
+def test_folders_of_a_bucket_share_a_client(s3: S3) -> None:
+    """A lake has hundreds of logs; one with other options (a lease's) has a client of its own."""
+    stores = [ObjectStore(f"{s3.folder()}/a b/ü{number}", s3.options) for number in range(3)]
+    for number, store in enumerate(stores):
+        assert store.create("name", b"%d" % number)
+    assert [store.get("name") for store in stores] == [b"0", b"1", b"2"]
+    assert [[entry.name for entry in store.names("na")] for store in stores] == [["name"]] * 3
+    assert len({id(store._client) for store in stores}) == 1
+    assert ObjectStore(s3.folder(), s3.options | {"timeout": "5s"})._client is not stores[0]._client
+
+
 def test_options_of_delta_rs_alone_are_left_out(s3: S3) -> None:
     options = s3.options | {
         "aws_s3_allow_unsafe_rename": "true",
@@ -287,7 +300,7 @@ def test_azure_and_google_are_opened_without_a_question() -> None:
 
 
 def test_a_store_that_does_not_answer_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STORE_RETRY_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(object_store, "STORE_RETRY_SECONDS_MAX", 1.0)
     with moto() as s3:
         store = log_store(s3.folder(), s3.options | {"timeout": "500ms"})
         assert store.create("0", b"1")
@@ -318,11 +331,11 @@ class _Conflicts:
 
 def test_a_conflict_over_a_name_that_is_not_there_is_tried_again(s3: S3) -> None:
     store = ObjectStore(s3.folder(), s3.options)
-    store._store = _Conflicts(store._store, 2)  # type: ignore[assignment]
+    store._client = conflicts = _Conflicts(store._client, 2)
     assert store.create("0", b"1")
-    store._store.times = 1  # type: ignore[attr-defined]
+    conflicts.times = 1
     assert not store.create("0", b"2")
-    store._store.times = 99  # type: ignore[attr-defined]
+    conflicts.times = 99
     with pytest.raises(LakeUnavailable, match="1 could neither be made nor found"):
         store.create("1", b"1")
     assert store.names() == [Entry("0", 1, store.names()[0].modified_ms)]

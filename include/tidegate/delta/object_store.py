@@ -1,0 +1,188 @@
+"""A folder of a bucket as LogStore: put-if-absent is a conditional PUT (If-None-Match: *).
+
+In:  an s3://, gs:// or abfss:// URL, storage options by the names that delta-rs takes.
+Out: ObjectStore, through obstore (the object_store crate, which delta-rs uses too).
+
+All folders of a bucket share one client: making one costs 20 ms of CPU, and each would have connections of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from obstore import exceptions
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from tidegate.delta.store import Entry, checked
+from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.limits import STORE_CREATE_ATTEMPTS_MAX, STORE_PAUSE_SECONDS_MAX, STORE_RETRY_SECONDS_MAX
+
+_KINDS: Final[dict[str, Any]] = {
+    "s3": S3Store,
+    "s3a": S3Store,
+    "gs": GCSStore,
+    "abfss": AzureStore,
+    "abfs": AzureStore,
+}
+_AGAIN_SECONDS: Final = 0.05
+# Options of the HTTP client: delta-rs takes them among the store's own, also with the store's prefix.
+_CLIENT_OPTIONS: Final = {
+    *("allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "read_timeout", "user_agent"),
+    *("default_content_type", "http1_only", "http2_only", "http2_keep_alive_interval", "http2_keep_alive_timeout"),
+    *("http2_keep_alive_while_idle", "pool_idle_timeout", "pool_max_idle_per_host", "randomize_addresses"),
+    *("proxy_url", "proxy_ca_certificate", "proxy_excludes", "root_certificate"),
+}
+_PREFIX: Final = re.compile(r"^(?:aws|azure|google)_")
+_QUERY: Final = re.compile(r"\?\S+")  # of an address in an error's text: Azure's signatures stand there
+_NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+
+
+class ObjectStore:
+    """One folder. For any number of threads."""
+
+    def __init__(self, url: str, options: Mapping[str, str]) -> None:
+        self.where = url.rstrip("/")
+        self._options = dict(options)
+        parts = urlsplit(self.where)
+        root = f"{parts.scheme.replace('s3a', 's3')}://{parts.netloc}"
+        self._client = _client(root, tuple(sorted(self._options.items())), os.getpid())
+        folder = unquote(parts.path).strip("/")  # as delta-rs reads a URL
+        self._path = f"{folder}/" if folder else ""
+
+    def folder(self, name: str) -> ObjectStore:
+        return ObjectStore(f"{self.where}/{checked(name)}", self._options)
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            with self._asked("read", name):
+                return bytes(self._client.get(self._path + checked(name)).bytes())
+        except FileNotFoundError:
+            return None
+
+    def stat(self, name: str) -> Entry | None:
+        try:
+            with self._asked("looked at", name):
+                return self._entry(self._client.head(self._path + checked(name)))
+        except FileNotFoundError:
+            return None
+
+    def create(self, name: str, data: bytes) -> bool:
+        for attempt in range(STORE_CREATE_ATTEMPTS_MAX):
+            try:
+                with self._asked("made", name, there=False):
+                    self._client.put(self._path + checked(name), data, mode="create", use_multipart=False)
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                # S3's 409 (another PUT or a DELETE of the name was under way) comes as "already exists" as well, and
+                # then there may be nothing. Azure's answer to a name that is taken is a failed precondition.
+                if self.stat(name) is not None:
+                    return False
+                time.sleep(_AGAIN_SECONDS * 2**attempt)
+            else:
+                return True
+        raise LakeUnavailable(
+            f"{name} could neither be made nor found", where=self.where, remedy="check what else writes there"
+        )
+
+    def replace(self, name: str, data: bytes) -> None:
+        with self._asked("written", name, there=False):
+            self._client.put(self._path + checked(name), data, use_multipart=False)
+
+    def names(self, start: str = "") -> list[Entry]:
+        with self._asked("listed", "", there=False):
+            if len(start) < 2:
+                listed = list(self._client.list_with_delimiter(self._path or None)["objects"])
+            else:
+                # A store lists what comes after a name: asked for with the last character off, so that start is in it.
+                # There is no such list of one folder alone; folders in it are left out here.
+                pages = self._client.list(self._path or None, offset=self._path + start[:-1], chunk_size=1000)
+                listed = [one for page in pages for one in page]
+        found = (self._entry(one) for one in listed)
+        return sorted(one for one in found if "/" not in one.name and one.name >= start and one.name[:1] != ".")
+
+    def delete(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        paths = [self._path + checked(name) for name in names]
+        with suppress(FileNotFoundError), self._asked("removed", names[0]):
+            self._client.delete(paths if len(paths) > 1 else paths[0])  # S3's request for many is a larger one
+
+    def _entry(self, found: Any) -> Entry:
+        modified_ms = int(found["last_modified"].timestamp() * 1000)
+        return Entry(found["path"].removeprefix(self._path), found["size"], modified_ms)
+
+    @contextmanager
+    def _asked(self, done: str, name: str, *, there: bool = True) -> Iterator[None]:
+        """Errors of the store as ours. there: an object that isn't found passes as FileNotFoundError."""
+        try:
+            yield
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+            raise
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+            raise self._refused(done, name, error) from error
+        except FileNotFoundError as error:
+            if there:
+                raise
+            raise self._refused(done, name, error) from error
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            if _NO_BUCKET.search(str(error)):
+                raise self._refused(done, name, error) from error
+            raise LakeUnavailable(
+                f"{name or 'it'} can't be {done}: {_line(error)}", where=self.where, remedy="check the lake's store"
+            ) from error
+
+    def _refused(self, done: str, name: str, error: Exception) -> LakeRefused:
+        return LakeRefused(
+            f"{name or 'it'} can't be {done}: {_line(error)}",
+            where=self.where,
+            remedy="check that its bucket exists, and what the lake's connection may do there",
+        )
+
+
+@functools.lru_cache(maxsize=16)
+def _client(root: str, options: tuple[tuple[str, str], ...], process: int) -> Any:
+    """A client of a bucket, for this process alone: a fork has none of its threads. Raises LakeRefused."""
+    del process
+    kind = _KINDS.get(urlsplit(root).scheme)
+    if kind is None:
+        raise LakeRefused("this kind of store isn't known", where=root, remedy="use s3://, abfss:// or gs://")
+
+    def known(name: str, value: str) -> bool:
+        try:
+            kind("b", config={name: value})
+        except exceptions.UnknownConfigurationKeyError:
+            return False  # of delta-rs alone: locks, its own retries, its runtime
+        except exceptions.BaseError:
+            return True  # what is wrong with it is said when all of them stand together
+        return True
+
+    lowered = {name.lower(): value for name, value in options}
+    client = {_PREFIX.sub("", name): value for name, value in lowered.items()}
+    client = {name: value for name, value in client.items() if name in _CLIENT_OPTIONS}
+    own = {name: value for name, value in lowered.items() if _PREFIX.sub("", name) not in _CLIENT_OPTIONS}
+    try:
+        return kind.from_url(
+            root,
+            config={name: value for name, value in own.items() if known(name, value)},
+            client_options=client,
+            # The client's own bound is three minutes: whoever holds a lease must hear earlier that it can't be renewed.
+            retry_config={
+                "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS_MAX),
+                "backoff": {"max_backoff": timedelta(seconds=STORE_PAUSE_SECONDS_MAX)},
+            },
+        )
+    except (exceptions.BaseError, ValueError) as error:
+        raise LakeRefused(_line(error), where=root, remedy="check the lake's storage options") from error
+
+
+def _line(error: Exception) -> str:
+    """What the store said, in one line and without an address's signature."""
+    text = str(error).strip().splitlines() or [type(error).__name__]
+    return _QUERY.sub("", text[0])
