@@ -22,8 +22,8 @@ from deltalake import write_deltalake
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
-from tidegate.schema.columns import Column, TableVersion
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import SCHEMA_HISTORY
 
 COLUMNS = 10

@@ -46,9 +46,9 @@ from tidegate.lake.held import last_events
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.limits import AT_ONCE_TABLES_MIN
 from tidegate.merge.window import SegmentRef
-from tidegate.schema.columns import VersionStatus
-from tidegate.schema.ddl_reader import DdlNotRead
-from tidegate.schema.history import Bounds, SchemaHistory
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import Bounds, SchemaHistory
 from tidegate.tables import splits
 
 if TYPE_CHECKING:

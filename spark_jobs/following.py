@@ -37,8 +37,8 @@ from tidegate.lake import control
 from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, SHARD_JOINED, Change, Physical, Selection, rows_of
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
-from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.history import UNFOLLOWED
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import UNFOLLOWED
 
 _FOREVER: Final = (1 << 63) - 1
 _ONE: Final = "run one apply of a pipeline at a time; this one begins again"

@@ -16,7 +16,7 @@ from spark_jobs.positional_writer import remove_abandoned
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal
 from tidegate.errors import RECREATE, SchemaMismatch, TidegateError, Transient, unexpected
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES
 
 

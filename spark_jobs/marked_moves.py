@@ -18,7 +18,7 @@ from spark_jobs.silver_writer import SilverWriter
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.silver_sql import SilverShape, quote
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

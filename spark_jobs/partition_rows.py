@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from spark_jobs.table_moves import Move
 from tidegate import tables
 from tidegate.errors import REFILL, SchemaMismatch
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.partition_rows import RowsWhere, rows_where
-from tidegate.schema.partitions import EXCHANGED, GIVEN, GROWN, SPLIT
+from tidegate.schema.follow.moves.partition_rows import RowsWhere, rows_where
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.partitions import EXCHANGED, GIVEN, GROWN, SPLIT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.merge.silver_sql import quote
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.recast import VALUE, Recast
-from tidegate.schema.silver_change import SilverAction, ValuesRewritten
+from tidegate.schema.follow.recast import VALUE, Recast
+from tidegate.schema.follow.silver_change import SilverAction, ValuesRewritten
+from tidegate.schema.model.columns import TableVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -29,9 +29,9 @@ from tidegate.delta.state import Action
 from tidegate.errors import REFILL, LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverShape, quote
-from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.history import BASELINE
-from tidegate.schema.silver_change import AddColumn, diff
+from tidegate.schema.follow.silver_change import AddColumn, diff
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import BASELINE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,8 +17,8 @@ from tidegate.delta.actions import clustering
 from tidegate.delta.state import TableState
 from tidegate.delta.types import sql_type
 from tidegate.merge.silver_sql import SilverShape, quote
-from tidegate.schema.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten
-from tidegate.schema.types import canonical
+from tidegate.schema.follow.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten
+from tidegate.schema.model.types import canonical
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,9 +14,9 @@ import pyarrow as pa
 from tidegate import tables
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverShape, quote
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.silver_change import AddColumn
-from tidegate.schema.types import canonical
+from tidegate.schema.follow.silver_change import AddColumn
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import canonical
 from tidegate.upsert.row_hash import row_hashes
 
 if TYPE_CHECKING:

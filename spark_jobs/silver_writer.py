@@ -30,11 +30,11 @@ from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.partitions import DELETED as DELETED_ROWS
-from tidegate.schema.renames import renamed_here
-from tidegate.schema.silver_change import AddColumn, SilverAction, diff
-from tidegate.schema.types import canonical
+from tidegate.schema.follow.moves.renames import renamed_here
+from tidegate.schema.follow.silver_change import AddColumn, SilverAction, diff
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.partitions import DELETED as DELETED_ROWS
+from tidegate.schema.model.types import canonical
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from spark_jobs.application import DDL_NOT_READ, HELD, RELEASED, Application, TableState, Window
-from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.history import SchemaHistory
-from tidegate.schema.partitions import RowsMoved
-from tidegate.schema.renames import renames
+from tidegate.schema.follow.moves.renames import renames
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.partitions import RowsMoved
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import RENAMED_WITH_HELD
 
 

@@ -14,9 +14,9 @@ from tidegate.config_ddl import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
-from tidegate.schema.columns import Column, TableVersion, VersionStatus
-from tidegate.schema.ddl_kinds import ddl_kinds
-from tidegate.schema.types import canonical
+from tidegate.schema.follow.kinds import ddl_kinds
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.types import canonical
 
 
 def described(column: Column) -> str:

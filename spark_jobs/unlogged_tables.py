@@ -12,8 +12,8 @@ import logging
 
 from spark_jobs.application import Application
 from tidegate.config_ddl import Cascades
-from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.unlogged import kept_elsewhere, unlogged_cascade
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 
 log = logging.getLogger(__name__)
 

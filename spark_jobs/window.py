@@ -19,8 +19,8 @@ from tidegate.config import Writer
 from tidegate.errors import RECREATE, REFILL, Overtaken
 from tidegate.lake.latency import Percentiles
 from tidegate.merge.window import SegmentRef
-from tidegate.schema.columns import TableVersion, VersionStatus, why_unproven
-from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.upsert.key_file import KeyFile
 
 if TYPE_CHECKING:

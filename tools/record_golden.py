@@ -31,7 +31,7 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.transaction_scan import STATEMENT
 from tidegate.capture.baseline import read_schema
 from tidegate.position import Position
-from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.model.columns import Column, TableVersion
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"

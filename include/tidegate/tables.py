@@ -135,7 +135,7 @@ SCHEMA_HISTORY: Final = Table(
             _field(
                 "columns",
                 pa.string(),
-                "JSON list of columns (schema/columns.py), in table order: id, name, type, nullable, and what isn't usual",
+                "JSON list of columns (schema/model/columns.py), in table order: id, name, type, nullable, and what isn't usual",
             ),
             _field("key_columns", pa.string(), "JSON list of column ids of the key; [] when the table has none"),
             _field("charset", pa.string(), "default character set of the table"),
@@ -147,7 +147,7 @@ SCHEMA_HISTORY: Final = Table(
             _field(
                 "partitioning",
                 pa.string(),
-                "JSON: method, expressions, partitions in order (schema/partitions.py); '' when it has none",
+                "JSON: method, expressions, partitions in order (schema/model/partitions.py); '' when it has none",
                 nullable=True,
             ),
             _field(
@@ -166,14 +166,14 @@ SCHEMA_HISTORY: Final = Table(
             _field(
                 "foreign_keys",
                 pa.string(),
-                "JSON: constraints that change its rows when a parent's change (schema/unlogged.py); null when none",
+                "JSON: constraints that change its rows when a parent's change (schema/model/unlogged.py); null when none",
                 nullable=True,
             ),
             _field("merged_by", pa.list_(pa.string()), "database and table of the MERGE table over it", nullable=True),
             _field(
                 "settings",
                 pa.string(),
-                "JSON of the server's defaults: settings that its log's meaning depends on (schema/server_settings.py)",
+                "JSON of the server's defaults: settings that its log's meaning depends on (schema/model/server_settings.py)",
                 nullable=True,
             ),
         ]

@@ -24,7 +24,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
 from tidegate.merge.phases import DdlPhase, Phase
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.schema.types import canonical
+from tidegate.schema.model.types import canonical
 from tidegate.upsert import cost
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not

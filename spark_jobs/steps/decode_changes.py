@@ -45,8 +45,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
 from tidegate.merge.window import SegmentRef, split_evenly
-from tidegate.schema.columns import TableVersion, was_there
-from tidegate.schema.types import ZeroDates
+from tidegate.schema.model.columns import TableVersion, was_there
+from tidegate.schema.model.types import ZeroDates
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes

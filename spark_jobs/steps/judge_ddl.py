@@ -14,9 +14,9 @@ from spark_jobs.application import RELEASED, Application, Place, TableWindow, Wi
 from spark_jobs.table_moves import hold_partners, partners
 from spark_jobs.table_shapes import version_changes
 from tidegate.config_ddl import Policy
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.ddl_kinds import column_kinds, ddl_kinds
-from tidegate.schema.renames import RENAME
+from tidegate.schema.follow.kinds import column_kinds, ddl_kinds
+from tidegate.schema.follow.moves.renames import RENAME
+from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
 
 

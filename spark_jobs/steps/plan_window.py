@@ -30,8 +30,8 @@ from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze_backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
 from tidegate.merge.window import choose_cut, in_window, resolved_everywhere
-from tidegate.schema.columns import WAITING
-from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import WAITING
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
 
 

@@ -22,7 +22,7 @@ from tests.unit.binlog.support import ALL_TIME, segment
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.errors import TidegateError
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion
 
 Versions = Mapping[tuple[str, str], Sequence[TableVersion]]
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from tests.fuzz.mutate import mutated
 from tests.fuzz.target import Versions, decode_everything, fence_buffers
 from tests.unit.binlog.golden import CASES, versions_of
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion
 
 SECONDS_PER_FILE = 20  # a file takes milliseconds; the first one compiles or loads the kernels
 _ADDRESS_SPACE = 12 << 30  # generous room is reserved, not used

@@ -23,13 +23,13 @@ from tests.support.servers import FreshDatabase
 from tidegate.capture.baseline import read_schema
 from tidegate.demo.server import Server
 from tidegate.position import Position
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.ddl_reader import read
-from tidegate.schema.ddl_statements import CreateTable
-from tidegate.schema.ddl_tokens import Server as Dialect
-from tidegate.schema.partition_rows import rows_where
-from tidegate.schema.partitions import Partitioning
-from tidegate.schema.types import canonical
+from tidegate.schema.ddl.reader import read
+from tidegate.schema.ddl.tokens import Server as Dialect
+from tidegate.schema.ddl.tree import CreateTable
+from tidegate.schema.follow.moves.partition_rows import rows_where
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.partitions import Partitioning
+from tidegate.schema.model.types import canonical
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -20,7 +20,7 @@ from tidegate.cli.main import app as command_line
 from tidegate.demo.server import Server
 from tidegate.demo.workload import Workload
 from tidegate.lake import control
-from tidegate.schema.types import ZeroDates
+from tidegate.schema.model.types import ZeroDates
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

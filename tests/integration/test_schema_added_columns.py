@@ -14,10 +14,10 @@ from tidegate.capture.baseline import read_schema
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
 from tidegate.position import Position
-from tidegate.schema.added_columns import existing_row_value
-from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.history import SchemaHistory
-from tidegate.schema.types import canonical
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.follow.added_columns import existing_row_value
+from tidegate.schema.model.types import canonical
+from tidegate.schema.replay.history import SchemaHistory
 
 pytestmark = pytest.mark.server
 

@@ -9,9 +9,9 @@ from tests.unit.binlog.support import current_binlog
 from tidegate.binlog.events import EventType
 from tidegate.binlog.query import parse_query
 from tidegate.demo.server import Server
-from tidegate.schema.columns import VersionStatus
-from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import SchemaHistory
 
 pytestmark = pytest.mark.server
 

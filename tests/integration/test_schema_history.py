@@ -19,10 +19,10 @@ from tidegate.errors import DDLError, SourceUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.position import Position
-from tidegate.schema.columns import IndexKind, TableVersion, VersionStatus
-from tidegate.schema.ddl_reader import DdlNotRead
-from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.model.columns import IndexKind, TableVersion, VersionStatus
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.source import current_position, read_facts
 

@@ -14,10 +14,10 @@ import pytest
 
 from tests.support.seeds import many, seed
 from tests.support.servers import FreshDatabase
+from tidegate.ddl_script.script import Script
+from tidegate.ddl_script.shown_columns import shown_columns
 from tidegate.demo.server import Server
-from tidegate.schema.ddl_tokens import Server as Flavour
-from tidegate.schema.script import Script
-from tidegate.schema.shown_columns import shown_columns
+from tidegate.schema.ddl.tokens import Server as Flavour
 
 pytestmark = pytest.mark.server
 

@@ -17,9 +17,9 @@ from tidegate import config
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.ddl_kinds import ddl_kinds
-from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.follow.kinds import ddl_kinds
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b CHAR(3))"

@@ -16,8 +16,8 @@ from tidegate.config_ddl import Cascades
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef
-from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import UNLOGGED_CHANGES, SegmentFlag
 
 

@@ -15,7 +15,7 @@ from tidegate.errors import Overtaken
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import DDL_APPROVED
 
 

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.recast_values import recast_values
-from tests.unit.schema.test_history import Session
+from tests.unit.schema.replay.test_history import Session
 from tidegate.errors import SchemaMismatch
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.silver_change import SilverAction, diff
+from tidegate.schema.follow.silver_change import SilverAction, diff
+from tidegate.schema.model.columns import TableVersion
 
 
 def change(old: str, new: str) -> tuple[list[SilverAction], TableVersion]:

@@ -30,10 +30,10 @@ from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase
 from tidegate.merge.soft_delete import marked
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.ddl_statement import DdlStatement
-from tidegate.schema.history import SchemaHistory
-from tidegate.schema.types import canonical
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import canonical
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.upsert.row_hash import row_hashes
 
 pytestmark = pytest.mark.spark

@@ -21,7 +21,7 @@ from tidegate.binlog.events import EventType
 from tidegate.cli.main import app as command_line
 from tidegate.errors import Overtaken, UsageError
 from tidegate.lake import control, status
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.replay.history import SchemaHistory
 
 UNFOLLOWED: dict[str, tuple[str, bytes, set[str]]] = {
     "a statement of which nothing is known": ("ALTER SOMETHING x", b"", ONE),

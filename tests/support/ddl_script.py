@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.script import Script, Step
-from tidegate.schema.shown_columns import shown_columns
+from tidegate.ddl_script.script import Script, Step
+from tidegate.ddl_script.shown_columns import shown_columns
+from tidegate.schema.ddl.tokens import Server
 
 MARIADB = "11.4.5-MariaDB"
 MYSQL = "9.7.4"

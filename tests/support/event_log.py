@@ -30,7 +30,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 CREATES = [f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("shop.a", "shop.b", "crm.c")]

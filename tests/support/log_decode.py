@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tidegate.binlog.log_files.changes import LogChanges
-from tidegate.binlog.log_files.log_file import LogFile, server_version
-from tidegate.binlog.log_files.plans import LogPlans, ZeroDates
-from tidegate.binlog.log_files.rows import Options
-from tidegate.binlog.log_files.schema import SchemaPlans
-from tidegate.binlog.log_files.stats import FileStats
+from tidegate.log_files.changes import LogChanges
+from tidegate.log_files.log_file import LogFile, server_version
+from tidegate.log_files.plans import LogPlans, ZeroDates
+from tidegate.log_files.rows import Options
+from tidegate.log_files.schema import SchemaPlans
+from tidegate.log_files.stats import FileStats
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus" / "mysql9"

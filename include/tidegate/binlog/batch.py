@@ -40,8 +40,8 @@ from tidegate.binlog.kernel.rows import count_images, decode_rows
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, Plan
 from tidegate.binlog.table_map import Wire
 from tidegate.errors import REFILL, DecodeError, Terminal, UnsupportedValue
-from tidegate.schema.added_columns import existing_row_value
-from tidegate.schema.columns import Generated
+from tidegate.schema.follow.added_columns import existing_row_value
+from tidegate.schema.model.columns import Generated
 
 __all__ = [
     "IMAGE_AFTER",

@@ -18,7 +18,7 @@ from tidegate.binlog.segment import Segment
 from tidegate.binlog.statements import is_dml, query_at
 from tidegate.binlog.transaction_scan import STATEMENT
 from tidegate.errors import UnknownEvent
-from tidegate.schema.ddl_statement import DdlStatement
+from tidegate.schema.ddl.statement import DdlStatement
 
 
 def ddl_statements(segment: Segment) -> list[DdlStatement]:

@@ -48,7 +48,7 @@ from tidegate.errors import (
     UnsupportedValue,
     unexpected,
 )
-from tidegate.schema.columns import TableVersion, VersionStatus, was_there
+from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
 
 __all__ = [
     "NOTHING_KNOWN", "DecodedSegment", "Known", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces",

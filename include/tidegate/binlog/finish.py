@@ -25,7 +25,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.kernel.recode import recode
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
 from tidegate.errors import DecodeError, UnsupportedValue
-from tidegate.schema.charset_text import (
+from tidegate.schema.model.charset_text import (
     ASCII_BASED,
     SINGLE_BYTE,
     TWICE,
@@ -34,7 +34,7 @@ from tidegate.schema.charset_text import (
     has_second_code,
     utf8_table,
 )
-from tidegate.schema.types import Kind
+from tidegate.schema.model.types import Kind
 
 _ASCII_MAX: Final = 0x80
 _FLOAT_BYTES: Final = 4

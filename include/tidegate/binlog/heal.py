@@ -26,10 +26,10 @@ from tidegate.binlog.table_map import (
 )
 from tidegate.binlog.versioned import hidden_columns
 from tidegate.errors import SchemaMismatch, Terminal
-from tidegate.schema.charset_text import WIDEST, decode_member
-from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
-from tidegate.schema.table_indexes import key_of
-from tidegate.schema.types import members_text
+from tidegate.schema.model.charset_text import WIDEST, decode_member
+from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
+from tidegate.schema.model.types import members_text
+from tidegate.schema.replay.indexes import key_of
 
 HEALED: Final = "healed"
 REFRESHED: Final = "refreshed"

@@ -21,9 +21,9 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns, row_end_of, row_start_of
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.schema.charset_text import WIDEST, codec_of, decode_member, same_charset
-from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
-from tidegate.schema.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
+from tidegate.schema.model.charset_text import WIDEST, codec_of, decode_member, same_charset
+from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
+from tidegate.schema.model.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
 from tidegate.silver_names import silver_column
 
 _BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}

@@ -17,8 +17,8 @@ from tidegate.binlog.cursor import Cursor
 from tidegate.binlog.events import HEADER_BYTES, EventFlag, read_header
 from tidegate.binlog.statement_text import statement_text
 from tidegate.errors import UnsupportedValue
-from tidegate.schema.charset_text import charset_of_collation
-from tidegate.schema.ddl_statement import EventSaid
+from tidegate.schema.ddl.statement import EventSaid
+from tidegate.schema.model.charset_text import charset_of_collation
 
 _FLAGS2: Final = 0
 _EXPLICIT_TIMESTAMPS_BIT: Final = 1 << 24  # OPTION_EXPLICIT_DEF_TIMESTAMP, MariaDB's alone

@@ -32,9 +32,9 @@ from tidegate.binlog.result import NOTHING_KNOWN, DecodedSegment, Known
 from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
-from tidegate.schema.added_columns import existing_row_value
-from tidegate.schema.charset_text import decode_text
-from tidegate.schema.types import Kind
+from tidegate.schema.follow.added_columns import existing_row_value
+from tidegate.schema.model.charset_text import decode_text
+from tidegate.schema.model.types import Kind
 from tidegate.tables import OP_UPSERT
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone

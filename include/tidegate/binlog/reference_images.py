@@ -19,7 +19,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the even
 from tidegate.binlog.plan import ColumnPlan, Plan
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, UnsupportedValue
-from tidegate.schema.columns import Generated
+from tidegate.schema.model.columns import Generated
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
 _INTEGER_BYTES: Final = {Wire.TINY: 1, Wire.SHORT: 2, Wire.INT24: 3, Wire.LONG: 4, Wire.LONGLONG: 8}

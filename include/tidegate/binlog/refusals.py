@@ -15,7 +15,7 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import UNREAD_ROWS_TYPES, type_name
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal, UnsupportedValue
-from tidegate.schema.columns import Generated, TableVersion
+from tidegate.schema.model.columns import Generated, TableVersion
 
 
 def unlogged(index: EventIndex, version: TableVersion) -> Terminal | None:

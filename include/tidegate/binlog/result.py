@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.schema.types import ZeroDates
+from tidegate.schema.model.types import ZeroDates
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tidegate.errors import UnsupportedValue
-from tidegate.schema.charset_text import UTF8, codec_of, decode_text, holds
-from tidegate.schema.ddl_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, unescape
+from tidegate.schema.ddl.tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, unescape
+from tidegate.schema.model.charset_text import UTF8, codec_of, decode_text, holds
 
 # Characters whose second byte may be an ASCII one; other sets' bytes below 0x80 are always that character.
 _DOUBLE: Final = {

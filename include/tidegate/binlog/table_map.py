@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tidegate.binlog.cursor import Cursor
 from tidegate.errors import DecodeError
-from tidegate.schema.charset_text import charset_of_collation
+from tidegate.schema.model.charset_text import charset_of_collation
 
 
 class Wire(IntEnum):

@@ -23,7 +23,7 @@ from tidegate import tables
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import TableMap, Wire
 from tidegate.errors import REFILL, UnsupportedValue
-from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.model.columns import Column, TableVersion
 
 ROW_END: Final = "ROW END"  # generation_expression of that column
 _ROW_START: Final = "ROW START"

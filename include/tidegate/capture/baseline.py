@@ -30,12 +30,12 @@ from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX
 from tidegate.position import Position
-from tidegate.schema.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
-from tidegate.schema.history import BASELINE, DEFAULTS
-from tidegate.schema.partitions import Partitioning
-from tidegate.schema.table_indexes import key_of
-from tidegate.schema.types import COMPRESSED, default_as_known, type_as_known
-from tidegate.schema.unlogged import SEQUENCE, engine_kept
+from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
+from tidegate.schema.model.partitions import Partitioning
+from tidegate.schema.model.types import COMPRESSED, default_as_known, type_as_known
+from tidegate.schema.model.unlogged import SEQUENCE, engine_kept
+from tidegate.schema.replay.history import BASELINE, DEFAULTS
+from tidegate.schema.replay.indexes import key_of
 from tidegate.table_patterns import OWN_DATABASES
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts

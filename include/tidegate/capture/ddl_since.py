@@ -16,8 +16,8 @@ from pymysql.cursors import SSCursor
 from tidegate.capture.shown_tables import server_settings
 from tidegate.errors import DDLError
 from tidegate.position import Position
-from tidegate.schema.ddl_reader import tables_named
-from tidegate.schema.types import UNKNOWN
+from tidegate.schema.ddl.reader import tables_named
+from tidegate.schema.model.types import UNKNOWN
 from tidegate.tables import splits
 from tidegate.wire.source import current_position
 

@@ -22,8 +22,8 @@ from tidegate.config_ddl import Cascades
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze import check_writable
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.unlogged import kept_elsewhere, unlogged_cascade
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.preflight import Level, Wanted, findings
 from tidegate.wire.source import SourceFacts, read_clock_ms, read_facts

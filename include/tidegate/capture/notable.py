@@ -29,7 +29,7 @@ from tidegate.binlog.statements import is_dml
 from tidegate.binlog.unpack import expand_event
 from tidegate.errors import DDLError, DecodeError, StreamCorrupt, Terminal
 from tidegate.limits import SEGMENT_TABLES_MAX
-from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 _HEADER: Final = 19

@@ -21,7 +21,7 @@ from tidegate.capture.baseline import read_schema
 from tidegate.capture.ddl_since import ddl_since
 from tidegate.errors import RECREATE, PositionLost, SchemaMismatch, SourceUnavailable
 from tidegate.position import Position
-from tidegate.schema.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.wire.source import current_position
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"

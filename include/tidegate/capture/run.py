@@ -43,8 +43,8 @@ from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.limits import BRONZE_FILE_LAND_SECONDS, LAND_SECONDS_MIN
 from tidegate.position import Position
-from tidegate.schema.ddl_reader import tables_named
-from tidegate.schema.server_settings import ServerSettings
+from tidegate.schema.ddl.reader import tables_named
+from tidegate.schema.model.server_settings import ServerSettings
 from tidegate.tables import SegmentKind
 from tidegate.wire.connection import ConnectionInfo, answer_seconds
 from tidegate.wire.dump_stream import DumpStream

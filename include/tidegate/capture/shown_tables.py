@@ -14,17 +14,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tidegate.ddl_script.settings import mode_bits
 from tidegate.errors import DDLError
-from tidegate.schema.context import Context
-from tidegate.schema.ddl_reader import read
-from tidegate.schema.ddl_statement import EventSaid, SessionTold
-from tidegate.schema.ddl_statements import CreateTable
-from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.partitions import Partitioning
-from tidegate.schema.script_settings import mode_bits
-from tidegate.schema.server_settings import NAMES, ServerSettings
-from tidegate.schema.table_storage import created_storage
-from tidegate.schema.unlogged import ForeignKey, action_kept
+from tidegate.schema.ddl.reader import read
+from tidegate.schema.ddl.statement import EventSaid, SessionTold
+from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.ddl.tree import CreateTable
+from tidegate.schema.model.partitions import Partitioning
+from tidegate.schema.model.server_settings import NAMES, ServerSettings
+from tidegate.schema.model.unlogged import ForeignKey, action_kept
+from tidegate.schema.replay.context import Context
+from tidegate.schema.replay.storage import created_storage
 from tidegate.wire.sql import quote_name
 
 Name = tuple[str, str]

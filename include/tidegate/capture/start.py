@@ -22,8 +22,8 @@ from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.position import Position
-from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.server_settings import ServerSettings
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.server_settings import ServerSettings
 from tidegate.wire.source import SourceFacts
 
 _COLUMN: Final = "began"  # of control/schema_history

@@ -18,8 +18,8 @@ from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import UsageError
 
 if TYPE_CHECKING:
-    from tidegate.schema.ddl_tokens import Server
-    from tidegate.schema.script import Step
+    from tidegate.ddl_script.script import Step
+    from tidegate.schema.ddl.tokens import Server
 
 
 _VERSION: Final = re.compile(r"(?:[5-9]|1[0-3])\.\d+(?:\.\d+)?(?:[-+~].*)?$")
@@ -35,10 +35,10 @@ def ddl(
     trace: Annotated[bool, typer.Option(help="One JSON line per statement: what it changed")] = False,
 ) -> None:
     """Replay a DDL script; print the tables as JSON."""
-    from tidegate.schema.ddl_tokens import Server
-    from tidegate.schema.script import Script
-    from tidegate.schema.script_text import statements
-    from tidegate.schema.shown_columns import shown_table
+    from tidegate.ddl_script.script import Script
+    from tidegate.ddl_script.shown_columns import shown_table
+    from tidegate.ddl_script.text import statements
+    from tidegate.schema.ddl.tokens import Server
 
     if not _VERSION.match(server_version):
         raise UsageError(
@@ -71,8 +71,8 @@ def _text(file: Path) -> str:
 
 def _traced(step: Step, server: Server) -> dict[str, Any]:
     """A line of --trace: tables whose columns differ from before, and those that are gone."""
-    from tidegate.schema.columns import VersionStatus
-    from tidegate.schema.shown_columns import shown_columns
+    from tidegate.ddl_script.shown_columns import shown_columns
+    from tidegate.schema.model.columns import VersionStatus
 
     changed, dropped = {}, list(step.forgotten)
     for version, before in zip(step.versions, step.before, strict=True):

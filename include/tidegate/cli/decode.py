@@ -37,12 +37,12 @@ def decode(
     _check_names(wanted)
     _check_files([*files, *(schema or ())])
 
-    from tidegate.binlog.log_files.changes import LogChanges
-    from tidegate.binlog.log_files.log_file import LogFile, server_version
-    from tidegate.binlog.log_files.plans import LogPlans, ZeroDates
-    from tidegate.binlog.log_files.rows import Options
-    from tidegate.binlog.log_files.schema import SchemaPlans
-    from tidegate.binlog.log_files.stats import FileStats
+    from tidegate.log_files.changes import LogChanges
+    from tidegate.log_files.log_file import LogFile, server_version
+    from tidegate.log_files.plans import LogPlans, ZeroDates
+    from tidegate.log_files.rows import Options
+    from tidegate.log_files.schema import SchemaPlans
+    from tidegate.log_files.stats import FileStats
 
     faults: list[Terminal] = []
 

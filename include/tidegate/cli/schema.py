@@ -39,8 +39,8 @@ def log(
 
     from tidegate.commit_ts import physical_ms
     from tidegate.lake.schema_rows import table_rows
-    from tidegate.schema.columns import TableVersion
-    from tidegate.schema.version_changes import changes
+    from tidegate.schema.model.columns import TableVersion
+    from tidegate.schema.model.version_changes import changes
     from tidegate.tables import splits
 
     loaded, lake = open_lake(pipeline)
@@ -81,7 +81,7 @@ def refresh(
     from tidegate.capture.refresh import Said, Stop, refreshed
     from tidegate.lake import control, held
     from tidegate.lake.schema_rows import needed_rows, table_rows
-    from tidegate.schema.columns import TableVersion
+    from tidegate.schema.model.columns import TableVersion
     from tidegate.wire.connection import ConnectionInfo, connect
 
     loaded, lake = open_lake(pipeline)

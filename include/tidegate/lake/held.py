@@ -14,7 +14,7 @@ from tidegate import tables
 from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.schema.ddl.reader import DdlNotRead
 
 JUDGE: Final = "tidegate schema judge"
 

@@ -21,7 +21,7 @@ from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_events, waits
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 # One rebuild of a pipeline runs at a time; each has a folder of its own in here.
 SCRATCH: Final = "rebuild"

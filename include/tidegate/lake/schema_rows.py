@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.columns import VersionStatus
-from tidegate.schema.history import BASELINE, UNFOLLOWED
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import BASELINE, UNFOLLOWED
 from tidegate.tables import SCHEMA_HISTORY
 
 _NAMES: Final = ("source", "database", "table")

@@ -25,7 +25,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import judgeable, last_events, waits
 from tidegate.merge.follow import APART
-from tidegate.schema.ddl_reader import DdlNotRead
+from tidegate.schema.ddl.reader import DdlNotRead
 
 # The way out of what only a snapshot would end, as long as there are none.
 NEEDS_ROWS: Final = (

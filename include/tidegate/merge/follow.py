@@ -37,9 +37,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.schema.columns import TableVersion, VersionStatus, why_unproven
-from tidegate.schema.history import BASELINE
-from tidegate.schema.renames import renamed_here
+from tidegate.schema.follow.moves.renames import renamed_here
+from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
+from tidegate.schema.replay.history import BASELINE
 
 Physical = tuple[str, str, str]  # source, database, table
 

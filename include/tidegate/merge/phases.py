@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from tidegate.schema.columns import TableVersion, VersionStatus
-from tidegate.schema.renames import gives, leaves
+from tidegate.schema.follow.moves.renames import gives, leaves
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tidegate import tables
 from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion
 
 # Types that Delta can cluster by: those with min/max statistics.
 _CLUSTERABLE = (

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl_statements import Query, QueryItem, QuerySource
-from tidegate.schema.ddl_tokens import Cursor, Kind
+from tidegate.schema.ddl.tokens import Cursor, Kind
+from tidegate.schema.ddl.tree import Query, QueryItem, QuerySource
 from tidegate.schema.select_expressions import Doubt, read_or_doubt
 
 _OPTIONS: Final = ("ALL", "STRAIGHT_JOIN", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BIG_RESULT")

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.schema.charsets import UNICODE, bytes_per_character
-from tidegate.schema.ddl_statement import SessionTold
-from tidegate.schema.ddl_tokens import Server
+from tidegate.schema.ddl.statement import SessionTold
+from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.charsets import UNICODE, bytes_per_character
 from tidegate.schema.select_expressions import Doubt
 
 # How strongly a value holds on to its collation: the lowest wins.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl_expressions import OPERATOR_LEVEL, OPERATOR_MARKS
-from tidegate.schema.ddl_tokens import PIPES_AS_CONCAT, Cursor, Kind
+from tidegate.schema.ddl.expressions import OPERATOR_LEVEL, OPERATOR_MARKS
+from tidegate.schema.ddl.tokens import PIPES_AS_CONCAT, Cursor, Kind
 
 _NOT_LEVEL: Final = OPERATOR_LEVEL["="]
 _UNARY_LEVEL: Final = OPERATOR_LEVEL["^"] + 1

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl_tokens import LENGTH_DIGITS
+from tidegate.schema.ddl.tokens import LENGTH_DIGITS
 from tidegate.schema.select_casts import cast
 from tidegate.schema.select_collations import BINARY, COERCIBLE, Session
 from tidegate.schema.select_expressions import Doubt, Expression

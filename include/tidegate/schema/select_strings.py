@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tidegate.schema.charsets import bytes_per_character, collation_pair, default_collation, shown_charset
+from tidegate.schema.model.charsets import bytes_per_character, collation_pair, default_collation, shown_charset
 from tidegate.schema.select_collations import (
     BINARY,
     BYTES,

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidegate.schema.charsets import bytes_per_character
-from tidegate.schema.columns import Column
+from tidegate.schema.model.charsets import bytes_per_character
+from tidegate.schema.model.columns import Column
+from tidegate.schema.model.types import enum_members
 from tidegate.schema.select_collations import BINARY, COERCIBLE, IGNORABLE, IMPLICIT, NUMERIC, Collated, Session
 from tidegate.schema.select_expressions import Doubt
-from tidegate.schema.types import enum_members
 
 DIGITS_MAX: Final = 65
 SCALE_MAX: Final = 38

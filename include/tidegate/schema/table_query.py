@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.columns import Column, Generated
-from tidegate.schema.ddl_statements import Query, QueryItem, QuerySource, TableName
+from tidegate.schema.ddl.tree import Query, QueryItem, QuerySource, TableName
+from tidegate.schema.model.columns import Column, Generated
+from tidegate.schema.replay.indexes import find
 from tidegate.schema.select_collations import Session
 from tidegate.schema.select_expressions import Doubt, Expression
 from tidegate.schema.select_functions import result, united
 from tidegate.schema.select_types import Result, column_type, of_column
-from tidegate.schema.table_indexes import find
 
 _REMEDY = "write the columns' types into the statement"
 # Grouped rows pass through a temporary table, which has other types for these.

@@ -21,7 +21,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.plan import make_plan
 from tidegate.binlog.reference_decode import reference_images
 from tidegate.binlog.transaction_scan import ROWS
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import OP, ORDINAL
 
 # (IMAGE_*, the columns that the image has)

@@ -17,8 +17,8 @@ from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.binlog.segment import Segment
 from tidegate.demo.server import Server
-from tidegate.schema.columns import Column, TableVersion
-from tidegate.schema.types import type_as_known
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.types import type_as_known
 from tidegate.tables import SegmentFlag, SegmentKind
 
 ALL_TIME = Window(0, 1 << 62)

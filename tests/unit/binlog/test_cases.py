@@ -21,7 +21,7 @@ from tests.unit.binlog.support import ALL_TIME, DECODERS, changed_rows, current_
 from tests.unit.binlog.third_opinion import as_it_shows, its_value, rows_of
 from tidegate.binlog.events import EventType
 from tidegate.demo.server import Server
-from tidegate.schema.types import canonical
+from tidegate.schema.model.types import canonical
 
 
 def dress_of(case: Case) -> Dress:

@@ -18,7 +18,7 @@ from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, se
 from tidegate.binlog.decode import decode_segment
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
-from tidegate.schema.charset_text import SINGLE_BYTE, codec_of, decode_text, utf8_table
+from tidegate.schema.model.charset_text import SINGLE_BYTE, codec_of, decode_text, utf8_table
 
 NOT_TEXT = {"binary", "filename"}
 

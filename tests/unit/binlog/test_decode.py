@@ -15,7 +15,7 @@ from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.binlog.segment import Segment
 from tidegate.commit_ts import compose
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
-from tidegate.schema.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.tables import COMMIT_TS, OP, ORDINAL, SEQ
 
 ORDERS = ("shop", "orders")

@@ -19,7 +19,7 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.result import DecodedSegment, Known
 from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
-from tidegate.schema.columns import Column
+from tidegate.schema.model.columns import Column
 from tidegate.tables import COMMIT_TS, OP, ORDINAL
 
 ORDERS, ITEMS = ("shop", "orders"), ("shop", "items")

@@ -15,7 +15,7 @@ from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.result import DecodedSegment
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import COMMIT_TS, ORDINAL, SEQ
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -29,8 +29,8 @@ from tests.unit.binlog import encode as e
 from tests.unit.binlog.encode_types import WireType, wire_type
 from tests.unit.binlog.logs import WRITE, Dress, Table, rows_event, segment_of, transaction
 from tests.unit.binlog.support import ALL_TIME, DECODERS, decode_both
-from tidegate.binlog.log_files.inferred_plan import infer_plan
 from tidegate.errors import StreamCorrupt, Terminal
+from tidegate.log_files.inferred_plan import infer_plan
 
 COUNT = os.environ.get("TIDEGATE_FUZZ") or str(many(200, 6000))
 SEED = os.environ.get("TIDEGATE_FUZZ_SEED") or str(seed())

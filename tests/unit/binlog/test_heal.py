@@ -19,8 +19,8 @@ from tidegate.binlog.heal import HEALED, Mismatch, heal
 from tidegate.binlog.plan import make_plan
 from tidegate.binlog.table_map import TableMap, parse_table_map
 from tidegate.errors import SchemaMismatch, Terminal
-from tidegate.schema.columns import Index, IndexKind, TableVersion
-from tidegate.schema.types import canonical
+from tidegate.schema.model.columns import Index, IndexKind, TableVersion
+from tidegate.schema.model.types import canonical
 
 FULL = [case for case in CASES if case.name.endswith("metadata_full")]
 NOT_KNOWN = 900

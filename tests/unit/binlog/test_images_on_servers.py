@@ -19,7 +19,7 @@ from tidegate.binlog.result import DecodedSegment
 from tidegate.capture.baseline import read_schema
 from tidegate.demo.server import Server
 from tidegate.position import Position
-from tidegate.schema.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import OP, OP_DELETE
 
 DEFAULTS = (

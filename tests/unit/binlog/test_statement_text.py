@@ -20,11 +20,11 @@ from tidegate.capture.ddl_since import ddl_since
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
 from tidegate.position import Position
-from tidegate.schema.added_columns import existing_row_value
-from tidegate.schema.charset_text import SINGLE_BYTE, WIDEST, decode_text
-from tidegate.schema.columns import VersionStatus
-from tidegate.schema.ddl_reader import DdlNotRead
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.follow.added_columns import existing_row_value
+from tidegate.schema.model.charset_text import SINGLE_BYTE, WIDEST, decode_text
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import SchemaHistory
 
 ANSI_QUOTES = 4
 NO_BACKSLASH_ESCAPES = 1 << 20

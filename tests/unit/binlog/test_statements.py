@@ -9,9 +9,9 @@ from tests.unit.binlog.support import ALL_TIME, decode_both, segment, version
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.result import DecodedSegment, Known, Window
-from tidegate.schema.columns import Column
-from tidegate.schema.ddl_reader import DdlNotRead
-from tidegate.schema.history import SchemaHistory
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import Column
+from tidegate.schema.replay.history import SchemaHistory
 
 ORDERS, ITEMS, PEOPLE = ("shop", "orders"), ("shop", "items"), ("crm", "people")
 ALL = {ORDERS, ITEMS, PEOPLE}

@@ -14,8 +14,8 @@ from tidegate.binlog.events import EventType
 from tidegate.binlog.plan import make_plan
 from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.errors import DecodeError, SchemaMismatch
-from tidegate.schema.columns import Column
-from tidegate.schema.types import COMPRESSED, ZeroDates, parse_type
+from tidegate.schema.model.columns import Column
+from tidegate.schema.model.types import COMPRESSED, ZeroDates, parse_type
 
 NAME = ("shop", "t")
 

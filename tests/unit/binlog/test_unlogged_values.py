@@ -9,7 +9,7 @@ import pytest
 from tests.unit.binlog.golden import GOLDEN, versions_of
 from tests.unit.binlog.support import ALL_TIME, segment_of_file
 from tidegate.binlog.decode import decode_segment
-from tidegate.schema.columns import Generated, TableVersion
+from tidegate.schema.model.columns import Generated, TableVersion
 
 
 @pytest.mark.parametrize("case", ["mariadb102_numbers", "mariadb114_numbers", "mysql97_numbers"])

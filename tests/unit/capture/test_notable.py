@@ -10,7 +10,7 @@ from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.events import EventType
 from tidegate.capture.notable import compressed_query_names, payload_names, query_names
 from tidegate.errors import DDLError
-from tidegate.schema.ddl_reader import tables_named
+from tidegate.schema.ddl.reader import tables_named
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 EVERY = [EVERY_TABLE]

@@ -19,8 +19,8 @@ from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.position import Position
-from tidegate.schema.columns import Column, TableVersion, VersionStatus
-from tidegate.schema.history import BASELINE, DEFAULTS, SchemaHistory
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.replay.history import BASELINE, DEFAULTS, SchemaHistory
 from tidegate.wire.connection import ConnectionInfo
 from tidegate.wire.source import SourceFacts
 

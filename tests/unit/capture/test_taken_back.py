@@ -20,7 +20,7 @@ from tidegate.binlog.result import NOTHING_KNOWN
 from tidegate.binlog.segment import Segment
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.merge.window import SegmentRef, in_window, without_given_up
-from tidegate.schema.columns import Column
+from tidegate.schema.model.columns import Column
 from tidegate.tables import SegmentFlag
 
 HEAD = moved(e.format_description(), 0, flags=EventFlag.ARTIFICIAL)

@@ -16,8 +16,8 @@ from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.rebuild import OnlyTables, RebuildLake, begin_ts, moment, physical_tables, silver_version
-from tidegate.schema.columns import Column, TableVersion
-from tidegate.schema.partitions import SPLIT, RowsMoved
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.partitions import SPLIT, RowsMoved
 
 ALL = config.Tables(include=("*.*",), routes=(config.Route(match=r"d.shard_\d", to="d.all"),))
 

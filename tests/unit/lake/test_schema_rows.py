@@ -12,8 +12,8 @@ import pytest
 from tidegate.lake import control, control_upkeep
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
-from tidegate.schema.columns import Column, TableVersion, VersionStatus
-from tidegate.schema.history import Bounds, SchemaHistory
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.replay.history import Bounds, SchemaHistory
 from tidegate.tables import SCHEMA_HISTORY
 
 NAMES = [

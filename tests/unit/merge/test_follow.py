@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tidegate.merge.follow import ANEW, Ground, follow
-from tidegate.schema.columns import TableVersion, VersionStatus
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 T = ("s", "d", "t")
 HELD, DROPPED = VersionStatus.NEEDS_SNAPSHOT, VersionStatus.DROPPED

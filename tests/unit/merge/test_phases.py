@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.merge.phases import DdlPhase, RowsPhase, phases
-from tidegate.schema.columns import Column, TableVersion, VersionStatus
-from tidegate.schema.partitions import RowsMoved
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.partitions import RowsMoved
 
 
 def version(commit_ts: int, kind: str = "alter", status: VersionStatus = VersionStatus.ACTIVE) -> TableVersion:

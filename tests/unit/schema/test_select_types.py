@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.schema.ddl_tokens import Server
-from tidegate.schema.script import Script
-from tidegate.schema.shown_columns import shown_columns
+from tidegate.ddl_script.script import Script
+from tidegate.ddl_script.shown_columns import shown_columns
+from tidegate.schema.ddl.tokens import Server
 
 VERSION = "10.11.19-MariaDB"
 TABLE = """CREATE TABLE b (i int, n int not null, d decimal(10,3), dn decimal(10,3) unsigned not null, f float,

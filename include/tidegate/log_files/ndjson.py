@@ -1,0 +1,155 @@
+"""Row images as NDJSON, one line per row change, built column by column.
+
+In:  Images of one table (batch.decode_images), and what stands on every line.
+Out: a large_string array of lines, newline included, in log order; the ordinal of each.
+
+A line: {"op","database","table","commit_ts","file","pos","before","after"}, and "srid" last where a geometry has one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate import tables
+from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
+from tidegate.log_files.json_column import TEXT, Shown, json_column
+from tidegate.log_files.json_geometry import NONE, srid_keys, without_srid
+from tidegate.schema.model.types import Kind
+
+_OPS: Final = {IMAGE_INSERT: "insert", IMAGE_BEFORE: "update", IMAGE_AFTER: "", IMAGE_DELETE: "delete"}
+_SYSTEM_COLUMNS: Final = 4
+_EMPTY: Final = pa.scalar("", TEXT)
+_NULL: Final = pa.scalar("null", TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """ordinals: of the (first) image of each line."""
+
+    texts: pa.Array
+    ordinals: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the lines of one table share; positions: of the rows event of each image."""
+
+    database: str
+    table: str
+    file: str
+
+
+def lines_of(images: Images, columns: tuple[Shown, ...], head: Head, positions: npt.NDArray[np.int64]) -> Lines:
+    """positions: per image, where its rows event starts in the file."""
+    rows = images.rows
+    values, srids = _values(images, columns)
+    objects = _objects(images, columns, values)
+    codes = rows.column(tables.OP).to_numpy()
+    first = np.flatnonzero(codes != IMAGE_AFTER)
+    op = codes[first]
+    last = first + (op == IMAGE_BEFORE)
+    before, after = _side(objects, first, op != IMAGE_INSERT), _side(objects, last, op != IMAGE_DELETE)
+    names = pa.DictionaryArray.from_arrays(pa.array(op, pa.int8()), pa.array(list(_OPS.values()), TEXT))
+    place = f',"database":{_text(head.database)},"table":{_text(head.table)},"commit_ts":'
+    texts = pc.binary_join_element_wise(
+        pa.scalar('{"op":"', TEXT),
+        names.dictionary_decode(),
+        pa.scalar('"' + place, TEXT),
+        _number(rows.column(tables.COMMIT_TS).to_numpy()[first]),
+        pa.scalar(f',"file":{_text(head.file)},"pos":', TEXT),
+        _number(positions[first]),
+        pa.scalar(',"before":', TEXT),
+        before,
+        pa.scalar(',"after":', TEXT),
+        after,
+        _ending(srids, (first, op != IMAGE_INSERT), (last, op != IMAGE_DELETE)),
+        _EMPTY,
+    )
+    return Lines(texts, rows.column(tables.ORDINAL).to_numpy()[first])
+
+
+def _side(objects: pa.Array, at: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]) -> Any:
+    """The objects at these numbers, `null` where there is none."""
+    if not there.any():
+        return _NULL
+    if len(at) == len(objects) and there.all():
+        return objects
+    return pc.fill_null(pc.take(objects, pa.array(at, mask=~there)), _NULL)
+
+
+def _values(images: Images, columns: tuple[Shown, ...]) -> tuple[list[pa.Array], dict[str, npt.NDArray[np.int64]]]:
+    """(each column's values, geometries without their SRIDs; the SRIDs of each geometry column)."""
+    values, srids = [], {}
+    for i, shown in enumerate(columns):
+        array = images.rows.column(_SYSTEM_COLUMNS + i)
+        if shown.column.type.kind is Kind.GEOMETRY:
+            array, found = without_srid(array)
+            srids[shown.column.name] = found if images.present is None else np.where(images.present[i], found, NONE)
+        values.append(array)
+    return values, srids
+
+
+def _ending(
+    srids: dict[str, npt.NDArray[np.int64]],
+    before: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
+    after: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
+) -> Any:
+    """What ends each line. before, after: numbers of the images, and whether they are there."""
+    if srids:
+        sides = [
+            {name: np.where(there, found[at], NONE) for name, found in srids.items()} for at, there in (before, after)
+        ]
+        keys = srid_keys(*sides)
+        if keys is not None:
+            return pa.array([key + "}\n" for key in keys], TEXT)
+    return pa.scalar("}\n", TEXT)
+
+
+def _objects(images: Images, columns: tuple[Shown, ...], values: list[pa.Array]) -> pa.Array:
+    """Each image as a JSON object of the columns that are present in it."""
+    pieces: list[Any] = [pa.scalar("{", TEXT)]
+    begun = np.zeros(images.rows.num_rows, np.bool_)  # images of which a column was written
+    for i, shown in enumerate(columns):
+        key, value = _text(shown.column.name) + ":", json_column(shown, values[i])
+        if images.present is None:
+            pieces += [pa.scalar("," + key if i else key, TEXT), value]
+            continue
+        present = images.present[i]
+        keys = pc.if_else(pa.array(begun), pa.scalar("," + key, TEXT), pa.scalar(key, TEXT))
+        pieces.append(pc.if_else(pa.array(present), pc.binary_join_element_wise(keys, value, _EMPTY), _EMPTY))
+        begun = begun | present
+    return pc.binary_join_element_wise(*pieces, pa.scalar("}", TEXT), _EMPTY)
+
+
+def _number(values: npt.NDArray[np.int64]) -> pa.Array:
+    return pc.cast(pa.array(values), TEXT)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def in_order(parts: list[Lines]) -> Lines:
+    """Lines of several tables, in log order."""
+    if len(parts) == 1:
+        return parts[0]
+    ordinals = np.concatenate([part.ordinals for part in parts])
+    order = np.argsort(ordinals, kind="stable")
+    texts = pa.concat_arrays([part.texts for part in parts])
+    return Lines(pc.take(texts, pa.array(order)), ordinals[order])
+
+
+def as_bytes(texts: pa.Array) -> memoryview:
+    """The lines one after the other: the array's own bytes."""
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if data is None or not len(texts):
+        return memoryview(b"")
+    return memoryview(data)[int(ends[0]) : int(ends[-1])]

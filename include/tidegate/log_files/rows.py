@@ -1,0 +1,229 @@
+"""Rows events of binlog files into lines, one table version after the other.
+
+In:  an EventIndex; how a TABLE_MAP becomes a plan.
+Out: Lines in log order; the fate of each rows event; faults, one line each.
+
+A table that can't be decoded is reported once and held: its rows are left out from there on, the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate import tables
+from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError, decode_images
+from tidegate.binlog.event_index import EventIndex
+from tidegate.binlog.events import type_name
+from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel import layout as L  # noqa: N812
+from tidegate.binlog.outcome import UNDONE
+from tidegate.binlog.plan import Plan
+from tidegate.binlog.table_map import read_name
+from tidegate.binlog.transaction_scan import ROWS
+from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
+from tidegate.limits import LINES_BYTES
+from tidegate.log_files.events import Judged
+from tidegate.log_files.json_column import Shown
+from tidegate.log_files.ndjson import Head, Lines, in_order, lines_of
+from tidegate.log_files.stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
+
+Name = tuple[str, str]
+_UNREAD: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """plan: for some rows events of one TABLE_MAP. shown: its columns as lines show them."""
+
+    plan: Plan
+    shown: tuple[Shown, ...]
+
+
+class Plans(Protocol):
+    """How rows events become columns."""
+
+    def follow(self, index: EventIndex, statements: list[int]) -> None:
+        """Take notice of the DDL in an index, before its rows are asked for."""
+
+    def choose(
+        self, body: bytes, commit_ts: npt.NDArray[np.int64]
+    ) -> list[tuple[npt.NDArray[np.int64], Chosen | Terminal]]:
+        """Which of the rows events under a TABLE_MAP, by their commit_ts, take which plan, or why they can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """wanted: whether a table is asked for. lines: whether lines are made at all. report: takes each fault; note: what
+    a reader should know of files that are right in themselves.
+    """
+
+    wanted: Callable[[str, str], bool]
+    lines: bool
+    report: Callable[[Terminal], None]
+    note: Callable[[str], None] = lambda _line: None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows events under one TABLE_MAP; commit_ts: of the answer that commits them, when they are an XA branch's."""
+
+    index: EventIndex
+    name: Name
+    content: int
+    numbers: npt.NDArray[np.int64]
+    commit_ts: int | None
+
+
+class RowDecoder:
+    """What lives from one index to the next is which tables are held."""
+
+    def __init__(self, plans: Plans, options: Options) -> None:
+        self._plans = plans
+        self._options = options
+        self._held: set[Name] = set()
+
+    def decode(self, index: EventIndex, judged: Judged, stats: FileStats, commit_ts: int | None) -> Lines | None:
+        """Decode an index's rows; their fates go into judged. None when there are none, or no lines are asked for.
+
+        commit_ts: of the answer, when this is a committed XA branch; otherwise rows of XA branches are left PENDING.
+        """
+        events = index.events
+        rows = (events[:, K.BITS] & ROWS) != 0
+        undone = (events[:, K.BITS] & UNDONE) != 0
+        judged.fates[undone] = IGNORED["rolled back"]
+        rows &= ~undone
+        if commit_ts is None:
+            deferred = rows & ((events[:, K.BITS] & K.XA_BIT) != 0)
+            judged.fates[deferred] = PENDING
+            rows &= ~deferred
+        numbers = np.flatnonzero(rows)
+        contents = events[numbers, K.CONTENT]
+        stops = self._stops(judged)
+        parts: list[Lines] = []
+        for content in np.unique(contents).tolist():
+            mine = numbers[contents == content]
+            try:
+                name = self._name(index, content)
+            except Terminal as error:
+                judged.fates[mine] = QUARANTINED
+                self._options.report(placed(error, index, int(mine[0])))
+                continue
+            if self._options.wanted(*name):
+                parts += self._table(_Rows(index, name, content, mine, commit_ts), judged, stops, stats)
+            else:
+                judged.fates[mine] = IGNORED["table not asked for"]
+        self._held |= set(stops)
+        return in_order(parts) if parts else None
+
+    def _name(self, index: EventIndex, content: int) -> Name:
+        if content < 0:
+            raise StreamCorrupt("rows event follows no TABLE_MAP of its table", remedy="copy the file again")
+        return read_name(index.bodies[content])
+
+    def _stops(self, judged: Judged) -> dict[Name, int]:
+        """Table -> number of the event from which its rows are left out."""
+        stops = dict.fromkeys(self._held, 0)
+        for event, names in judged.holds:
+            for name in names:
+                stops.setdefault(name, event)
+        return stops
+
+    def _table(self, rows: _Rows, judged: Judged, stops: dict[Name, int], stats: FileStats) -> Iterator[Lines]:
+        """Decode the rows events under one TABLE_MAP; those that can't be are quarantined."""
+        index = rows.index
+        judged.fates[rows.numbers] = QUARANTINED
+        numbers = rows.numbers[rows.numbers < stops.get(rows.name, len(index.events))]
+        if not len(numbers):
+            return
+        for which, chosen in self._plans.choose(index.bodies[rows.content], index.events[numbers, K.COMMIT_TS]):
+            for part in _portions(index, numbers[which]):
+                good = part[part < stops.get(rows.name, len(index.events))]
+                if not len(good):
+                    break
+                images, error = None, None
+                if isinstance(chosen, Terminal):
+                    error = (int(good[0]), chosen)
+                else:
+                    good, images, error = self._images(rows, good, chosen.plan)
+                if error is not None:
+                    stops[rows.name] = error[0]
+                    self._options.report(placed(error[1], index, error[0], rows.name))
+                if images is not None and not isinstance(chosen, Terminal):
+                    judged.fates[good] = DECODED
+                    _count(images, rows.name, stats)
+                    if self._options.lines and images.rows.num_rows:
+                        yield _lines(rows, good, images, chosen)
+
+    def _images(
+        self, rows: _Rows, numbers: npt.NDArray[np.int64], plan: Plan
+    ) -> tuple[npt.NDArray[np.int64], Images | None, tuple[int, Terminal] | None]:
+        """(events decoded, their images, the event at which it stopped and why)."""
+        unread = np.flatnonzero(rows.index.rows_records(numbers)[:, L.EVENT_OP] == _UNREAD)
+        error: tuple[int, Terminal] | None = None
+        if len(unread):
+            first = int(unread[0])
+            kind = type_name(int(rows.index.events[numbers[first], K.TYPE]))
+            what = f"rows events of type {kind} can't be decoded"
+            error = (int(numbers[first]), UnsupportedValue(what, remedy="report it with the server's version"))
+            numbers = numbers[:first]
+        while len(numbers):
+            images, stopped = _decode(rows, numbers, plan)
+            if stopped is None:
+                return numbers, images, error
+            error = (int(numbers[stopped[0]]), stopped[1])
+            numbers = numbers[: stopped[0]]
+        return numbers, None, error
+
+
+def _portions(index: EventIndex, numbers: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Rows events in runs that make lines of a few MB at a time: what lies between stays small and in the cache."""
+    ends = np.cumsum(index.events[numbers, K.SIZE])
+    return np.split(numbers, np.flatnonzero(np.diff(ends // LINES_BYTES)) + 1)
+
+
+_DATES: Final = "show such dates as null or text (--zero-dates)"
+
+
+def _decode(
+    rows: _Rows, numbers: npt.NDArray[np.int64], plan: Plan
+) -> tuple[Images | None, tuple[int, Terminal] | None]:
+    """Images of rows events; or which of them can't be decoded, and why."""
+    index = rows.index
+    events = index.rows_records(numbers)
+    if rows.commit_ts is not None:
+        events[:, L.EVENT_COMMIT_TS] = rows.commit_ts
+    try:
+        return decode_images(index.data, events, plan, index.segment.seq), None
+    except RowsError as failed:
+        error = failed.error
+        if "zero_dates: error" in error.what:
+            error = type(error)(error.what.replace(" (zero_dates: error)", ""), remedy=_DATES)
+        return None, (failed.event, error)
+
+
+def _count(images: Images, name: Name, stats: FileStats) -> None:
+    stats.null_dates += images.null_dates
+    codes = np.bincount(images.rows.column(tables.OP).to_numpy(), minlength=4)
+    for op, code in (("insert", IMAGE_INSERT), ("update", IMAGE_BEFORE), ("delete", IMAGE_DELETE)):
+        stats.add_rows(f"{name[0]}.{name[1]}", op, int(codes[code]))
+
+
+def _lines(rows: _Rows, numbers: npt.NDArray[np.int64], images: Images, chosen: Chosen) -> Lines:
+    index = rows.index
+    ordinals = images.rows.column(tables.ORDINAL).to_numpy()
+    events = numbers[np.searchsorted(index.events[numbers, K.OFFSET], ordinals, side="right") - 1]
+    positions = index.segment.start_pos + index.events[events, K.ORIGIN]
+    head = Head(*rows.name, index.segment.file)
+    return lines_of(images, chosen.shown, head, positions)
+
+
+def placed(error: Terminal, index: EventIndex, event: int, name: Name | None = None) -> Terminal:
+    """The error with its place: file, position, and the table."""
+    place = f"{index.segment.file}:{index.position(event)}"
+    where = f"{name[0]}.{name[1]} at {place}" if name else place
+    return type(error)(error.what, where=where, remedy=error.remedy)

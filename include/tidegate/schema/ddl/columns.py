@@ -1,0 +1,297 @@
+"""Column, index and constraint definitions in CREATE TABLE and ALTER TABLE.
+
+In:  a cursor at a definition.
+Out: a ColumnDefinition or IndexDefinition; the cursor at the comma, the closing parenthesis or the end.
+
+An attribute that has no bearing on columns, keys or row bytes (engine options, CHECK, REFERENCES) is stepped over
+token by token; what does bear on them is read, or is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.schema.ddl.expressions import server_text
+from tidegate.schema.ddl.tokens import Cursor, Kind
+from tidegate.schema.ddl.tree import ColumnDefinition, Default, IndexDefinition, Place, TypeSpec
+from tidegate.schema.ddl.types import read_attribute, read_type
+from tidegate.schema.model.columns import Generated, IndexKind
+from tidegate.schema.model.unlogged import Reference
+
+_NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
+_CONSTRAINTS: Final = frozenset(
+    {"PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "CLUSTERING"}
+)
+# Before these versions REFERENCES behind a column was taken and forgotten.
+_INLINE_KEYS_SINCE: Final = {True: 100500, False: 90000}
+_VARIANTS: Final = {"VIRTUAL": Generated.VIRTUAL, "STORED": Generated.STORED, "PERSISTENT": Generated.STORED}
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A column definition while it is read."""
+
+    type: TypeSpec
+    nullable: bool | None = None
+    default: Default | None = None
+    generated: Generated = Generated.NO
+    generation_expression: str = ""
+    auto_increment: bool = False
+    invisible: bool = False
+    comment: str = ""
+    index: IndexKind | None = None
+    place: Place | None = None
+    on_update: str = ""
+    refers: Reference | None = None
+
+
+def starts_constraint(cursor: Cursor) -> bool:
+    """Whether an index, key, check or period starts here, and not a column."""
+    word, after = cursor.now.upper, cursor.ahead()
+    if word in _CONSTRAINTS:
+        return True
+    if word == "PERIOD":
+        return after.upper in ("FOR", "IF")
+    return word == "VECTOR" and after.upper in ("INDEX", "KEY")
+
+
+def read_column(cursor: Cursor, name: str | None = None) -> ColumnDefinition:
+    """A column definition; name when it is already read (CHANGE old new ..., MODIFY)."""
+    name = cursor.name() if name is None else name
+    serial = cursor.now.upper == "SERIAL"
+    draft = _Draft(read_type(cursor))
+    if serial:
+        _make_serial(draft)
+    while not (cursor.ended or cursor.is_mark(",") or cursor.is_mark(")")):
+        _attribute(cursor, draft)
+    fields = {field: getattr(draft, field) for field in _Draft.__slots__}
+    return ColumnDefinition(name=name, **fields)
+
+
+def _make_serial(draft: _Draft) -> None:
+    draft.nullable, draft.auto_increment, draft.index = False, True, draft.index or IndexKind.UNIQUE
+
+
+def _attribute(cursor: Cursor, draft: _Draft) -> None:
+    """One attribute of a column, or one token that isn't of interest."""
+    typed = read_attribute(cursor, draft.type)
+    if typed is not None:
+        draft.type = typed
+        return
+    word = cursor.now.upper
+    if word == "NOT" and cursor.ahead().upper == "NULL":
+        cursor.at += 2
+        draft.nullable = False
+    elif cursor.take("NULL"):
+        draft.nullable = True
+    elif cursor.take("DEFAULT"):
+        draft.default = read_default(cursor)
+    elif cursor.take("ON", "UPDATE"):
+        start = cursor.now.start
+        cursor.next()
+        draft.on_update = _function(cursor, start, "NOW").text or ""
+    elif cursor.take("AUTO_INCREMENT"):
+        draft.auto_increment = True
+    elif cursor.take("SERIAL", "DEFAULT", "VALUE"):
+        _make_serial(draft)
+    elif cursor.take("PRIMARY"):
+        cursor.take("KEY")
+        draft.index = IndexKind.PRIMARY
+    elif cursor.take("UNIQUE"):
+        cursor.take("KEY")
+        draft.index = draft.index or IndexKind.UNIQUE
+    elif cursor.take("KEY"):
+        draft.index = IndexKind.PRIMARY
+    elif cursor.take("COMMENT"):
+        cursor.take_mark("=")
+        draft.comment = cursor.next().text
+    elif word in ("GENERATED", "AS"):
+        _generated(cursor, draft)
+    elif word in _VARIANTS:
+        cursor.next()
+        draft.generated = _VARIANTS[word] if draft.generated else draft.generated
+    elif word in ("INVISIBLE", "VISIBLE"):
+        cursor.next()
+        draft.invisible = word == "INVISIBLE"
+    elif cursor.take("FIRST"):
+        draft.place = Place("")
+    elif cursor.take("AFTER"):
+        draft.place = Place(cursor.name())
+    elif cursor.take("REFERENCES"):
+        refers = _reference(cursor)
+        draft.refers = refers if cursor.server.number >= _INLINE_KEYS_SINCE[cursor.server.mariadb] else None
+    elif cursor.take("CONSTRAINT"):
+        if cursor.now.upper != "CHECK":
+            cursor.name()
+    else:
+        cursor.skip_one()
+
+
+def _generated(cursor: Cursor, draft: _Draft) -> None:
+    """[GENERATED ALWAYS] AS (expression), or AS ROW START / END of a system-versioned table."""
+    cursor.take("GENERATED")
+    cursor.take("ALWAYS")
+    if not cursor.take("AS"):
+        raise cursor.lost("AS of a generated column")
+    if cursor.take("ROW"):
+        draft.generation_expression = f"ROW {cursor.next().upper}"
+        draft.nullable = False
+        return
+    start, end = cursor.skip_group()
+    draft.generation_expression = server_text(cursor.sql[start:end].strip(), cursor.sql_mode, cursor.server)
+    draft.generated = Generated.VIRTUAL  # when nothing else is written
+
+
+def _reference(cursor: Cursor, name: str = "") -> Reference:
+    """Behind REFERENCES: t (c) [MATCH x] [ON DELETE action] [ON UPDATE action]."""
+    database, table = cursor.table("-")
+    if cursor.is_mark("("):
+        cursor.skip_group()
+    rules = {"DELETE": "", "UPDATE": ""}
+    while True:
+        if cursor.take("MATCH"):
+            cursor.next()
+        elif cursor.now.upper == "ON" and cursor.ahead().upper in rules:
+            what = cursor.ahead().upper
+            cursor.at += 2
+            rule = cursor.next().upper
+            rules[what] = f"{rule} {cursor.next().upper}" if rule in ("SET", "NO") else rule
+        else:
+            return Reference(("" if database == "-" else database, table), rules["DELETE"], rules["UPDATE"], name)
+
+
+def read_default(cursor: Cursor) -> Default:
+    """What stands after DEFAULT."""
+    token = cursor.now
+    if cursor.is_mark("("):
+        start, end = cursor.skip_group()
+        return _expression(cursor, cursor.sql[start:end].strip())
+    cursor.next()
+    if token.kind == Kind.STRING:
+        return Default(token.text + _more_strings(cursor))
+    if token.text in ("-", "+") and token.kind == Kind.MARK:
+        return Default(token.text.replace("+", "") + cursor.next().text)
+    if token.kind == Kind.NUMBER:
+        return Default(token.text)
+    word = token.upper
+    if token.text == "@":  # a user's or the server's variable, as MariaDB takes it
+        cursor.take_mark("@")
+        name = cursor.next()
+        return Default(cursor.sql[token.start : name.end], is_expression=True)
+    if not word:
+        cursor.at -= 1
+        raise cursor.lost("a default")
+    if word == "NULL":
+        return Default(None)
+    if word in ("TRUE", "FALSE"):
+        return Default("1" if word == "TRUE" else "0")
+    if word[:2] in ("0X", "0B") and len(word) > 2:
+        return Default(token.text, is_bytes=True)
+    if cursor.now.kind == Kind.STRING and (
+        word in ("X", "B", "N") or word[0] == "_" or word in ("DATE", "TIME", "TIMESTAMP")
+    ):
+        text = cursor.next().text + _more_strings(cursor)
+        return Default(f"0{word.lower()}{text}", is_bytes=True) if word in ("X", "B") else Default(text)
+    return _function(cursor, token.start, word)
+
+
+def _expression(cursor: Cursor, text: str) -> Default:
+    """An expression; MariaDB takes a literal in parentheses for that literal."""
+    if cursor.server.mariadb:
+        inner = Cursor(text, cursor.sql_mode, cursor.server)
+        if inner.now.kind in (Kind.STRING, Kind.NUMBER) and inner.ahead().kind == Kind.END:
+            return Default(inner.now.text)
+        if inner.now.upper == "NULL" and inner.ahead().kind == Kind.END:
+            return Default(None)
+    return Default(server_text(text, cursor.sql_mode, cursor.server, default=True), is_expression=True)
+
+
+def _more_strings(cursor: Cursor) -> str:
+    """'a' 'b' is 'ab'."""
+    text = ""
+    while cursor.now.kind == Kind.STRING:
+        text += cursor.next().text
+    return text
+
+
+def _function(cursor: Cursor, start: int, word: str) -> Default:
+    end = cursor.tokens[cursor.at - 1].end
+    if word in ("NEXT", "PREVIOUS"):  # NEXT VALUE FOR sequence
+        cursor.take("VALUE")
+        cursor.take("FOR")
+        cursor.table("-")
+        end = cursor.tokens[cursor.at - 1].end
+    elif cursor.is_mark("("):
+        end = cursor.skip_group()[1] + 1
+    text = cursor.sql[start:end]
+    if word in _NOW:
+        digits = "".join(c for c in text if c.isdigit())
+        text = f"CURRENT_TIMESTAMP({digits})" if digits and digits != "0" else "CURRENT_TIMESTAMP"
+    elif word not in ("NEXT", "PREVIOUS"):
+        text = server_text(text, cursor.sql_mode, cursor.server, default=True)
+    return Default(text, is_expression=True)
+
+
+def read_constraint(cursor: Cursor) -> IndexDefinition | tuple[str, ...]:
+    """An index or key; for a PERIOD its columns, for a CHECK (). The cursor ends behind the whole item."""
+    name = own = ""
+    if cursor.take("CONSTRAINT"):
+        cursor.take("IF", "NOT", "EXISTS")
+        if cursor.now.upper not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+            name = cursor.name()
+        cursor.take("IF", "NOT", "EXISTS")
+    cursor.take("CLUSTERING")
+    word = cursor.now.upper
+    if word in ("CHECK", "PERIOD"):
+        while not (cursor.ended or cursor.is_mark("(") or cursor.is_mark(",")):
+            cursor.next()
+        columns = read_parts(cursor)[0] if word == "PERIOD" else ()
+        cursor.skip_item()
+        return columns
+    cursor.next()
+    kind = {"PRIMARY": IndexKind.PRIMARY, "UNIQUE": IndexKind.UNIQUE}.get(word, IndexKind.PLAIN)
+    if word not in ("INDEX", "KEY"):
+        cursor.take_any("INDEX", "KEY")
+    cursor.take("IF", "NOT", "EXISTS")
+    if not cursor.is_mark("("):
+        if cursor.now.upper not in ("USING", "TYPE") or cursor.ahead().text == "(":
+            own = cursor.name()
+        if cursor.take_any("USING", "TYPE"):
+            cursor.next()
+    columns, prefixes, period = read_parts(cursor)
+    refers = None
+    if word == "FOREIGN":
+        if not cursor.take("REFERENCES"):
+            raise cursor.lost("REFERENCES")
+        refers = _reference(cursor, name or (own if cursor.server.mariadb else ""))
+    cursor.skip_item()
+    # The name of a foreign key's index is the constraint's when it has one.
+    name = name if refers and name else own or name
+    return IndexDefinition(
+        kind, "PRIMARY" if kind is IndexKind.PRIMARY else name, columns, prefixes, period, refers=refers
+    )
+
+
+def read_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...], bool]:
+    """`(a, b(10) DESC, (expression))` -> (("a", "b", ""), (0, 10, 0), False); True: the last is WITHOUT OVERLAPS."""
+    cursor.expect_mark("(")
+    columns: list[str] = []
+    prefixes: list[int] = []
+    period = False
+    while True:
+        prefix = 0
+        if cursor.is_mark("("):
+            cursor.skip_group()
+            columns.append("")
+        else:
+            columns.append(cursor.name())
+            if cursor.take_mark("("):
+                prefix = cursor.length("the length of a key part")
+                cursor.expect_mark(")")
+        prefixes.append(prefix)
+        period = cursor.take("WITHOUT", "OVERLAPS")
+        cursor.skip_item()
+        if cursor.take_mark(")"):
+            return tuple(columns), tuple(prefixes), period
+        cursor.expect_mark(",")

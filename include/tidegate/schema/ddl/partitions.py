@@ -1,0 +1,400 @@
+"""Read how a table is partitioned: PARTITION BY, and the actions of ALTER TABLE on partitions.
+
+In:  a cursor at such a clause.
+Out: a Partitioning or an action (partitions.py). A clause that can't be read is stepped over, and gives one that says
+     so: columns and keys don't depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tidegate.errors import DDLError
+from tidegate.schema.ddl.tokens import Cursor, Kind
+from tidegate.schema.ddl.types import octets
+from tidegate.schema.model.partitions import (
+    COLUMN,
+    CURRENT,
+    DEFAULT,
+    MAX,
+    SYSTEM_TIME,
+    TEXT,
+    AddPartitions,
+    CoalescePartitions,
+    DefinePartitions,
+    DropPartitions,
+    Node,
+    Partition,
+    PartitionAction,
+    Partitioning,
+    PartitionToTable,
+    ReorganizePartitions,
+    TableToPartition,
+    TruncatePartitions,
+    UnknownPartitions,
+)
+
+_FUNCTIONS: Final = frozenset(
+    {
+        "abs", "ceiling", "ceil", "floor", "mod", "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "hour",
+        "minute", "second", "month", "quarter", "time_to_sec", "to_days", "to_seconds", "unix_timestamp", "weekday",
+        "year", "yearweek", "microsecond",
+    }
+)  # fmt: skip
+_ASCII_INTRODUCERS: Final = frozenset({"_UTF8MB4", "_UTF8MB3", "_UTF8", "_ASCII", "_LATIN1"})
+_DIGITS_MAX: Final = 20  # of a 64-bit number
+
+
+def read_partitioning(cursor: Cursor) -> Partitioning:
+    """A clause whose words PARTITION BY were just taken. What can't be read is left to the caller to step over."""
+    before = cursor.at
+    try:
+        return _partitioning(cursor)
+    except (DDLError, RecursionError) as error:
+        cursor.at = before
+        return Partitioning(unknown=f"its PARTITION BY can't be read: {_what(error)}")
+
+
+def read_partition_action(cursor: Cursor, word: str) -> PartitionAction:
+    """An action whose first words were taken: `word` PARTITION. The cursor may stop anywhere behind them."""
+    before = cursor.at
+    try:
+        return _READERS[word](cursor)
+    except (DDLError, RecursionError) as error:
+        cursor.at = before
+        return UnknownPartitions(f"{word} PARTITION can't be read: {_what(error)}")
+
+
+def _what(error: DDLError | RecursionError) -> str:
+    return error.what if isinstance(error, DDLError) else "an expression is nested too deeply"
+
+
+def read_names(cursor: Cursor) -> tuple[str, ...]:
+    """Names of partitions up to a word that is none; () for ALL."""
+    _skip_log_words(cursor)
+    if cursor.take("ALL"):
+        return ()
+    names = [cursor.name()]
+    while cursor.take_mark(","):
+        names.append(cursor.name())
+    return tuple(names)
+
+
+def read_new_partition(cursor: Cursor) -> Partition | None:
+    """`name VALUES ...`; None when it can't be read."""
+    before = cursor.at
+    try:
+        return _definition(cursor, named=True)
+    except (DDLError, RecursionError):
+        cursor.at = before
+        return None
+
+
+def _skip_log_words(cursor: Cursor) -> None:
+    cursor.take_any("NO_WRITE_TO_BINLOG", "LOCAL")
+
+
+def _add(cursor: Cursor) -> PartitionAction:
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    _skip_log_words(cursor)
+    if cursor.take("PARTITIONS"):
+        return AddPartitions(count=cursor.length("a number"))
+    return AddPartitions(_definitions(cursor), if_not_exists=if_not_exists)
+
+
+def _drop(cursor: Cursor) -> PartitionAction:
+    if_exists = cursor.take("IF", "EXISTS")
+    return DropPartitions(read_names(cursor), if_exists)
+
+
+def _truncate(cursor: Cursor) -> PartitionAction:
+    return TruncatePartitions(read_names(cursor))
+
+
+def _reorganize(cursor: Cursor) -> PartitionAction:
+    _skip_log_words(cursor)
+    if cursor.ended:
+        return ReorganizePartitions((), ())
+    names = read_names(cursor)
+    if not cursor.take("INTO"):
+        raise cursor.lost("INTO")
+    return ReorganizePartitions(names, _definitions(cursor))
+
+
+def _coalesce(cursor: Cursor) -> PartitionAction:
+    _skip_log_words(cursor)
+    return CoalescePartitions(cursor.length("a number"))
+
+
+_READERS: Final[dict[str, Callable[[Cursor], PartitionAction]]] = {
+    "ADD": _add,
+    "DROP": _drop,
+    "TRUNCATE": _truncate,
+    "REORGANIZE": _reorganize,
+    "COALESCE": _coalesce,
+}
+
+
+def read_to_table(cursor: Cursor, database: str) -> PartitionToTable:
+    """CONVERT PARTITION was taken."""
+    name = cursor.name()
+    if not cursor.take("TO", "TABLE"):
+        raise cursor.lost("TO TABLE")
+    return PartitionToTable(name, cursor.table(database))
+
+
+def read_to_partition(cursor: Cursor, database: str) -> TableToPartition:
+    """CONVERT TABLE was taken."""
+    other = cursor.table(database)
+    partition = read_new_partition(cursor) if cursor.take("TO", "PARTITION") else None
+    return TableToPartition(other, partition, not without_validation(cursor))
+
+
+def without_validation(cursor: Cursor) -> bool:
+    """Whether WITHOUT VALIDATION stands further on; all is stepped over."""
+    found = False
+    while not cursor.ended:
+        found = found or (cursor.now.upper == "WITHOUT" and cursor.ahead().upper == "VALIDATION")
+        cursor.skip_one()
+    return found
+
+
+def definition_at(cursor: Cursor) -> int:
+    """Where PARTITION BY or REMOVE PARTITIONING stands, outside of parentheses; 0: nowhere."""
+    depth, before = 0, ""
+    for at in range(cursor.at, len(cursor.tokens)):
+        token = cursor.tokens[at]
+        if token.kind == Kind.MARK:
+            depth += (token.text == "(") - (token.text == ")")
+        elif not depth and (before, token.upper) in (("PARTITION", "BY"), ("REMOVE", "PARTITIONING")):
+            return at - 1
+        before = token.upper
+    return 0
+
+
+def read_definition(cursor: Cursor) -> DefinePartitions:
+    """What stands at definition_at; all behind it is stepped over."""
+    if cursor.take("REMOVE", "PARTITIONING"):
+        return DefinePartitions(None)
+    cursor.at += 2
+    found = DefinePartitions(read_partitioning(cursor))
+    while not cursor.ended:
+        cursor.skip_one()
+    return found
+
+
+# --- the clause -------------------------------------------------------------------------------------
+
+
+def _partitioning(cursor: Cursor) -> Partitioning:
+    method, expressions = _method(cursor)
+    count, sub = 1, ""
+    while not cursor.ended:
+        if cursor.take("PARTITIONS"):
+            count = cursor.length("a number")
+        elif cursor.take("SUBPARTITION", "BY"):
+            sub, _ = _method(cursor)
+        elif cursor.is_mark("(") and cursor.ahead().upper == "PARTITION":
+            return Partitioning(method, expressions, _definitions(cursor), sub)
+        elif cursor.take("SUBPARTITIONS"):
+            cursor.length("a number")
+        elif method == SYSTEM_TIME:
+            cursor.skip_one()  # INTERVAL 1 DAY STARTS '...' AUTO, LIMIT 1000
+        else:
+            break
+    if method in ("hash", "key", "linear hash", "linear key"):
+        return Partitioning(method, expressions, tuple(Partition(f"p{n}") for n in range(count)), sub)
+    if method == SYSTEM_TIME:
+        made = (Partition("p0"), Partition("pn", ((CURRENT,),)))
+        return Partitioning(method, expressions, made, sub)
+    raise cursor.lost("partitions")
+
+
+def _method(cursor: Cursor) -> tuple[str, tuple[Node, ...]]:
+    linear = "linear " if cursor.take("LINEAR") else ""
+    word = cursor.take_any("RANGE", "LIST", "HASH", "KEY", "SYSTEM_TIME").lower()
+    if not word:
+        raise cursor.lost("RANGE, LIST, HASH, KEY or SYSTEM_TIME")
+    if word == SYSTEM_TIME:
+        return word, ()
+    if word == "key" and cursor.take("ALGORITHM"):
+        cursor.take_mark("=")
+        cursor.next()
+    if word == "key" or cursor.take_any("COLUMNS"):
+        cursor.expect_mark("(")
+        columns: list[Node] = []
+        while not cursor.take_mark(")"):
+            columns.append((COLUMN, cursor.name()))
+            cursor.take_mark(",")
+        return (linear + word if word == "key" else f"{word} columns"), tuple(columns)
+    cursor.expect_mark("(")
+    expression = _sum(cursor)
+    cursor.expect_mark(")")
+    return linear + word, (expression,)
+
+
+def _definitions(cursor: Cursor) -> tuple[Partition, ...]:
+    """`(PARTITION p ..., ...)`."""
+    cursor.expect_mark("(")
+    found = []
+    while True:
+        found.append(_definition(cursor))
+        while not (cursor.ended or cursor.is_mark(",") or cursor.is_mark(")")):
+            cursor.skip_one()  # ENGINE, COMMENT, subpartitions ...
+        if cursor.take_mark(")"):
+            return tuple(found)
+        cursor.expect_mark(",")
+
+
+def _definition(cursor: Cursor, *, named: bool = False) -> Partition:
+    """named: the word PARTITION was taken."""
+    if not named and not cursor.take("PARTITION"):
+        raise cursor.lost("PARTITION")
+    name = cursor.name()
+    if cursor.take("VALUES", "LESS", "THAN"):
+        bound = (_value(cursor),) if cursor.now.upper == "MAXVALUE" else _values(cursor)
+        return Partition(name, (bound,))
+    if cursor.take("VALUES", "IN"):
+        if cursor.now.upper == "DEFAULT":
+            return Partition(name, ((_value(cursor),),))
+        return Partition(name, _list(cursor))
+    cursor.take_any("VALUES")
+    if cursor.take("DEFAULT"):
+        return Partition(name, ((DEFAULT,),))
+    if cursor.take("CURRENT"):
+        return Partition(name, ((CURRENT,),))
+    cursor.take("HISTORY")
+    return Partition(name)
+
+
+def _list(cursor: Cursor) -> tuple[tuple[Node, ...], ...]:
+    """`(1, 2)` or `((1, 'a'), (2, 'b'))`."""
+    cursor.expect_mark("(")
+    found: list[tuple[Node, ...]] = []
+    while True:
+        before = cursor.at
+        if cursor.is_mark("("):
+            tuple_of = _values(cursor)
+            if not (cursor.is_mark(",") or cursor.is_mark(")")):  # (1 + 2) * 3
+                cursor.at = before
+                tuple_of = (_value(cursor),)
+            found.append(tuple_of)
+        else:
+            found.append((_value(cursor),))
+        if cursor.take_mark(")"):
+            return tuple(found)
+        cursor.expect_mark(",")
+
+
+def _values(cursor: Cursor) -> tuple[Node, ...]:
+    cursor.expect_mark("(")
+    found = [_value(cursor)]
+    while cursor.take_mark(","):
+        found.append(_value(cursor))
+    cursor.expect_mark(")")
+    return tuple(found)
+
+
+def _value(cursor: Cursor) -> Node:
+    if cursor.take("MAXVALUE"):
+        return MAX
+    if cursor.take("DEFAULT"):
+        return DEFAULT
+    return _sum(cursor)
+
+
+# --- expressions ------------------------------------------------------------------------------------
+
+
+def _sum(cursor: Cursor) -> Node:
+    left = _product(cursor)
+    while True:
+        if cursor.take_mark("+"):
+            left = ("+", left, _product(cursor))
+        elif cursor.take_mark("-"):
+            left = ("-", left, _product(cursor))
+        else:
+            return left
+
+
+def _product(cursor: Cursor) -> Node:
+    left = _factor(cursor)
+    while True:
+        if cursor.take_mark("*"):
+            left = ("*", left, _factor(cursor))
+        elif cursor.take_mark("%") or cursor.take("MOD"):
+            left = ("mod", left, _factor(cursor))
+        elif cursor.take("DIV"):
+            left = ("div", left, _factor(cursor))
+        else:
+            return left
+
+
+def _factor(cursor: Cursor) -> Node:
+    if cursor.take_mark("-"):
+        inner = _factor(cursor)
+        return -inner if isinstance(inner, int) else ("negative", inner)
+    if cursor.take_mark("+"):
+        return _factor(cursor)
+    if cursor.take_mark("("):
+        inner = _sum(cursor)
+        cursor.expect_mark(")")
+        return inner
+    if (text := _hexadecimal(cursor)) is not None:
+        return (TEXT, text)
+    token = cursor.now
+    if token.kind == Kind.NUMBER:
+        if not (token.text.isascii() and token.text.isdigit()) or len(token.text) > _DIGITS_MAX:
+            raise cursor.lost("a whole number")
+        return int(cursor.next().text)
+    introduced = token.upper in _ASCII_INTRODUCERS or token.upper in ("DATE", "TIMESTAMP")
+    if introduced and cursor.ahead().kind == Kind.STRING:
+        charset, token = cursor.next(), cursor.now
+        if charset.upper in ("_ASCII", "_LATIN1") and not token.text.isascii():
+            raise cursor.lost("a text in a character set that is known here")
+    if token.kind == Kind.STRING:
+        return (TEXT, cursor.next().text)
+    if cursor.take("NULL"):
+        return None
+    if token.kind == Kind.WORD and cursor.ahead().text == "(" and cursor.ahead().kind == Kind.MARK:
+        return _call(cursor)
+    return (COLUMN, cursor.name())
+
+
+def _hexadecimal(cursor: Cursor) -> str | None:
+    """0x6d, X'6d' and _latin1 0x6d; None for anything else. The servers take it for a text, never for a number.
+
+    Only printable ASCII, which is the same text under each character set whose order is known (partition_rows.py).
+    """
+    at = cursor.at
+    if cursor.now.upper in _ASCII_INTRODUCERS:
+        cursor.next()
+    token = cursor.next()
+    digits = token.text[2:] if token.upper.startswith("0X") else None
+    if token.upper == "X" and cursor.now.kind == Kind.STRING and cursor.now.start == token.end:
+        digits = cursor.next().text
+    if digits is None:
+        cursor.at = at
+        return None
+    try:
+        text = octets(digits).decode("ascii")
+    except ValueError:
+        text = ""
+    if not text.isprintable() or not text:
+        cursor.at = at
+        raise cursor.lost("a text in ASCII")
+    return text
+
+
+def _call(cursor: Cursor) -> Node:
+    name = cursor.now.text.lower()
+    if name not in _FUNCTIONS:
+        raise cursor.lost("a function that is known here")
+    cursor.next()
+    cursor.expect_mark("(")
+    arguments = [_sum(cursor)]
+    while cursor.take_mark(","):
+        arguments.append(_sum(cursor))
+    cursor.expect_mark(")")
+    return (name, *arguments)

@@ -1,0 +1,83 @@
+"""A DDL statement as the binlog carries it: the text, and all that its meaning depends on.
+
+In:  a QUERY event (binlog/ddl_events.py).
+Out: what schema_history replays, in commit_ts order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.schema.ddl.secrets import masked
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTold:
+    """What a script says of its session, of what a row-based log never has to: types of CREATE TABLE ... SELECT.
+
+    charset, collation: of collation_connection, as the server shows them, "" when nobody told. strict: whether sql_mode
+    has STRICT_TRANS_TABLES or STRICT_ALL_TABLES, None when nobody told. usual_division: whether div_precision_increment
+    is what it is by default.
+    """
+
+    charset: str = ""
+    collation: str = ""
+    strict: bool | None = None
+    usual_division: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EventSaid:
+    """What a QUERY event says beside the statement, of what a DDL's effect depends on.
+
+    explicit_timestamps: explicit_defaults_for_timestamp of the session, as MySQL writes it where it counts, None else.
+    mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: of a database that is made
+    without one, "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one;
+    an IF NOT EXISTS that found its table there did not. thread_specific: a temporary table was used.
+    """
+
+    explicit_timestamps: bool | None = None
+    mariadb_explicit: bool | None = None
+    database_charset: str = ""
+    atomic: bool = False
+    thread_specific: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DdlStatement:
+    """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA).
+
+    database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode.
+    pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock.
+    charset: character_set_client by name, in which the bytes were read. legible: False where U+FFFD stands for bytes
+    that are no text in it, outside of comments. server_version: as in FORMAT_DESCRIPTION,
+    e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
+    """
+
+    sql: str
+    database: str
+    sql_mode: int
+    commit_ts: int
+    file: str
+    pos: int
+    timestamp_us: int
+    charset: str
+    server_version: str = ""
+    told: SessionTold = SessionTold()
+    legible: bool = True
+    said: EventSaid = EventSaid()
+
+    @property
+    def flavour(self) -> str:
+        """Which family of servers wrote it: mariadb or mysql."""
+        return "mariadb" if "mariadb" in self.server_version.lower() else "mysql"
+
+    @property
+    def where(self) -> str:
+        """The place for error messages."""
+        return f"{self.file}:{self.pos}"
+
+    @property
+    def shown(self) -> str:
+        """Its text for people to read."""
+        return masked(self.sql)

@@ -1,0 +1,400 @@
+"""What a DDL statement says, as data: the reader writes it, the replay follows it.
+
+In:  the reader (ddl_reader.py).
+Out: frozen values. Names are as written; nothing here depends on what tables exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidegate.schema.model.columns import Generated, IndexKind
+from tidegate.schema.model.partitions import PartitionAction, Partitioning
+from tidegate.schema.model.unlogged import DropForeignKey, Reference, Storage
+from tidegate.schema.select_expressions import Expression
+
+TableName = tuple[str, str]  # (database, table)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSpec:
+    """A data type as written: synonyms resolved to base names, nothing filled in.
+
+    numbers: what stands in parentheses. members: of enum and set; bytes are in the column's character set. charset and
+    collation: "" when not written. bin: the attribute BINARY. compressed: MariaDB's attribute COMPRESSED.
+    """
+
+    base: str
+    numbers: tuple[int, ...] = ()
+    members: tuple[str | bytes, ...] = ()
+    unsigned: bool = False
+    zerofill: bool = False
+    charset: str = ""
+    collation: str = ""
+    bin: bool = False
+    compressed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A default: a literal's text, or an expression's; text None is DEFAULT NULL.
+
+    is_bytes: text is 0x or 0b and digits: bytes in the column's character set, or a number.
+    """
+
+    text: str | None
+    is_expression: bool = False
+    is_bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where ADD, MODIFY or CHANGE puts a column: after "" means first."""
+
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column as CREATE, ADD, MODIFY or CHANGE writes it. nullable None: nothing was written.
+
+    refers: REFERENCES makes a foreign key of it, which needs an index.
+    """
+
+    name: str
+    type: TypeSpec
+    nullable: bool | None = None
+    default: Default | None = None
+    generated: Generated = Generated.NO
+    generation_expression: str = ""
+    auto_increment: bool = False
+    invisible: bool = False
+    comment: str = ""
+    index: IndexKind | None = None
+    place: Place | None = None
+    on_update: str = ""
+    refers: Reference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """An index or a key's constraint. columns: "" stands for an expression. name "": the server makes one.
+
+    prefixes: per column the length written behind it; 0: none. period: the last part is WITHOUT OVERLAPS.
+    refers: of the foreign key that it is made for.
+    """
+
+    kind: IndexKind
+    name: str
+    columns: tuple[str, ...]
+    prefixes: tuple[int, ...]
+    period: bool = False
+    refers: Reference | None = None
+
+    @property
+    def made_for_key(self) -> bool:
+        return self.refers is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Charset:
+    """A written character set and collation, either of them may be DEFAULT; "" where not written."""
+
+    charset: str = ""
+    collation: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.charset or self.collation)
+
+
+# --- actions of ALTER TABLE -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    definition: ColumnDefinition
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """CHANGE and MODIFY (old equals definition.name)."""
+
+    old: str
+    definition: ColumnDefinition
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    old: str
+    new: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """ALTER COLUMN c SET DEFAULT / DROP DEFAULT (default None)."""
+
+    name: str
+    default: Default | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetVisibility:
+    """ALTER COLUMN c SET VISIBLE / INVISIBLE."""
+
+    name: str
+    invisible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddIndex:
+    definition: IndexDefinition
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """name "PRIMARY" is the primary key. may_be_constraint: DROP CONSTRAINT, which names an index, a check or a key."""
+
+    name: str
+    if_exists: bool = False
+    may_be_constraint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex:
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTo:
+    to: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertCharset:
+    """CONVERT TO CHARACTER SET: every text column, and the table's default. charset "": the database's default."""
+
+    charset: Charset
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefaults:
+    """DEFAULT CHARACTER SET of the table: for columns to come."""
+
+    charset: Charset
+
+
+@dataclass(frozen=True, slots=True)
+class SystemVersioning:
+    """ADD or DROP SYSTEM VERSIONING."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetNotNull:
+    """What ADD PERIOD does to its two columns."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """An action that changes rows which no row event tells of, and nobody can say which (IMPORT TABLESPACE ...)."""
+
+    reason: str
+
+
+Action = (
+    AddColumn
+    | DropColumn
+    | ChangeColumn
+    | RenameColumn
+    | SetDefault
+    | SetVisibility
+    | AddIndex
+    | DropIndex
+    | DropForeignKey
+    | Storage
+    | RenameIndex
+    | RenameTo
+    | ConvertCharset
+    | TableDefaults
+    | SetNotNull
+    | SystemVersioning
+    | PartitionAction
+    | RowsChanged
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySource:
+    """A table in FROM, or a query. name: its alias, else its own. outer: an outer join may put NULLs in its place.
+
+    table: ("", "") for a query.
+    """
+
+    table: TableName
+    name: str
+    outer: bool = False
+    query: Query | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryItem:
+    """An item of a select list: a column (of a source by name, or of any when source is ""), `*`, or an expression.
+
+    name: of the column that it makes; "*" for all columns.
+    """
+
+    name: str
+    source: str = ""
+    column: str = ""
+    expression: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query whose columns follow from those of its tables. groups: DISTINCT or GROUP BY.
+
+    unions: the other queries of a UNION; the first one gives the names.
+    """
+
+    items: tuple[QueryItem, ...]
+    sources: tuple[QuerySource, ...]
+    groups: bool = False
+    unions: tuple[Query, ...] = ()
+
+    @property
+    def tables(self) -> tuple[TableName, ...]:
+        """All tables that it reads, those of queries inside it too."""
+        found: list[TableName] = []
+        for source in self.sources:
+            found += source.query.tables if source.query else (source.table,)
+        for query in self.unions:
+            found += query.tables
+        return tuple(found)
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """select: the table also takes rows and columns of a query. query: that query, when it can be read.
+
+    period: columns of its PERIODs, which are NOT NULL whatever is written.
+    """
+
+    table: TableName
+    columns: tuple[ColumnDefinition, ...]
+    indexes: tuple[IndexDefinition, ...]
+    charset: Charset
+    if_not_exists: bool = False
+    or_replace: bool = False
+    temporary: bool = False
+    select: bool = False
+    period: tuple[str, ...] = ()
+    query: Query | None = None
+    versioned: bool = False
+    partitioning: Partitioning | None = None
+    storage: Storage = field(default_factory=Storage)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """MariaDB: rows in the log show its state, it is no table."""
+
+    table: TableName
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateLike:
+    table: TableName
+    like: TableName
+    if_not_exists: bool = False
+    or_replace: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    table: TableName
+    actions: tuple[Action, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTables:
+    tables: tuple[TableName, ...]
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTables:
+    """Pairs in the order in which they take effect."""
+
+    pairs: tuple[tuple[TableName, TableName], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DefineDatabase:
+    """CREATE or ALTER DATABASE."""
+
+    database: str
+    charset: Charset
+    create: bool
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A statement that changes no table's columns and no rows; kind is its name, e.g. "CREATE VIEW"."""
+
+    kind: str
+
+
+Statement = (
+    CreateTable
+    | CreateSequence
+    | CreateLike
+    | AlterTable
+    | DropTables
+    | RenameTables
+    | Truncate
+    | DefineDatabase
+    | DropDatabase
+    | Ignored
+)
+
+
+def starts_anew(statement: Statement) -> bool:
+    """Whether a statement makes its tables known whatever they were before: what held them has no bearing any more."""
+    match statement:
+        case CreateTable(if_not_exists=False) | CreateLike(if_not_exists=False) | DropTables():
+            return True
+        case _:
+            return False

@@ -1,0 +1,226 @@
+"""The value that the server gives to existing rows when a column is added.
+
+In:  the added column, and when the statement ran.
+Out: a Python value that pa.scalar(value, canonical(column).arrow) takes; None for NULL.
+
+The server writes these values itself, no row event tells of them. What can't be known from the statement alone (an
+expression, a generated column, a time in the session's unknown time zone) is UnsupportedValue: that table waits for a
+snapshot. Rules: MySQL Reference Manual, "Data Type Default Values".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any, Final
+
+from tidegate.errors import REFILL, UnsupportedValue
+from tidegate.schema.model.columns import Column, Generated
+from tidegate.schema.model.types import UNKNOWN, CanonicalType, Kind, canonical
+
+_DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
+_TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
+
+
+def existing_row_value(column: Column, timestamp_us: int | None = None) -> Any:
+    """What rows that were there before have in an added column.
+
+    timestamp_us: when the statement ran, microseconds since the epoch; None when nobody knows.
+    Raises UnsupportedValue when it can't be known.
+    """
+    if column.generated is not Generated.NO or column.generation_expression or column.auto_increment:
+        raise _unknown(column, "the server computed it for each row")
+    kind = canonical(column)
+    if column.default_is_expression:
+        return _now(column, kind, timestamp_us)
+    if column.default is not None:
+        if UNKNOWN in column.default:
+            raise _unknown(column, "information_schema doesn't show its default as it is")
+        try:
+            return _LITERALS[kind.kind](column, kind, column.default)
+        except (KeyError, ValueError, InvalidOperation):
+            raise _unknown(column, f"the default {column.default!r} isn't understood for this type") from None
+    return None if column.nullable else _implicit(column, kind)
+
+
+def _unknown(column: Column, why: str) -> UnsupportedValue:
+    return UnsupportedValue(
+        f"value of the added column {column.name} ({column.type}) in existing rows: {why}", remedy=REFILL
+    )
+
+
+def _now(column: Column, kind: CanonicalType, timestamp_us: int | None) -> datetime:
+    """CURRENT_TIMESTAMP of a TIMESTAMP column; a DATETIME's is in the session's time zone, which isn't known here."""
+    if kind.kind is not Kind.TIMESTAMP or not (column.default or "").upper().startswith("CURRENT_TIMESTAMP"):
+        raise _unknown(column, f"the default is the expression {column.default}")
+    if timestamp_us is None:
+        raise _unknown(column, "nobody knows when the statement ran")
+    step = 10 ** (6 - _fraction_digits(kind))
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=timestamp_us // step * step)
+
+
+def _implicit(column: Column, kind: CanonicalType) -> Any:
+    """What NOT NULL without a default means; the zero date is null in silver."""
+    match kind.kind:
+        case Kind.INT | Kind.YEAR:
+            return 0
+        case Kind.UNSIGNED_BIGINT | Kind.DECIMAL:
+            return Decimal(0)
+        case Kind.DECIMAL_TEXT:
+            return _literal_decimal_text(column, kind, "0")
+        case Kind.FLOAT | Kind.DOUBLE:
+            return 0.0
+        case Kind.BOOLEAN:
+            return False
+        case Kind.BIT:
+            return bytes((kind.text.numbers[0] + 7) // 8)
+        case Kind.DATE | Kind.DATETIME | Kind.TIMESTAMP:
+            return None
+        case Kind.TIME:
+            return _literal_time(column, kind, "00:00:00")
+        case Kind.TEXT | Kind.SET:
+            return ""
+        case Kind.ENUM:
+            return kind.text.members[0]
+        case Kind.BINARY:
+            return bytes(kind.text.numbers[0]) if kind.text.base == "binary" else b""
+        case Kind.JSON:
+            return "null"
+    raise _unknown(column, "this type has no implicit default that we know")
+
+
+def _fraction_digits(kind: CanonicalType) -> int:
+    return kind.text.numbers[0] if kind.text.numbers else 0
+
+
+def _number(text: str) -> Decimal:
+    """A numeric literal; 0x and 0b as integers, b'101' too, as information_schema shows it."""
+    low = text.lower()
+    if low.startswith(("b'", "x'")) and low.endswith("'"):
+        low = text = "0" + low[:-1].replace("'", "", 1)
+    if low.startswith(("0x", "0b")):
+        return Decimal(int(low[2:], 16 if low[1] == "x" else 2))
+    return Decimal(text.strip())
+
+
+def _literal_int(_: Column, __: CanonicalType, text: str) -> int:
+    return int(_number(text).to_integral_value(ROUND_HALF_UP))
+
+
+def _literal_unsigned(column: Column, kind: CanonicalType, text: str) -> Decimal:
+    return Decimal(_literal_int(column, kind, text))
+
+
+def _literal_decimal(_: Column, kind: CanonicalType, text: str) -> Decimal:
+    return _number(text).quantize(Decimal(1).scaleb(-kind.arrow.scale), ROUND_HALF_UP)
+
+
+def _literal_decimal_text(_: Column, kind: CanonicalType, text: str) -> str:
+    return f"{_number(text).quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP):f}"
+
+
+def _literal_float(_: Column, kind: CanonicalType, text: str) -> float:
+    number = _number(text)
+    if len(kind.text.numbers) == 2:
+        number = number.quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP)
+    return float(number)
+
+
+def _literal_boolean(_: Column, __: CanonicalType, text: str) -> bool:
+    return _number(text) != 0
+
+
+def _literal_bit(_: Column, kind: CanonicalType, text: str) -> bytes:
+    return int(_number(text)).to_bytes((kind.text.numbers[0] + 7) // 8, "big")
+
+
+def _literal_date(_: Column, __: CanonicalType, text: str) -> date | None:
+    found = _DATE.match(text)
+    if found is None:
+        raise ValueError(text)
+    year, month, day = (int(part) for part in found.groups())
+    return date(year, month, day) if year and month and day else None
+
+
+def _literal_datetime(column: Column, kind: CanonicalType, text: str) -> datetime | None:
+    found = _DATETIME.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    if not (year and month and day):
+        return None
+    if kind.kind is Kind.TIMESTAMP:
+        raise _unknown(column, "a TIMESTAMP literal is in the session's time zone")
+    fraction = (found[7] or "").ljust(6, "0")
+    if any(digit != "0" for digit in fraction[_fraction_digits(kind) :]):
+        raise ValueError(text)  # the server rounds here, or cuts, depending on sql_mode
+    return datetime(year, month, day, hour, minute, second, int(fraction))  # noqa: DTZ001  a DATETIME has no zone
+
+
+def _literal_time(_: Column, kind: CanonicalType, text: str) -> str:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    digits = _fraction_digits(kind)
+    fraction = (found[5] or "").ljust(6, "0")
+    if any(digit != "0" for digit in fraction[digits:]):
+        raise ValueError(text)
+    return f"{found[1]}{int(found[2]):02}:{found[3]}:{found[4]}" + (f".{fraction[:digits]}" if digits else "")
+
+
+def _literal_year(_: Column, __: CanonicalType, text: str) -> int:
+    year = int(text)
+    if len(text) <= 2 and year:
+        return 2000 + year if year < 70 else 1900 + year
+    return year
+
+
+def _literal_text(column: Column, kind: CanonicalType, text: str) -> str:
+    if re.match(r"0[xb]", text, re.IGNORECASE):
+        raise _unknown(column, "the default is a hexadecimal literal")
+    return text.rstrip(" ") if kind.text.base == "char" else text
+
+
+def _literal_enum(_: Column, kind: CanonicalType, text: str) -> str:
+    low = text.rstrip(" ").lower()
+    found = next((member for member in kind.text.members if member.lower() == low), None)
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
+def _literal_set(_: Column, kind: CanonicalType, text: str) -> str:
+    wanted = {part.lower() for part in text.split(",") if part}
+    found = [member for member in kind.text.members if member.lower() in wanted]
+    if len(found) != len(wanted):
+        raise ValueError(text)
+    return ",".join(found)
+
+
+def _literal_binary(_: Column, kind: CanonicalType, text: str) -> bytes:
+    value = bytes.fromhex(text[2:]) if re.match(r"0[xX]", text) else text.encode("ascii")
+    return value.ljust(kind.text.numbers[0], b"\0") if kind.text.base == "binary" else value
+
+
+_LITERALS: Final[dict[Kind, Callable[[Column, CanonicalType, str], Any]]] = {
+    Kind.INT: _literal_int,
+    Kind.UNSIGNED_BIGINT: _literal_unsigned,
+    Kind.DECIMAL: _literal_decimal,
+    Kind.DECIMAL_TEXT: _literal_decimal_text,
+    Kind.FLOAT: _literal_float,
+    Kind.DOUBLE: _literal_float,
+    Kind.BOOLEAN: _literal_boolean,
+    Kind.BIT: _literal_bit,
+    Kind.DATE: _literal_date,
+    Kind.DATETIME: _literal_datetime,
+    Kind.TIMESTAMP: _literal_datetime,
+    Kind.TIME: _literal_time,
+    Kind.YEAR: _literal_year,
+    Kind.TEXT: _literal_text,
+    Kind.ENUM: _literal_enum,
+    Kind.SET: _literal_set,
+    Kind.BINARY: _literal_binary,
+}

@@ -1,0 +1,45 @@
+"""Of which kinds a version is, as the pipeline file's policies name them.
+
+In:  two versions of a table, one after the other.
+Out: names of fields of config.Ddl; none for what no policy is about: a new table, an index, a comment.
+"""
+
+from __future__ import annotations
+
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.partitions import DELETED
+
+
+def ddl_kinds(old: TableVersion | None, new: TableVersion) -> list[str]:
+    """Kinds of the change from old to new, at most one of each."""
+    if new.moved is not None:
+        alone = new.moved.how == DELETED and new.moved.other == ("", "")
+        return ["drop_partition" if alone else "move_partition"]
+    if new.kind == "rename":
+        return ["rename_table"]
+    if new.status is VersionStatus.DROPPED:
+        return ["drop_table"]
+    if new.kind == "truncate":
+        return ["truncate"]
+    if old is None or new.kind == "create" or old.status is VersionStatus.DROPPED:
+        return []
+    return column_kinds(old, new)
+
+
+def column_kinds(old: TableVersion, new: TableVersion) -> list[str]:
+    """Kinds of the change of columns and key alone: an ALTER ... RENAME has some beside its rename."""
+    before = {column.id: column for column in old.columns}
+    after = {column.id for column in new.columns}
+    shared = [(before[column.id], column) for column in new.columns if column.id in before]
+    found = {
+        "add_column": any(column.id not in before for column in new.columns),
+        "drop_column": any(column.id not in after for column in old.columns),
+        "rename_column": any(was.name != now.name for was, now in shared),
+        "change_type": any(_bytes(was) != _bytes(now) for was, now in shared),
+        "change_key": old.key != new.key,
+    }
+    return [kind for kind, is_one in found.items() if is_one]
+
+
+def _bytes(column: Column) -> tuple[object, ...]:
+    return column.type, column.charset, column.generated, column.generation_expression

@@ -1,0 +1,62 @@
+"""Which table each renamed table was before, by column identity.
+
+In:  a source's SchemaHistory and a span of commit time.
+Out: Renames in commit_ts order. Pure.
+
+Column ids are given once per source and travel with a renamed table, so the table that had them just before the
+statement is the one that was renamed: through chains and swaps, and through an ALTER that changes columns as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.partitions import LEFT
+from tidegate.schema.replay.history import SchemaHistory
+
+RENAME = "rename"
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """old: the last version under the old name; None when nobody had these columns. new: the first under the new."""
+
+    old: TableVersion | None
+    new: TableVersion
+
+
+def renamed_here(version: TableVersion) -> bool:
+    """Whether a table came to this name by a rename."""
+    return version.kind == RENAME and version.status != VersionStatus.DROPPED
+
+
+def leaves(old: TableVersion | None, new: TableVersion) -> bool:
+    """Whether the rows that a name had until now go on under another one."""
+    converted = new.moved is not None and new.moved.how == LEFT
+    return (new.kind == RENAME or converted) and old is not None and old.status != VersionStatus.DROPPED
+
+
+def gives(old: TableVersion | None, new: TableVersion) -> bool:
+    """Whether another name takes rows that this one had; of a partition's perhaps, not all."""
+    return leaves(old, new) or (new.moved is not None and new.moved.gives)
+
+
+def renames(history: SchemaHistory, after_ts: int, upto_ts: int) -> list[Rename]:
+    """The renames in (after_ts, upto_ts]."""
+    found: list[Rename] = []
+    made = [version for version in history.made_in(after_ts, upto_ts) if version.kind == RENAME]
+    for commit_ts, together in groupby(made, key=lambda version: version.commit_ts):
+        versions = list(together)
+        owner: dict[int, TableVersion] = {}
+        for version in versions:
+            before = history.version_at(version.database, version.table, commit_ts - 1)
+            if leaves(before, version):
+                assert before is not None, "leaves() says so"
+                owner |= {column.id: before for column in before.columns}
+        for version in versions:
+            if renamed_here(version):
+                old = next((owner[column.id] for column in version.columns if column.id in owner), None)
+                found.append(Rename(old, version))
+    return found

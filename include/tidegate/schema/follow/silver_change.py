@@ -1,0 +1,199 @@
+"""What a silver table has to do when its source table went from one version to the next.
+
+In:  two versions of a physical table, one after the other.
+Out: actions by column id, in an order in which they can be done. Pure.
+
+The server rewrites rows for some changes (a narrower type, another scale ...) and the binlog doesn't show it. Such a
+change is ValuesRewritten unless it is certain that every value reads the same afterwards: silver never keeps a value
+that the source no longer has. Where the new values follow from the old ones it says how (recast.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidegate.schema.follow.added_columns import existing_row_value
+from tidegate.schema.follow.recast import Recast, recast
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.types import TEXT_BYTES, CanonicalType, Kind, canonical, integer_range
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """name: as silver has it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    old_name: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """value: what existing rows get, for pa.scalar(value, canonical(column).arrow)."""
+
+    column: Column
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """The Delta type changes, every value stays what it is. name: the new one."""
+
+    name: str
+    old_type: str
+    new_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesRewritten:
+    """The server converted existing values, which the log doesn't show.
+
+    recast: what it made of those of old_name, where that is certain; None when nobody can say.
+    """
+
+    column: Column
+    reason: str
+    old_name: str = ""
+    recast: Recast | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """Names of the key's columns before and after; () is no key."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+SilverAction = DropColumn | RenameColumn | AddColumn | ChangeType | ValuesRewritten | KeyChange
+
+
+def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) -> list[SilverAction]:
+    """Actions from old to new; [] when silver has nothing to do.
+
+    timestamp_us: when the statement between them ran, if known; CURRENT_TIMESTAMP as a default needs it.
+    Raises UnsupportedValue when what existing rows have in an added column can't be known.
+    """
+    before = {column.id: column for column in old.columns}
+    after = {column.id: column for column in new.columns}
+    actions: list[SilverAction] = [DropColumn(c.silver) for c in old.columns if c.id not in after]
+    shared = [(before[c.id], c) for c in new.columns if c.id in before]
+    actions += [RenameColumn(was.silver, now.silver) for was, now in shared if was.name != now.name]
+    for was, now in shared:
+        actions += _change(was, now) or _computed_anew(now, shared)
+    actions += [AddColumn(c, existing_row_value(c, timestamp_us)) for c in new.columns if c.id not in before]
+    if old.key != new.key:
+        actions.append(KeyChange(old.silver_key, new.silver_key))
+    return actions
+
+
+def _change(was: Column, now: Column) -> list[SilverAction]:
+    reason = _rewritten(was, now)
+    if reason:
+        return [ValuesRewritten(now, reason, was.silver, recast(was, now))]
+    old_type, new_type = canonical(was).delta, canonical(now).delta
+    return [] if old_type == new_type else [ChangeType(now.silver, old_type, new_type)]
+
+
+def _computed_anew(column: Column, shared: list[tuple[Column, Column]]) -> list[SilverAction]:
+    """A generated column is computed again when a column of its expression changes: 1.5 may be '1.50' in a text."""
+    if not column.generation_expression:
+        return []
+    expression = column.generation_expression.lower()
+    changed = [now for was, now in shared if now.name.lower() in expression and not _reads_the_same(was, now)]
+    return [ValuesRewritten(column, f"it is computed from {changed[0].name}, which changed")] if changed else []
+
+
+def _reads_the_same(was: Column, now: Column) -> bool:
+    """Whether an expression over a column has the value it had, when silver's value of the column is the same."""
+    if (was.type, was.charset, was.collation) == (now.type, now.charset, now.collation):
+        return True
+    old, new = canonical(was), canonical(now)
+    if "zerofill" in was.type + now.type or (was.charset, was.collation) != (now.charset, now.collation):
+        return False
+    return old.kind is new.kind and old.kind in (Kind.INT, Kind.TEXT) and "char" not in (old.text.base, new.text.base)
+
+
+def _rewritten(was: Column, now: Column) -> str:
+    """Why values may differ after the change; "" when they can't."""
+    if (was.generated, was.generation_expression) != (now.generated, now.generation_expression):
+        return "its generation expression changed"
+    if was.nullable and not now.nullable:
+        return "NULLs may have become the implicit default"
+    if (was.type, was.charset) == (now.type, now.charset):
+        return ""
+    old, new = canonical(was), canonical(now)
+    if _keeps_values(old, new, was, now):
+        return ""
+    charset = f" {now.charset}" if was.charset != now.charset else ""
+    return f"{was.type} became {now.type}{charset}"
+
+
+def _keeps_values(old: CanonicalType, new: CanonicalType, was: Column, now: Column) -> bool:
+    kinds = (old.kind, new.kind)
+    if kinds in ((Kind.INT, Kind.INT), (Kind.INT, Kind.UNSIGNED_BIGINT), (Kind.UNSIGNED_BIGINT, Kind.UNSIGNED_BIGINT)):
+        return _range_grows(old, new)
+    if kinds == (Kind.TEXT, Kind.TEXT):
+        return _charset_grows(was, now) and _text_grows(old, new, recoded=was.charset != now.charset)
+    if kinds == (Kind.BINARY, Kind.BINARY):
+        return old.text.base != "binary" and new.text.base != "binary" and _capacity(new) >= _capacity(old)
+    if kinds == (Kind.DECIMAL, Kind.DECIMAL):
+        scale = new.arrow.scale - old.arrow.scale
+        return scale >= 0 and new.arrow.precision - old.arrow.precision >= scale and not _sign_lost(old, new)
+    if kinds in ((Kind.FLOAT, Kind.DOUBLE), (Kind.FLOAT, Kind.FLOAT), (Kind.DOUBLE, Kind.DOUBLE)):
+        return not new.text.numbers and not _sign_lost(old, new)
+    if kinds in ((Kind.DATETIME, Kind.DATETIME), (Kind.TIMESTAMP, Kind.TIMESTAMP)):
+        return (new.text.numbers or (0,)) >= (old.text.numbers or (0,))
+    if kinds == (Kind.ENUM, Kind.ENUM):
+        return _charset_grows(was, now) and set(old.text.members) <= set(new.text.members)
+    if kinds == (Kind.SET, Kind.SET):
+        # Order of members is order within a value's text.
+        return _charset_grows(was, now) and new.text.members[: len(old.text.members)] == old.text.members
+    return kinds == (Kind.YEAR, Kind.YEAR)
+
+
+def _range_grows(old: CanonicalType, new: CanonicalType) -> bool:
+    (old_low, old_high), (low, high) = integer_range(old), integer_range(new)
+    return low <= old_low and old_high <= high
+
+
+def _sign_lost(old: CanonicalType, new: CanonicalType) -> bool:
+    return new.text.unsigned and not old.text.unsigned
+
+
+# Every character of the key is in the sets behind it; all of them are in utf8mb4.
+_WIDER: Final = {
+    "ascii": {"latin1", "utf8", "utf8mb3", "utf8mb4"},
+    "utf8": {"utf8mb3", "utf8mb4"},
+    "utf8mb3": {"utf8", "utf8mb4"},
+    "latin1": {"utf8", "utf8mb3", "utf8mb4"},
+    "latin2": {"utf8", "utf8mb3", "utf8mb4"},
+    "ucs2": {"utf8", "utf8mb3", "utf8mb4", "utf16"},
+    "cp1251": {"utf8", "utf8mb3", "utf8mb4"},
+    "utf16": {"utf8mb4", "utf32"},
+    "utf32": {"utf8mb4", "utf16"},
+    "utf8mb4": {"utf16", "utf32"},
+}
+
+
+def _charset_grows(was: Column, now: Column) -> bool:
+    return was.charset == now.charset or now.charset in _WIDER.get(was.charset, set())
+
+
+def _capacity(kind: CanonicalType) -> int:
+    """Bytes of a sized text or blob; for char and varchar the characters (binary: bytes) written."""
+    return TEXT_BYTES.get(kind.text.base) or (kind.text.numbers[0] if kind.text.numbers else 1)
+
+
+def _text_grows(old: CanonicalType, new: CanonicalType, *, recoded: bool) -> bool:
+    if new.text.base == "char" and old.text.base != "char":
+        return False  # trailing spaces go
+    bytes_now = new.text.base in TEXT_BYTES
+    if bytes_now and (recoded or old.text.base not in TEXT_BYTES):
+        return _capacity(new) >= _capacity(old) * 4  # four bytes are the most a character takes
+    return _capacity(new) >= _capacity(old)

@@ -1,0 +1,259 @@
+"""Canonical types (DESIGN 10): the same from binlog, snapshot and TiDB.
+
+In:  a column of a table version: its column_type text as information_schema shows it.
+Out: its Arrow type, its Delta (Spark SQL) type text and its kind, which says how values are to be read.
+
+A type that isn't understood is an error, never a string "to be safe": no value is changed silently.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+
+from tidegate.errors import UnsupportedValue
+from tidegate.limits import DECIMAL_DIGITS_MAX
+from tidegate.schema.model.columns import Column
+
+
+class Kind(StrEnum):
+    """How a column's values are read; several server types share a kind."""
+
+    INT = "int"
+    UNSIGNED_BIGINT = "unsigned bigint"  # decimal(20,0): Spark has no unsigned 64-bit integer
+    FLOAT = "float"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    DECIMAL_TEXT = "decimal text"  # more than 38 digits
+    BOOLEAN = "boolean"  # bit(1)
+    BIT = "bit"  # bit(n): big-endian bytes, (n + 7) // 8 of them
+    DATE = "date"
+    DATETIME = "datetime"
+    TIMESTAMP = "timestamp"
+    TIME = "time"
+    YEAR = "year"
+    TEXT = "text"
+    ENUM = "enum"
+    SET = "set"
+    BINARY = "binary"
+    JSON = "json"  # MySQL's binary JSON; MariaDB's json is a longtext
+    GEOMETRY = "geometry"
+    VECTOR = "vector"
+    UUID = "uuid"
+    INET = "inet"
+
+
+class ZeroDates(StrEnum):
+    """What becomes of zero and impossible dates: '0000-00-00', '2024-00-00', '2024-02-31'."""
+
+    NULL = "null"  # and counted in the ledger
+    ERROR = "error"  # which stops the table
+
+
+@dataclass(frozen=True, slots=True)
+class TypeText:
+    """A column_type text taken apart: base name, numbers in parentheses, unsigned, members of enum and set.
+
+    compressed: values are stored and logged compressed (MariaDB's COMPRESSED attribute).
+    """
+
+    base: str
+    numbers: tuple[int, ...] = ()
+    unsigned: bool = False
+    members: tuple[str, ...] = ()
+    compressed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalType:
+    """What a column is in Arrow and in Delta.
+
+    arrow: its pyarrow type. delta: Spark SQL type text, e.g. "decimal(20,0)", "timestamp_ntz", "string".
+    kind: how values are read. text: the server's type text, taken apart.
+    """
+
+    kind: Kind
+    arrow: pa.DataType
+    delta: str
+    text: TypeText
+
+
+_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
+# Unsigned is the next one in the same list; after the last comes decimal(20,0).
+_INTEGER_TYPES: Final = (
+    (pa.int8(), "tinyint"),
+    (pa.int16(), "smallint"),
+    (pa.int32(), "int"),
+    (pa.int32(), "int"),
+    (pa.int64(), "bigint"),
+)
+_PLAIN: Final = {
+    "float": (Kind.FLOAT, pa.float32(), "float"),
+    "double": (Kind.DOUBLE, pa.float64(), "double"),
+    "date": (Kind.DATE, pa.date32(), "date"),
+    "datetime": (Kind.DATETIME, pa.timestamp("us"), "timestamp_ntz"),
+    "timestamp": (Kind.TIMESTAMP, pa.timestamp("us", tz="UTC"), "timestamp"),
+    "time": (Kind.TIME, pa.string(), "string"),
+    "year": (Kind.YEAR, pa.int16(), "smallint"),
+    "enum": (Kind.ENUM, pa.string(), "string"),
+    "set": (Kind.SET, pa.string(), "string"),
+    "json": (Kind.JSON, pa.string(), "string"),
+    "vector": (Kind.VECTOR, pa.list_(pa.float32()), "array<float>"),
+    "uuid": (Kind.UUID, pa.string(), "string"),
+    "inet4": (Kind.INET, pa.string(), "string"),
+    "inet6": (Kind.INET, pa.string(), "string"),
+}
+_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_BINARIES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_GEOMETRIES: Final = frozenset(
+    {
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geomcollection",
+        "geometrycollection",
+    }
+)
+
+_INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+# What each text and blob that has a size of its own holds.
+TEXT_BYTES: Final = {
+    "tinytext": 255, "text": 65535, "mediumtext": 16777215, "longtext": 4294967295,
+    "tinyblob": 255, "blob": 65535, "mediumblob": 16777215, "longblob": 4294967295,
+}  # fmt: skip
+
+# MariaDB marks columns in the temporal format of before 5.6 with such a comment; the type itself is the same.
+_OLD_FORMAT: Final = re.compile(r"\s*/\* mariadb-5\.3 \*/")
+# MariaDB's attribute COMPRESSED, as it shows it; 10.3.1 was the first version that had it.
+COMPRESSED: Final = " /*M!100301 COMPRESSED*/"
+_SHAPE: Final = re.compile(r"(?s)\s*([a-z0-9]+)\s*(?:\((.*)\))?\s*((?:(?:unsigned|signed|zerofill)\s*)*)")
+_MEMBER: Final = re.compile(r"(?s)\s*'((?:[^'\\]|''|\\.)*)'\s*(,|$)")
+# What the servers' append_unescaped() writes (sql/sql_show.cc), and what a DDL's author may have written.
+_ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+_ESCAPED: Final = re.compile(r"(?s)''|\\(.)")
+
+
+@lru_cache(maxsize=4096)
+def integer_range(kind: CanonicalType) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type."""
+    bits = _INTEGER_BITS[kind.text.base]
+    return (0, 2**bits - 1) if kind.text.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def parse_type(text: str) -> TypeText:
+    """A column_type text in lower case (members keep theirs), e.g. "int(10) unsigned zerofill", "enum('a','b''c')".
+
+    Raises UnsupportedValue when the text hasn't the shape of a type.
+    """
+    bare = text.removesuffix(COMPRESSED)
+    found = _SHAPE.fullmatch(_OLD_FORMAT.sub("", bare))
+    if found is None:
+        raise UnsupportedValue(
+            f"column type {text!r} is not understood", remedy="leave the column's table out, or report it"
+        )
+    base, inside, words = found[1], found[2], found[3].split()
+    if base in {"enum", "set"}:
+        return TypeText(base, members=_members(inside or "", text))
+    pieces = [piece.strip() for piece in (inside or "").split(",")] if inside is not None else []
+    if not all(piece.isdigit() for piece in pieces):
+        raise UnsupportedValue(
+            f"column type {text!r} is not understood", remedy="leave the column's table out, or report it"
+        )
+    numbers, unsigned = tuple(int(piece) for piece in pieces), "unsigned" in words or "zerofill" in words
+    return TypeText(base, numbers, unsigned, compressed=bare != text)
+
+
+def _members(inside: str, text: str) -> tuple[str, ...]:
+    members, at = [], 0
+    while at < len(inside):
+        found = _MEMBER.match(inside, at)
+        if found is None or (found[2] == "," and found.end() == len(inside)):
+            raise UnsupportedValue(f"members of column type {text!r} are not understood", remedy="report the type")
+        members.append(_ESCAPED.sub(lambda m: "'" if m[1] is None else _ESCAPES.get(m[1], m[1]), found[1]))
+        at = found.end()
+    return tuple(members)
+
+
+# Stands in members of a baseline's enum or set for what information_schema shows as '?': its text has three bytes per
+# character, so a '?' is that, or any character beyond the basic plane.
+UNKNOWN: Final = "\ufffd"
+_BEYOND: Final = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
+
+
+def type_as_known(type_text: str, charset: str) -> str:
+    """A column_type text of information_schema, with UNKNOWN where it may show less than there is."""
+    listed = type_text.startswith(("enum(", "set("))
+    return type_text.replace("?", UNKNOWN) if listed and charset in _BEYOND else type_text
+
+
+def default_as_known(text: str, type_text: str, charset: str, *, mariadb: bool) -> str:
+    """A literal default of information_schema, with UNKNOWN where it may show less than there is.
+
+    Of a binary column MySQL shows hexadecimal digits up to the first zero byte, MariaDB '?' for what is no text.
+    """
+    binary = type_text.startswith(("binary", "varbinary"))
+    if binary and not mariadb:
+        return text + UNKNOWN
+    return text.replace("?", UNKNOWN) if binary or charset in _BEYOND else text
+
+
+def enum_members(type_text: str) -> tuple[str, ...]:
+    """Members of an enum or set type text, in order: "enum('a','b''c')" -> ("a", "b'c")."""
+    return parse_type(type_text).members
+
+
+def members_text(members: tuple[str, ...]) -> str:
+    """The inverse: members -> "'a','b''c'", as information_schema writes them between the parentheses."""
+    written = {"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "'": "''"}
+    return ",".join("'" + "".join(written.get(c, c) for c in member) + "'" for member in members)
+
+
+@lru_cache(maxsize=4096)
+def _canonical(type_text: str, charset: str) -> CanonicalType:
+    text = parse_type(type_text)
+    base = text.base
+    if base in _INTEGERS:
+        at = _INTEGERS.index(base) + text.unsigned
+        if at == len(_INTEGERS):
+            return CanonicalType(Kind.UNSIGNED_BIGINT, pa.decimal128(20, 0), "decimal(20,0)", text)
+        arrow, delta = _INTEGER_TYPES[at]
+        return CanonicalType(Kind.INT, arrow, delta, text)
+    if base == "decimal":
+        digits, scale = (*text.numbers, 10, 0)[:2] if len(text.numbers) != 1 else (text.numbers[0], 0)
+        if digits < 1 or scale > digits:
+            raise UnsupportedValue(f"{digits} digits with {scale} behind the point are no decimal", remedy="report it")
+        if digits > DECIMAL_DIGITS_MAX:
+            return CanonicalType(Kind.DECIMAL_TEXT, pa.string(), "string", text)
+        return CanonicalType(Kind.DECIMAL, pa.decimal128(digits, scale), f"decimal({digits},{scale})", text)
+    if base == "bit":
+        if text.numbers in ((), (1,)):
+            return CanonicalType(Kind.BOOLEAN, pa.bool_(), "boolean", text)
+        return CanonicalType(Kind.BIT, pa.binary(), "binary", text)
+    if base in _TEXTS and charset != "binary":
+        return CanonicalType(Kind.TEXT, pa.string(), "string", text)
+    if base in _TEXTS or base in _BINARIES:
+        return CanonicalType(Kind.BINARY, pa.binary(), "binary", text)
+    if base in _GEOMETRIES:
+        return CanonicalType(Kind.GEOMETRY, pa.binary(), "binary", text)
+    if base in _PLAIN:
+        return CanonicalType(*_PLAIN[base], text)
+    raise UnsupportedValue(
+        f"column type {type_text!r} is not supported", remedy="leave the table out, or report the type"
+    )
+
+
+def canonical(column: Column) -> CanonicalType:
+    """The canonical type of a column. Raises UnsupportedValue naming column and type; the caller adds the place."""
+    try:
+        return _canonical(column.type, column.charset)
+    except UnsupportedValue as error:
+        raise UnsupportedValue(f"column {column.name}: {error.what}", remedy=error.remedy) from None

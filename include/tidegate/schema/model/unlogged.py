@@ -1,0 +1,139 @@
+"""Tables that change without row events: by a foreign key's action, or because their engine keeps rows elsewhere.
+
+In:  a table version: its engine, its foreign keys.
+Out: one phrase that says what no row event tells of, or "".
+
+InnoDB carries out ON DELETE and ON UPDATE actions by itself, below the binlog: MariaDB and MySQL before 9.6 log the
+parent's rows alone. MySQL 9.6 and later carry them out in the SQL layer, and log the child's rows too, unless
+innodb_native_foreign_keys is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tidegate.schema.model.columns import TableVersion
+
+TableName = tuple[str, str]
+
+SEQUENCE: Final = "sequence"  # MariaDB's CREATE SEQUENCE: kept like a table of one row, but it is none
+MERGES: Final = frozenset({"mrg_myisam", "merge"})
+_ELSEWHERE: Final = {
+    **dict.fromkeys(MERGES, "its rows lie in other tables, and change with theirs"),
+    "blackhole": "it keeps none of the rows that the binlog shows",
+    **dict.fromkeys(
+        ("federated", "federatedx", "spider", "connect", "sphinx", "oqgraph", "s3", "columnstore"),
+        "its rows lie outside of the server, and change there too",
+    ),
+}
+# Of all other engines the server may have put InnoDB in the place (NO_ENGINE_SUBSTITUTION).
+_WITHOUT_KEYS: Final = frozenset({"myisam", "aria", "maria", "memory", "heap", "csv", "archive", "rocksdb", *MERGES})
+_CHANGES_ROWS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A constraint that changes this table's rows when the parent's change.
+
+    on_delete, on_update: "" for what changes no row (RESTRICT, NO ACTION). logged: whether the server logs what they
+    do.
+    """
+
+    name: str
+    parent: TableName
+    on_delete: str = ""
+    on_update: str = ""
+    logged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What REFERENCES says. parent: its database is "" when none is written. name: of the constraint, "" for none.
+
+    on_delete, on_update: in capitals, as written; "" when nothing is.
+    """
+
+    parent: TableName
+    on_delete: str = ""
+    on_update: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropForeignKey:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """ENGINE=, in lower case, "" when it isn't written; UNION=, the tables under a MERGE table, None likewise."""
+
+    engine: str = ""
+    union: tuple[TableName, ...] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.engine) or self.union is not None
+
+
+def action_kept(written: str) -> str:
+    """What of a referential action is worth keeping."""
+    return written if written in _CHANGES_ROWS else ""
+
+
+def has_foreign_keys(engine: str) -> bool:
+    """Whether tables of an engine (in lower case, "" for InnoDB) may have them; the others take and forget them."""
+    return engine not in _WITHOUT_KEYS
+
+
+def engine_kept(engine: str) -> str:
+    """An engine's name as versions have it: "" for InnoDB."""
+    low = engine.lower()
+    return "" if low == "innodb" else low
+
+
+def logged_as(keys: Iterable[ForeignKey], logged: bool) -> tuple[ForeignKey, ...]:
+    """The same keys on a server that logs what they do, or doesn't."""
+    return tuple(replace(key, logged=logged) for key in keys)
+
+
+def generated_name(table: str, keys: Iterable[ForeignKey]) -> str:
+    """What the servers call a constraint without a name: `table_ibfk_1`, one more than the largest there is."""
+    start = f"{table}_ibfk_".lower()
+    tails = (key.name[len(start) :] for key in keys if key.name.lower().startswith(start))
+    return f"{table}_ibfk_{max((int(tail) for tail in tails if tail.isdigit()), default=0) + 1}"
+
+
+def renamed_keys(keys: Iterable[ForeignKey], old: TableName, new: TableName) -> tuple[ForeignKey, ...]:
+    """The keys of a table that gets another name: those whose names the server made from the old one, with it."""
+    start = f"{old[1]}_ibfk_".lower()
+    return tuple(
+        replace(
+            key,
+            name=f"{new[1]}_ibfk_{key.name[len(start) :]}" if key.name.lower().startswith(start) else key.name,
+            parent=new if key.parent == old else key.parent,
+        )
+        for key in keys
+    )
+
+
+def kept_elsewhere(version: TableVersion) -> str:
+    """Why the binlog doesn't show what rows a table has: its engine, or a MERGE table over it; "" else."""
+    why = _ELSEWHERE.get(version.engine)
+    if why is not None:
+        return f"its engine is {version.engine.upper()}: {why}"
+    return f"rows come to it through the MERGE table {'.'.join(version.merged_by)}" if version.merged_by else ""
+
+
+def unlogged_cascade(version: TableVersion) -> str:
+    """What of a table's foreign keys changes its rows without row events; "" when none does."""
+    for key in version.foreign_keys:
+        rules = [f"ON {what} {rule}" for what, rule in (("DELETE", key.on_delete), ("UPDATE", key.on_update)) if rule]
+        if rules and not key.logged:
+            return (
+                f"foreign key {key.name} to {'.'.join(key.parent)} ({', '.join(rules)}) changes its rows when the"
+                " parent's change, and this server logs the parent's alone"
+            )
+    return ""

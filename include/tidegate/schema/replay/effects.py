@@ -1,0 +1,223 @@
+"""What one statement does to the tables that are known.
+
+In:  a statement as data, the Context that it ran in, the history before it.
+Out: the states of its tables in a Work; nothing is recorded here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Final, Protocol
+
+from tidegate.errors import RECREATE, DDLError
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.ddl.tree import (
+    AlterTable,
+    CreateLike,
+    CreateSequence,
+    CreateTable,
+    DefineDatabase,
+    DropDatabase,
+    DropTables,
+    RenameTables,
+    RenameTo,
+    Statement,
+    TableName,
+    Truncate,
+)
+from tidegate.schema.model.charsets import default_collation, server_default, shown_charset
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.unlogged import MERGES, SEQUENCE, Storage, logged_as, renamed_keys
+from tidegate.schema.replay.context import Context
+from tidegate.schema.replay.logged_effects import makes_database, surely_new
+from tidegate.schema.replay.partition_moves import PartitionMoves
+from tidegate.schema.replay.shape import Shape, alter, copy, create
+from tidegate.schema.replay.table_charsets import resolve_charset
+from tidegate.schema.replay.work import Work
+from tidegate.schema.select_collations import Session
+from tidegate.schema.table_query import query_columns
+
+DEFAULTS: Final = "defaults"
+
+
+class Known(Protocol):
+    """What of a SchemaHistory counts here."""
+
+    @property
+    def derives(self) -> bool: ...
+    @property
+    def held(self) -> Collection[TableName]: ...
+    def keeps(self, database: str, table: str) -> bool: ...
+    def last(self, name: TableName) -> TableVersion | None: ...
+    def defaults(self, database: str, server: Server) -> tuple[str, str]: ...
+    def names_of(self, database: str) -> list[TableName]: ...
+
+
+class Effects:
+    """One statement's."""
+
+    def __init__(self, history: Known, work: Work, context: Context, logged: DdlStatement) -> None:
+        self._history = history
+        self._work = work
+        self._context = context
+        self._logged = logged
+
+    def follow(self, statement: Statement) -> None:
+        """Raises DDLError when the statement doesn't fit what is known."""
+        match statement:
+            case CreateTable():
+                self._create(statement, self._status_of_new(statement))
+            case CreateLike():
+                self._like(statement, self._status_of_new(statement))
+            case CreateSequence(table):
+                if not (statement.if_not_exists and self._work.lives(table)):
+                    shape = Shape((), (), *self._context.defaults, engine=SEQUENCE)
+                    self._work.put(table, shape, "create", VersionStatus.ACTIVE)
+            case AlterTable():
+                self._alter(statement)
+            case DropTables(tables, temporary=False):
+                for table in tables:
+                    self._work.drop(table, "drop")
+            case RenameTables(pairs):
+                for old, new in pairs:
+                    self._rename(old, new)
+            case Truncate(table):
+                if self._known(table):
+                    shape = _emptied(self._work.shape(table), self._context, self._work.lives)
+                    self._work.put(table, shape, "truncate", self._work.status(table).emptied)
+            case DefineDatabase():
+                self._database(statement)
+            case DropDatabase(database):
+                for name in self._history.names_of(database):
+                    self._work.drop(name, "drop" if name[1] else DEFAULTS)
+
+    def _known(self, table: TableName) -> bool:
+        """Whether a table's columns are known. Raises DDLError when they are not but should be."""
+        if self._work.lives(table):
+            return True
+        if self._history.keeps(*table):
+            raise DDLError(
+                f"`{table[0]}.{table[1]}` is not known: its CREATE TABLE came before the first event",
+                remedy=RECREATE,
+            )
+        return False
+
+    def _status_of_new(self, statement: CreateTable | CreateLike) -> VersionStatus:
+        """IF NOT EXISTS of a table that nobody knows makes none when there is one, which may have other columns."""
+        name = statement.table
+        known, database = self._history.last(name), self._history.last((name[0], ""))
+        gap_ts = self._context.settings.gap_ts
+        proven = (
+            not statement.if_not_exists
+            or self._history.derives
+            or (known is not None and known.commit_ts >= gap_ts)
+            or (database is not None and database.commit_ts >= gap_ts and makes_database(database.ddl))
+            or surely_new(name, self._logged, self._context.server, self._context.settings)
+        )
+        return VersionStatus.ACTIVE if proven else VersionStatus.UNPROVEN
+
+    def _create(self, statement: CreateTable, status: VersionStatus) -> None:
+        if statement.temporary or (statement.if_not_exists and self._work.lives(statement.table)):
+            return
+        taken: list[Column] = []
+        if statement.select:
+            if statement.query is None or not self._history.derives:
+                raise DDLError(
+                    "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
+                    remedy=f"set binlog_format=ROW for every session; {RECREATE}",
+                )
+            defined = {column.name.lower() for column in statement.columns}
+            session = Session(self._context.server, self._context.told)
+            taken = query_columns(statement.query, lambda table: self._source(table).columns, session, defined)
+        shape = create(statement, self._context, taken)
+        last = self._history.last(statement.table)
+        if last is not None and last.merged_by:
+            shape = _emptied(replace(shape, merged_by=last.merged_by), self._context, self._work.lives)
+        self._work.put(statement.table, shape, "create", status)
+        _mark_merged(statement.table, shape, [statement.storage], self._work)
+
+    def _source(self, table: TableName) -> Shape:
+        """A table that another one takes columns from."""
+        if not self._work.lives(table) or table in self._history.held:
+            raise DDLError(f"`{table[0]}.{table[1]}` is not known", remedy=RECREATE)
+        return self._work.shape(table)
+
+    def _like(self, statement: CreateLike, status: VersionStatus) -> None:
+        if statement.temporary or (statement.if_not_exists and self._work.lives(statement.table)):
+            return
+        shape = copy(self._source(statement.like), self._context.new_id)
+        if self._work.status(statement.like) is VersionStatus.UNPROVEN:
+            status = VersionStatus.UNPROVEN
+        self._work.put(statement.table, shape, "create", status)
+
+    def _alter(self, statement: AlterTable) -> None:
+        table = statement.table
+        renamed = next((action.to for action in statement.actions[::-1] if isinstance(action, RenameTo)), None)
+        if not statement.actions or (statement.if_exists and not self._work.lives(table)):
+            return
+        moves = PartitionMoves(self._work, self._known, self._history.keeps, self._context.new_id)
+        if not self._known(table):
+            if renamed is not None:
+                self._known(renamed)
+            moves.follow_unknown(table, statement.actions)
+            return
+        before = self._work.shape(table)
+        after = alter(before, statement.actions, self._context)
+        self._work.put(table, after, "alter", self._work.status(table))
+        _mark_merged(table, after, statement.actions, self._work)
+        moves.follow(table, before, statement.actions)
+        if renamed not in (None, table):
+            self._rename(table, renamed)
+
+    def _rename(self, old: TableName, new: TableName) -> None:
+        if not self._work.lives(old):
+            for name in (old, new):
+                if self._history.keeps(*name):
+                    raise DDLError(f"`{old[0]}.{old[1]}` is renamed but not known", remedy=RECREATE)
+            return
+        shape, status = self._work.shape(old), self._work.status(old)
+        if self._history.keeps(*new) and not self._history.keeps(*old):
+            status = status.without_rows  # nobody followed them
+        self._work.drop(old, "rename")
+        shape = replace(shape, foreign_keys=renamed_keys(shape.foreign_keys, old, new))
+        self._work.put(new, shape, "rename", status)
+
+    def _database(self, statement: DefineDatabase) -> None:
+        name = (statement.database, "")
+        if statement.create:
+            if statement.if_not_exists and self._work.lives(name):
+                return
+            base = self._server_charset()
+        else:
+            base = self._history.defaults(statement.database, self._context.server)
+        if statement.or_replace:
+            for table in [name for name in self._history.names_of(statement.database) if name[1]]:
+                self._work.drop(table, "drop")
+        shape = Shape((), (), *resolve_charset(statement.charset, base, self._context.server))
+        self._work.put(name, shape, DEFAULTS, VersionStatus.ACTIVE)
+
+    def _server_charset(self) -> tuple[str, str]:
+        """(charset, collation) of a database that is made without: what the session has for it, as its event says."""
+        last = self._history.last(("", ""))
+        base = (last.charset, last.collation) if last else server_default(self._context.server)
+        said = self._context.said.database_charset
+        charset = shown_charset(said, self._context.server) if said else base[0]
+        return base if charset == base[0] else (charset, default_collation(charset, self._context.server))
+
+
+def _emptied(shape: Shape, context: Context, lives: Callable[[tuple[str, str]], bool]) -> Shape:
+    """After TRUNCATE: what this server doesn't log, and a MERGE table that is gone, count from here on."""
+    keys = logged_as(shape.foreign_keys, logged=context.logs_cascades)
+    under = bool(shape.merged_by) and lives((shape.merged_by[0], shape.merged_by[1]))
+    return replace(shape, foreign_keys=keys, merged_by=shape.merged_by if under else ())
+
+
+def _mark_merged(table: TableName, shape: Shape, actions: Iterable[object], work: Work) -> None:
+    """Rows come to the tables under a MERGE table through it, too."""
+    for action in actions:
+        if isinstance(action, Storage) and action.union and shape.engine in MERGES:
+            for under in action.union:
+                if work.lives(under):
+                    work.put(under, replace(work.shape(under), merged_by=table), "alter", work.status(under))

@@ -1,0 +1,392 @@
+"""Schema history of one source: every version of every table, and the replay of DDL onto it.
+
+In:  rows of control/schema_history (a baseline and what was replayed before), then DDL statements in commit_ts order.
+Out: new TableVersions to append; the version of a table at a commit_ts.
+
+Why replaying again is safe: a statement at or below the baseline, or at or below the last version of a table it
+touches, changes nothing; and ids of new columns follow from the rows alone. Why nothing is guessed: a statement that
+can't be read, or that doesn't fit what is known of its tables, holds those tables (`held`) from there on; versions
+before it stay true, and others go on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tidegate.errors import DDLError
+from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.ddl.tree import (
+    CreateLike,
+    CreateTable,
+    DefineDatabase,
+    DropDatabase,
+    DropTables,
+    Ignored,
+    Statement,
+    TableName,
+    starts_anew,
+)
+from tidegate.schema.model.charsets import server_default
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.server_settings import ServerSettings
+from tidegate.schema.model.types import UNKNOWN
+from tidegate.schema.model.unlogged import SEQUENCE
+from tidegate.schema.replay.context import Context
+from tidegate.schema.replay.effects import DEFAULTS, Effects
+from tidegate.schema.replay.logged_effects import check_base_table
+from tidegate.schema.replay.shape import Shape
+from tidegate.schema.replay.work import Work
+from tidegate.tables import splits
+
+__all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
+
+BASELINE: Final = "baseline"
+UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would have changed, nobody knows how
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What all rows of a source tell. next_id: above every column id that was ever given. floor: the newest baseline's
+    commit_ts. standing: as SchemaHistory's.
+    """
+
+    next_id: int
+    floor: int
+    standing: Mapping[TableName, int]
+
+
+class SchemaHistory:
+    """Versions of the tables of one source, in memory.
+
+    held: tables that a statement holds, with the error that says why; it is not stored, since the statement is read
+    again with the next window of that table. unfollowed: versions of tables that nobody keeps, made where a statement
+    about them couldn't be followed; whoever stores versions takes them too.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        rows: Iterable[Mapping[str, Any]] = (),
+        keeps: Callable[[str, str], bool] = lambda _database, _table: True,
+        *,
+        derives: bool = False,
+        bounds: Bounds | None = None,
+    ) -> None:
+        """Take in rows of control/schema_history, in any order; other sources' are left out.
+
+        Rows may be those alone that are still needed (lake/schema_rows.py), with bounds that come from all of them. A
+        table's rows are parsed when it is first asked for.
+
+        keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error. derives: work out
+        the columns of CREATE TABLE ... SELECT, for a script; from a log rows would be missing.
+        """
+        self.source = source
+        self.held: dict[TableName, DdlNotRead] = {}
+        self.unfollowed: list[TableVersion] = []
+        self.keeps = keeps
+        self.derives = derives
+        self._sequences: set[TableName] = set()
+        self._tables: set[TableName] = set()  # with a version that is no sequence
+        self._unusual: set[TableName] = set()
+        self._hidden: set[TableName] = set()  # names of temporary tables that the log makes
+        self._versions: dict[TableName, list[TableVersion]] = {}
+        self._unread: dict[TableName, list[Mapping[str, Any]]] = {}
+        self._standing: dict[TableName, int] = {}
+        self._next_id = bounds.next_id if bounds else 1
+        self._floor = bounds.floor if bounds else 0
+        mine = [row for row in rows if row["source"] == source]
+        for row in sorted(mine, key=lambda row: (row["commit_ts"], row["version"])):
+            name = (row["database"], row["table"])
+            self._versions.setdefault(name, [])
+            self._unread.setdefault(name, []).append(row)
+            self._next_id = max(self._next_id, (row.get("last_column_id") or 0) + 1)
+            self._note_engine(name, row.get("engine") or "", bool(row.get("foreign_keys") or row.get("merged_by")))
+            if row["kind"] == BASELINE:
+                self._floor = max(self._floor, row["commit_ts"])
+            self._note_standing(name, row["commit_ts"], row["status"], row["kind"])
+        if bounds is not None:
+            self._standing = dict(bounds.standing)
+        self._grown = {name for name, rows_of in self._unread.items() if len(rows_of) > 1}
+
+    def add(self, versions: Iterable[TableVersion]) -> None:
+        """Take in versions that are already numbered, such as a baseline, in commit_ts order."""
+        for version in versions:
+            name = (version.database, version.table)
+            self._of(name)
+            self._versions.setdefault(name, []).append(version)
+            self._grown.add(name)
+            self._next_id = max([self._next_id, *(column.id + 1 for column in version.columns)])
+            self._note_engine(name, version.engine, bool(version.foreign_keys or version.merged_by))
+            if version.kind == BASELINE:
+                self._floor = max(self._floor, version.commit_ts)
+            self._note_standing(name, version.commit_ts, version.status, version.kind)
+
+    def _note_standing(self, name: TableName, commit_ts: int, status: str, kind: str) -> None:
+        if status == VersionStatus.DROPPED or kind == UNFOLLOWED:
+            self._standing.pop(name, None)
+        elif name[1]:
+            self._standing.setdefault(name, commit_ts)
+
+    def _note_engine(self, name: TableName, engine: str, linked: bool) -> None:
+        (self._sequences if engine == SEQUENCE else self._tables).add(name)
+        if engine or linked:
+            self._unusual.add(name)
+
+    def is_sequence(self, name: TableName) -> bool:
+        """Whether it was never a table: rows of a sequence show its state."""
+        return name in self._sequences and name not in self._tables
+
+    @property
+    def unusual(self) -> frozenset[TableName]:
+        """Tables that may change without row events: another engine than InnoDB, foreign keys."""
+        return frozenset(self._unusual)
+
+    def _of(self, name: TableName) -> list[TableVersion]:
+        """A table's versions, oldest first."""
+        rows = self._unread.pop(name, None)
+        if rows is not None:
+            self._versions[name] = [TableVersion.from_row(row) for row in rows]
+        return self._versions.get(name, [])
+
+    def forget(self, floor_of: Callable[[str, str], int]) -> None:
+        """Let go of versions that another one superseded at or below floor_of(database, table): nobody asks for them.
+
+        Replay needs no more than the last one, so an application's memory stays the same however many DDLs it reads.
+        """
+        for name in self._grown:
+            versions, floor = self._of(name), floor_of(*name)
+            keep = bisect_right(versions, floor, key=lambda version: version.commit_ts)
+            self._versions[name] = versions[max(keep - 1, 0) :]
+        self._grown = {name for name in self._grown if len(self._versions[name]) > 1}
+
+    def ever(self, *statuses: VersionStatus) -> list[TableName]:
+        """Tables with a version of one of these statuses, without parsing what isn't parsed yet."""
+        return [
+            name
+            for name, versions in self._versions.items()
+            if any(version.status in statuses for version in versions)
+            or any(row["status"] in statuses for row in self._unread.get(name, ()))
+        ]
+
+    def versions(self, database: str, table: str) -> tuple[TableVersion, ...]:
+        """All versions of a table that are in memory, oldest first."""
+        return tuple(self._of((database, table)))
+
+    def version_at(self, database: str, table: str, commit_ts: int) -> TableVersion | None:
+        """The version that holds for rows with this commit_ts; it may be one with status dropped.
+
+        None when the table wasn't known then.
+        """
+        versions = self._of((database, table))
+        at = bisect_right(versions, commit_ts, key=lambda version: version.commit_ts)
+        return versions[at - 1] if at else None
+
+    def made_in(self, after_ts: int, upto_ts: int) -> list[TableVersion]:
+        """Versions of tables that begin in (after_ts, upto_ts], oldest first."""
+        late = [name for name in self._versions if name[1] and self._newest(name) > after_ts]
+        made = [version for name in late for version in self._of(name) if after_ts < version.commit_ts <= upto_ts]
+        return sorted(made, key=lambda version: version.commit_ts)
+
+    def _newest(self, name: TableName) -> int:
+        """commit_ts of a known table's last version, without parsing it."""
+        unread = self._unread.get(name)
+        return int(unread[-1]["commit_ts"]) if unread else self._versions[name][-1].commit_ts
+
+    @property
+    def standing(self) -> Mapping[TableName, int]:
+        """Tables that are there, and no views -> from which commit_ts on without a DROP in between."""
+        return self._standing
+
+    def tables(self) -> tuple[TableName, ...]:
+        """(database, table) of every table that ever was."""
+        return tuple(name for name in self._versions if name[1])
+
+    def replay(self, statement: DdlStatement) -> list[TableVersion]:
+        """Follow one statement. Returns the versions it made, at most one per table; [] when it changes nothing that
+        a version says, or was replayed before.
+
+        Raises DdlNotRead (a DDLError) whose `tables` are held from here on; () means that no table can be named, and
+        the source has to stop.
+        """
+        if statement.commit_ts <= self._floor:
+            return []
+        server = self.server_of(statement)
+        try:
+            parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+        except DdlNotRead as error:
+            names = [pair for name in error.tables for pair in splits(name)]
+            if not statement.legible:
+                return self._illegible(names, statement)
+            if names and all(not self.keeps(*name) or self._seen(name, statement.commit_ts) for name in names):
+                self.leave_behind(names, statement)
+                return []
+            raise self._hold(names, error.what, statement, error.remedy) from error
+        if not statement.legible and not isinstance(parsed, Ignored):
+            touched = touched_tables(parsed)
+            harmless = not touched and not isinstance(parsed, DefineDatabase | DropDatabase)  # temporary tables
+            return [] if harmless else self._illegible(touched, statement)
+        return self.follow(parsed, statement)
+
+    def _illegible(self, names: Iterable[TableName], statement: DdlStatement) -> list[TableVersion]:
+        """Hold what a statement with unreadable bytes names: those tables; or all of their databases that are known; or
+        all there are, when not even a database has a name.
+        """
+        databases = {database for database, _ in names}
+        if not databases or any(UNKNOWN in database for database in databases):
+            names = self.tables()
+        elif any(UNKNOWN in table for _, table in names):
+            names = [name for name in self.tables() if name[0] in databases]
+        self.leave_behind(names, statement)
+        names = [name for name in names if self.keeps(*name) and not self._seen(name, statement.commit_ts)]
+        if names:
+            what = f"statement {statement.sql[:80]!r} holds bytes that are no text in its character set"
+            raise self._hold(names, what, statement, "run `tidegate schema refresh`, which asks the server")
+        return []
+
+    def follow(self, parsed: Statement, statement: DdlStatement) -> list[TableVersion]:
+        """The same for a statement that is read already."""
+        touched = touched_tables(parsed)
+        self._note_temporary(parsed)
+        if isinstance(parsed, Ignored) or any(self._seen(name, statement.commit_ts) for name in touched):
+            return []
+        before = next((self.held[name] for name in touched if name in self.held), None)
+        if before is not None and not starts_anew(parsed):
+            raise self._hold(touched, f"an earlier statement wasn't followed: {before}", statement, "mend that first")
+        server = self.server_of(statement)
+        work = Work(self.last)
+        try:
+            check_base_table(parsed, statement, self._hidden)
+            Effects(self, work, self._context(statement, server, parsed), statement).follow(parsed)
+        except DDLError as error:
+            if touched and not any(self.keeps(*name) for name in touched):
+                self.leave_behind(touched, statement)
+                return []
+            raise self._hold(touched, error.what, statement, error.remedy) from error
+        return self._record(work, statement, touched)
+
+    def leave_behind(self, names: Iterable[TableName], statement: DdlStatement) -> None:
+        """Mark those that nobody keeps: the statement may have changed them, and isn't followed. Should one of them be
+        kept later, no version of it is believed before it is made anew.
+        """
+        work = Work(self.last)
+        for name in names:
+            last = self.last(name)
+            if not name[1] or self.keeps(*name) or self._seen(name, statement.commit_ts):
+                continue
+            shape = Shape.of(last) if last else Shape((), (), *self.defaults(name[0], self.server_of(statement)))
+            work.put(name, shape, UNFOLLOWED, VersionStatus.UNPROVEN)
+        self.unfollowed += self._record(work, statement, ())
+
+    def _note_temporary(self, parsed: Statement) -> None:
+        match parsed:
+            case CreateTable(table=table, temporary=True) | CreateLike(table=table, temporary=True):
+                self._hidden.add(table)
+            case DropTables(tables, temporary=True):
+                self._hidden.difference_update(tables)
+
+    def _seen(self, name: TableName, commit_ts: int) -> bool:
+        last = self.last(name)
+        return last is not None and last.commit_ts >= commit_ts
+
+    def last(self, name: TableName) -> TableVersion | None:
+        """The newest version of a table, or of a database's defaults."""
+        versions = self._of(name)
+        return versions[-1] if versions else None
+
+    def names_of(self, database: str) -> list[TableName]:
+        """All tables of a database that ever were, and its own defaults."""
+        return [name for name in self._versions if name[0] == database]
+
+    def pass_gap(self, commit_ts: int, file: str, pos: int) -> list[TableVersion]:
+        """From here on nobody saw the source's DDL for a while: what a baseline looked for, and what was dropped, may
+        be there by now. The version that says so; [] when that was said before.
+        """
+        last = self.last(("", ""))
+        if last is None or last.commit_ts >= commit_ts:
+            return []
+        settings = replace(last.settings or ServerSettings(), kept=(), left_out=(), gap_ts=commit_ts)
+        made = replace(last, version=last.version + 1, commit_ts=commit_ts, file=file, pos=pos, settings=settings)
+        self.add([made])
+        return [made]
+
+    def hold(self, names: Iterable[TableName], error: DdlNotRead) -> None:
+        """Hold tables for a reason from outside."""
+        for name in names:
+            self.held.setdefault(name, error)
+
+    def _hold(self, names: Iterable[TableName], what: str, statement: DdlStatement, remedy: str) -> DdlNotRead:
+        names = tuple(dict.fromkeys(names))
+        where = f"{self.source} at {statement.where}"
+        error = DdlNotRead(what, where=where, remedy=remedy, tables=tuple(f"{d}.{t}" for d, t in names))
+        self.hold(names, error)
+        return error
+
+    def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
+        touched = touched_tables(parsed)
+        database = touched[0][0] if touched else statement.database
+        defaults = self.defaults(database, server)
+        table = touched[0] if touched else ("", "")
+        return Context(server, defaults, self.new_id, statement.told, statement.said, self.settings, table)
+
+    @property
+    def settings(self) -> ServerSettings:
+        """The source's, as its baseline found them."""
+        last = self.last(("", ""))
+        return (last and last.settings) or ServerSettings()
+
+    def server_of(self, statement: DdlStatement) -> Server:
+        """Who ran a statement, and how it takes names."""
+        return replace(Server.of(statement.server_version), folds_names=self.settings.folds_names)
+
+    def defaults(self, database: str, server: Server) -> tuple[str, str]:
+        """(charset, collation) that a table of this database has by default."""
+        for name in ((database, ""), ("", "")):
+            last = self.last(name)
+            if last is not None and last.status is VersionStatus.ACTIVE:
+                return last.charset, last.collation
+        return server_default(server)
+
+    def new_id(self) -> int:
+        """A column id that no column of this source ever had."""
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _record(self, work: Work, statement: DdlStatement, touched: Iterable[TableName]) -> list[TableVersion]:
+        made: list[TableVersion] = []
+        for name in touched:
+            self.held.pop(name, None)
+        for (database, table), after in work.changed():
+            last = self.last((database, table))
+            if last is not None and last.commit_ts >= statement.commit_ts:
+                continue  # DROP DATABASE again, when one of its tables catches up: the others are past it
+            version = TableVersion(
+                source=self.source,
+                database=database,
+                table=table,
+                version=last.version + 1 if last else 1,
+                commit_ts=statement.commit_ts,
+                file=statement.file,
+                pos=statement.pos,
+                kind=after.kind,
+                ddl=statement.shown,
+                columns=after.shape.columns,
+                key=after.shape.key,
+                charset=after.shape.charset,
+                status=after.status,
+                collation=after.shape.collation,
+                indexes=after.shape.indexes,
+                partitioning=after.shape.partitioning,
+                moved=after.moved,
+                engine=after.shape.engine,
+                foreign_keys=after.shape.foreign_keys,
+                merged_by=after.shape.merged_by,
+                settings=last.settings if last else None,
+            )
+            made.append(version)
+        self.add(made)
+        return made

@@ -1,0 +1,73 @@
+"""A table's engine and its foreign keys: what CREATE and ALTER make of them.
+
+In:  what the statement says, the Context that it ran in.
+Out: the engine in lower case ("" for InnoDB), and the foreign keys that change rows of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidegate.schema.ddl.tree import Action, DropIndex, IndexDefinition
+from tidegate.schema.model.unlogged import (
+    DropForeignKey,
+    ForeignKey,
+    Reference,
+    Storage,
+    action_kept,
+    engine_kept,
+    generated_name,
+    has_foreign_keys,
+    logged_as,
+)
+from tidegate.schema.replay.context import Context
+
+
+def created_storage(
+    storage: Storage, definitions: Iterable[IndexDefinition], context: Context
+) -> tuple[str, tuple[ForeignKey, ...]]:
+    """(engine, foreign keys) of a new table."""
+    engine = engine_kept(storage.engine or context.settings.engine)
+    return engine, _with_keys((), definitions, engine, context)
+
+
+def altered_storage(
+    engine: str,
+    keys: tuple[ForeignKey, ...],
+    actions: Iterable[Action],
+    definitions: Iterable[IndexDefinition],
+    context: Context,
+) -> tuple[str, tuple[ForeignKey, ...]]:
+    """The same of a table that there was. definitions: of indexes that the statement adds."""
+    dropped: set[str] = set()
+    for action in actions:
+        if isinstance(action, Storage) and action.engine:
+            engine = engine_kept(action.engine)
+        elif isinstance(action, DropForeignKey) or (isinstance(action, DropIndex) and action.may_be_constraint):
+            dropped.add(action.name.lower())
+    left = tuple(key for key in keys if key.name.lower() not in dropped)
+    return engine, _with_keys(left, definitions, engine, context)
+
+
+def _with_keys(
+    keys: tuple[ForeignKey, ...], definitions: Iterable[IndexDefinition], engine: str, context: Context
+) -> tuple[ForeignKey, ...]:
+    """Those that change no row are kept for their names: DROP FOREIGN KEY names a constraint."""
+    if not has_foreign_keys(engine):
+        return ()
+    found = list(logged_as(keys, logged=context.logs_cascades))
+    for definition in definitions:
+        if definition.refers is not None:
+            found.append(_key(definition.refers, found, context))
+    return tuple(found)
+
+
+def _key(refers: Reference, there: Iterable[ForeignKey], context: Context) -> ForeignKey:
+    database, table = context.table
+    return ForeignKey(
+        refers.name or generated_name(table, there),
+        (refers.parent[0] or database, refers.parent[1]),
+        action_kept(refers.on_delete),
+        action_kept(refers.on_update),
+        context.logs_cascades,
+    )

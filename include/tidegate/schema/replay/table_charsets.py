@@ -1,0 +1,86 @@
+"""Character sets of tables and columns: what a statement's words make of them.
+
+In:  a Charset as written; a column and the character set that CONVERT TO gives it.
+Out: (charset, collation) as shown; the column in its new character set.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from tidegate.errors import UnsupportedValue
+from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.ddl.tree import Charset, Default
+from tidegate.schema.ddl.types import as_binary, converted_text, octets
+from tidegate.schema.model.charset_text import decode_member
+from tidegate.schema.model.charsets import collation_pair, default_collation, shown_charset
+from tidegate.schema.model.columns import Column
+from tidegate.schema.model.types import COMPRESSED
+
+_LITERAL: Final = re.compile(r"0[xXbB]")
+_BINARIES: Final = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+_TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+
+
+def resolve_charset(
+    written: Charset, base: tuple[str, str], server: Server, outer: tuple[str, str] | None = None
+) -> tuple[str, str]:
+    """(charset, collation) of a table or database from what is written; base where nothing is.
+
+    outer: what CHARACTER SET DEFAULT means, where that isn't base: the database's, for a table that has its own.
+    MariaDB takes only the character set of it, MySQL the collation too.
+    """
+    charset, collation = written.charset, written.collation.upper()
+    if charset.upper() == "DEFAULT":
+        charset, base = "", outer or base
+        collation = collation or ("DEFAULT" if server.mariadb else "")
+    charset = shown_charset(charset, server) if charset else base[0]
+    if collation not in ("", "DEFAULT"):
+        return collation_pair(written.collation, charset, server)
+    if collation or charset != base[0] or written.charset.upper() not in ("", "DEFAULT"):
+        return charset, default_collation(charset, server)
+    return base
+
+
+def default_text(default: Default, kind: str, charset: str) -> str | None:
+    """A column's default as its text: what a literal of bytes means in the column's character set.
+
+    Of a column of bytes, or a number, it stays 0x and digits; and what a string says is never taken for that.
+    """
+    text = default.text
+    if text is None or default.is_expression:
+        return text
+    is_binary = kind.startswith(_BINARIES)
+    if not default.is_bytes:
+        return "0x" + text.encode().hex() if is_binary and text.isascii() and _LITERAL.match(text) else text
+    if not (charset or is_binary or kind.startswith(("enum(", "set("))):
+        return text
+    found = octets(text[2:]) if text[1] in "xX" else _bits(text[2:])
+    if is_binary:
+        return f"0x{found.hex().upper()}"
+    try:
+        return decode_member(charset or "binary", found)
+    except UnsupportedValue:
+        return text
+
+
+def _bits(digits: str) -> bytes:
+    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
+
+
+def converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:
+    """What CONVERT TO makes of a column; convert: None when the statement has none."""
+    if convert is None or not column.charset or column.charset == "binary":
+        return column
+    charset, collation = convert
+    kind, mark, rest = column.type.partition(COMPRESSED)
+    if charset == "binary":
+        if kind.startswith(("enum(", "set(")):
+            return replace(column, charset=charset if mariadb else "", collation=collation if mariadb else "")
+        return replace(column, type=as_binary(kind) + mark + rest, charset="", collation="")
+    if kind in _TEXT_SIZES:
+        kind = converted_text(kind, column.charset, charset)
+    kind += mark + rest
+    return replace(column, type=kind, charset=charset, collation=collation)

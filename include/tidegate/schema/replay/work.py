@@ -1,0 +1,83 @@
+"""What one statement does to several tables, before any of it is recorded.
+
+In:  the last version of a table, asked for as needed.
+Out: the state of each table after the statement, where it differs from before.
+
+A statement may pass a table through states that nobody else sees (RENAME a TO x, b TO a, x TO b): only the last one
+becomes a version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tidegate.schema.ddl.tree import TableName
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.partitions import RowsMoved
+from tidegate.schema.replay.shape import Shape
+
+# What makes a version even when shape and status stay the same: rows changed, or a new lineage began.
+_ALWAYS = frozenset({"create", "truncate"})
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A table after the statement, so far. kind: as in schema_history. moved: rows that no row event tells of."""
+
+    shape: Shape
+    kind: str
+    status: VersionStatus
+    moved: RowsMoved | None = None
+
+
+class Work:
+    """Tables as a statement leaves them, over their last versions."""
+
+    def __init__(self, last: Callable[[TableName], TableVersion | None]) -> None:
+        self._last = last
+        self._after: dict[TableName, State] = {}
+
+    def _now(self, name: TableName) -> State | None:
+        if name in self._after:
+            return self._after[name]
+        version = self._last(name)
+        return State(Shape.of(version), version.kind, version.status) if version else None
+
+    def lives(self, name: TableName) -> bool:
+        """Whether the table is known and exists."""
+        state = self._now(name)
+        return state is not None and state.status is not VersionStatus.DROPPED
+
+    def shape(self, name: TableName) -> Shape:
+        """Of a table that lives."""
+        state = self._now(name)
+        assert state is not None
+        return state.shape
+
+    def status(self, name: TableName) -> VersionStatus:
+        """Of a table that lives."""
+        state = self._now(name)
+        assert state is not None
+        return state.status
+
+    def put(
+        self, name: TableName, shape: Shape, kind: str, status: VersionStatus, moved: RowsMoved | None = None
+    ) -> None:
+        self._after[name] = State(shape, kind, status, moved)
+
+    def drop(self, name: TableName, kind: str, moved: RowsMoved | None = None) -> None:
+        """Nothing to do when the table isn't known: DROP ... IF EXISTS, or a table from before our time."""
+        state = self._now(name)
+        if state is not None and state.status is not VersionStatus.DROPPED:
+            self._after[name] = State(state.shape, kind, VersionStatus.DROPPED, moved)
+
+    def changed(self) -> Iterator[tuple[TableName, State]]:
+        """Tables that the statement left different, in the order in which it came to them."""
+        for name, after in self._after.items():
+            version = self._last(name)
+            if version is None or after.kind in _ALWAYS:
+                if version is not None or after.status is not VersionStatus.DROPPED:
+                    yield name, after
+            elif (after.shape, after.status) != (Shape.of(version), version.status) or after.moved is not None:
+                yield name, after

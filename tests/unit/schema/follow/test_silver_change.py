@@ -1,0 +1,121 @@
+"""What silver does about a new version: actions by column id, and no value kept that the source rewrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.schema.replay.test_history import Session
+from tidegate.errors import UnsupportedValue
+from tidegate.schema.follow.silver_change import (
+    AddColumn,
+    ChangeType,
+    DropColumn,
+    KeyChange,
+    RenameColumn,
+    SilverAction,
+    ValuesRewritten,
+    diff,
+)
+
+
+def _actions(create: str, alter: str) -> list[SilverAction]:
+    s = Session()
+    s.run(f"CREATE TABLE t ({create})", f"ALTER TABLE t {alter}")
+    versions = s.history.versions("db", "t")
+    return diff(versions[-2], versions[-1]) if len(versions) > 1 else []
+
+
+def test_drop_rename_and_add_come_in_an_order_that_can_be_done() -> None:
+    found = _actions("a INT, b INT, c INT", "DROP a, RENAME COLUMN b TO a, ADD b INT NOT NULL DEFAULT 7")
+    assert found[:2] == [DropColumn("a"), RenameColumn("b", "a")]
+    added = found[2]
+    assert isinstance(added, AddColumn)
+    assert (added.column.name, added.value) == ("b", 7)
+
+
+def test_another_order_of_columns_is_nothing_to_silver() -> None:
+    assert _actions("a INT, b INT", "MODIFY b INT FIRST") == []
+
+
+def test_a_key_change_is_told() -> None:
+    assert _actions("a INT NOT NULL, b INT", "ADD PRIMARY KEY (a)") == [KeyChange((), ("a",))]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("VARCHAR(10)", "VARCHAR(20)"),
+        ("VARCHAR(10) CHARACTER SET latin1", "VARCHAR(10) CHARACTER SET utf8mb4"),
+        ("VARCHAR(255)", "TEXT"),
+        ("TEXT", "LONGTEXT"),
+        ("ENUM('a','b')", "ENUM('b','a','c')"),
+        ("SET('a','b')", "SET('a','b','c')"),
+        ("DATETIME", "DATETIME(6)"),
+        ("MEDIUMINT", "INT"),
+        ("VARBINARY(5)", "BLOB"),
+        ("INT", "INT NULL COMMENT 'x'"),
+    ],
+)
+def test_a_change_that_keeps_every_value_and_the_delta_type_is_no_action(old: str, new: str) -> None:
+    assert _actions(f"a {old}", f"MODIFY a {new}") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "types"),
+    [
+        ("INT", "BIGINT", ("int", "bigint")),
+        ("INT UNSIGNED", "BIGINT", ("bigint", "bigint")),
+        ("TINYINT UNSIGNED", "BIGINT UNSIGNED", ("smallint", "decimal(20,0)")),
+        ("DECIMAL(5,2)", "DECIMAL(10,3)", ("decimal(5,2)", "decimal(10,3)")),
+        ("FLOAT", "DOUBLE", ("float", "double")),
+    ],
+)
+def test_a_wider_type_keeps_every_value(old: str, new: str, types: tuple[str, str]) -> None:
+    found = _actions(f"a {old}", f"MODIFY a {new}")
+    assert found == ([ChangeType("a", *types)] if types[0] != types[1] else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("VARCHAR(20)", "VARCHAR(10)"),
+        ("VARCHAR(20)", "INT"),
+        ("VARCHAR(20)", "CHAR(20)"),
+        ("VARCHAR(20) CHARACTER SET utf8mb4", "VARCHAR(20) CHARACTER SET latin1"),
+        ("TEXT CHARACTER SET latin1", "TEXT CHARACTER SET utf8mb4"),
+        ("VARCHAR(20)", "VARBINARY(80)"),
+        ("BIGINT", "INT"),
+        ("INT", "INT UNSIGNED"),
+        ("BIGINT UNSIGNED", "BIGINT"),
+        ("DECIMAL(5,2)", "DECIMAL(5,3)"),
+        ("DECIMAL(5,2)", "DECIMAL(5,1)"),
+        ("DOUBLE", "FLOAT"),
+        ("DATETIME(6)", "DATETIME"),
+        ("TIME", "TIME(3)"),
+        ("DATETIME", "TIMESTAMP"),
+        ("ENUM('a','b')", "ENUM('a')"),
+        ("SET('a','b')", "SET('b','a')"),
+        ("BIT(1)", "BIT(2)"),
+        ("BINARY(2)", "BINARY(3)"),
+        ("INT", "INT NOT NULL"),
+        ("INT", "INT AS (1) STORED"),
+    ],
+)
+def test_a_change_that_may_convert_values_says_so(old: str, new: str) -> None:
+    (found,) = _actions(f"a {old}, b INT", f"MODIFY a {new}")
+    assert isinstance(found, ValuesRewritten)
+    assert found.reason
+
+
+def test_an_added_column_whose_value_nobody_can_know_is_refused() -> None:
+    for definition in ("b INT AS (a + 1) STORED", "b VARCHAR(36) DEFAULT (uuid())", "b INT AUTO_INCREMENT UNIQUE"):
+        with pytest.raises(UnsupportedValue, match="added column b"):
+            _actions("a INT", f"ADD {definition}")
+
+
+def test_what_is_computed_from_a_changed_column_is_computed_anew() -> None:
+    text = "a DECIMAL(9,2), g VARCHAR(20) AS (CONCAT(a)) STORED"
+    (_, computed) = _actions(text, "MODIFY a DECIMAL(12,3)")
+    assert isinstance(computed, ValuesRewritten)
+    assert (computed.column.name, computed.recast) == ("g", None)
+    assert _actions("a INT, g INT AS (a + 1) STORED", "MODIFY a BIGINT") == [ChangeType("a", "int", "bigint")]
