@@ -30,7 +30,7 @@ from spark_jobs.application import (
 )
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
-from tidegate.config_ddl import Policy
+from tidegate.config import Policy
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control

@@ -27,8 +27,7 @@ from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.plan_window import next_catch_up, next_window, window_between
 from tidegate import spark_settings, tables
-from tidegate.config import Pipeline
-from tidegate.config_ddl import Ddl, Policy
+from tidegate.config import Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
 from tidegate.errors import LakeRefused, TidegateError, UsageError
 from tidegate.lake import control

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from spark_jobs.application import Application, TableWindow
 from tidegate import tables
-from tidegate.config_ddl import Policy
+from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from spark_jobs.application import Application
-from tidegate.config_ddl import Cascades
+from tidegate.config import Cascades
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 

@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
         path.write_text(wanted, encoding="utf-8")
     elif text != wanted:
         print(
-            f"{path}: the table of pipeline keys isn't what include/tidegate/config.py says; run make docs",
+            f"{path}: the table of pipeline keys isn't what include/tidegate/config/ says; run make docs",
             file=sys.stderr,
         )
         return 1

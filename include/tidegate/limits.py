@@ -1,7 +1,7 @@
 """Every bound of tidegate in one place, unit last in its name, reason beside it.
 
 In:  nothing.
-Out: constants. What a user may tune is a field of config.py, and takes its default from here.
+Out: constants. What a user may tune is a field of tidegate.config, and takes its default from here.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """A pipeline file's settings as the fields of Airflow's trigger form, and back.
 
-In:  the Capture or Apply part of a pipeline (config.py: types, bounds, descriptions), the file's values as defaults.
+In:  the Capture or Apply part of a pipeline (types, bounds, descriptions), the file's values as defaults.
 Out: Airflow Params; and from a run's params the part to use in that run, checked by the same model.
 """
 

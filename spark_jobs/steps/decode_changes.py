@@ -37,7 +37,7 @@ from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import limits, tables
 from tidegate.binlog import decode
 from tidegate.binlog.segment import Segment, may_name
-from tidegate.config_ddl import Effects
+from tidegate.config import Effects
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import segments_or_damage

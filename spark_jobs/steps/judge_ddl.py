@@ -13,7 +13,7 @@ from __future__ import annotations
 from spark_jobs.application import RELEASED, Application, Place, TableWindow, Window
 from spark_jobs.table_moves import hold_partners, partners
 from spark_jobs.table_shapes import version_changes
-from tidegate.config_ddl import Policy
+from tidegate.config import Policy
 from tidegate.schema.follow.kinds import column_kinds, ddl_kinds
 from tidegate.schema.follow.moves.renames import RENAME
 from tidegate.schema.model.columns import TableVersion

@@ -1,6 +1,6 @@
 """A run's params over a pipeline file's values, and what is tried again.
 
-In:  models of config.py, params as Airflow hands them to a task.
+In:  models of tidegate.config, params as Airflow hands them to a task.
 Out: the settings of that run, or one line of refusal.
 """
 

@@ -12,7 +12,7 @@ from spark_jobs.steps.decode_changes import _plan
 from spark_jobs.steps.plan_window import plan_window
 from tests.support.spark import no_spark
 from tidegate import config
-from tidegate.config_ddl import Cascades
+from tidegate.config import Cascades
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.window import SegmentRef

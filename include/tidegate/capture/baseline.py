@@ -25,7 +25,7 @@ from tidegate.capture.ddl_since import ddl_since
 from tidegate.capture.shown_tables import Shown, server_settings, shown_tables
 from tidegate.capture.start import Began, earlier_versions, record_baseline
 from tidegate.capture.uncommitted import may_hide_rows, written_to
-from tidegate.config import Pipeline, Start, Tables
+from tidegate.config import OWN_DATABASES, Pipeline, Start, Tables
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX
@@ -36,7 +36,6 @@ from tidegate.schema.model.types import COMPRESSED, default_as_known, type_as_kn
 from tidegate.schema.model.unlogged import SEQUENCE, engine_kept
 from tidegate.schema.replay.history import BASELINE, DEFAULTS
 from tidegate.schema.replay.indexes import key_of
-from tidegate.table_patterns import OWN_DATABASES
 from tidegate.wire.connection import ConnectionInfo, connect, named
 from tidegate.wire.source import SourceFacts
 from tidegate.wire.sql import quote_name

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from tidegate.capture.baseline import read_baseline
 from tidegate.capture.start import Began, newest_statuses, recorded_start
-from tidegate.config import Pipeline, Start
-from tidegate.config_ddl import Cascades
+from tidegate.config import Cascades, Pipeline, Start
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze import check_writable
 from tidegate.lake.files import LakeFiles

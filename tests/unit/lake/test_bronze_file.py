@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.bronze import QuietBronze
 from tidegate.binlog.crc32c import crc32c
-from tidegate.config_capture import Capture
+from tidegate.config import Capture
 from tidegate.lake.bronze_file import write_file
 
 PACKINGS = {"zstd": "ZSTD", "lz4": "LZ4", "none": "UNCOMPRESSED"}

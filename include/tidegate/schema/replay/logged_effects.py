@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tidegate.config import matches
 from tidegate.errors import DDLError
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.ddl.tree import AlterTable, Statement, TableName, Truncate
 from tidegate.schema.model.server_settings import ServerSettings
-from tidegate.table_patterns import matches
 
 # From here on MariaDB is known not to log an IF NOT EXISTS that found its table.
 _QUIET_SINCE: Final = 110000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidegate import table_patterns
-from tidegate.table_patterns import Patterns, compile_pattern, compiled, matches
+from tidegate.config import table_patterns
+from tidegate.config.table_patterns import Patterns, compile_pattern, compiled, matches
 
 
 @pytest.mark.parametrize(

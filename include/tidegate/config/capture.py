@@ -1,6 +1,6 @@
-"""The section `capture` of a pipeline file, and what all sections share.
+"""The section `capture` of a pipeline file: how a binlog is read and landed in bronze.
 
-In:  the section, as pydantic gets it from config.py.
+In:  the section, as pydantic gets it.
 Out: a Capture, frozen.
 """
 
@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tidegate import limits
-
-
-class Section(BaseModel):
-    """A part of a pipeline file: an unknown key is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from tidegate.config.section import Section
 
 
 class Capture(Section):

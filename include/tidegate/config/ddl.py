@@ -1,4 +1,4 @@
-"""The part `ddl` of a pipeline file: what silver does with each kind of DDL.
+"""The section `ddl` of a pipeline file: what silver does with each kind of DDL.
 
 In:  apply | ask | ignore | stop per kind.
 Out: a Ddl; what can't be right is refused.
@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from tidegate.config_capture import Section
+from tidegate.config.section import Section
 
 
 class Policy(StrEnum):

@@ -1,0 +1,44 @@
+"""The pipeline file: one YAML file per pipeline, checked by pydantic, errors with line and key. A module per section.
+
+In:  include/pipelines/<name>.yaml
+Out: a Pipeline, frozen; every key has a default where one makes sense and a description, which is also what the
+     Airflow trigger form and the papers show.
+
+Secrets never stand here: a source names an Airflow connection, and so does a lake that needs keys. Other rooms
+import from here, not from the modules below.
+"""
+
+from tidegate.config.apply import Apply, ApplyMode, Writer
+from tidegate.config.capture import Capture
+from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
+from tidegate.config.file import load, parse
+from tidegate.config.lake import Lake
+from tidegate.config.maintain import Maintain
+from tidegate.config.pipeline import Pipeline
+from tidegate.config.sources import DumpMode, Flavour, Source, Start
+from tidegate.config.table_patterns import OWN_DATABASES, matches
+from tidegate.config.tables import Route, Tables
+
+__all__ = [
+    "OWN_DATABASES",
+    "Apply",
+    "ApplyMode",
+    "Capture",
+    "Cascades",
+    "Ddl",
+    "DumpMode",
+    "Effects",
+    "Flavour",
+    "Lake",
+    "Maintain",
+    "Pipeline",
+    "Policy",
+    "Route",
+    "Source",
+    "Start",
+    "Tables",
+    "Writer",
+    "load",
+    "matches",
+    "parse",
+]

@@ -1,0 +1,21 @@
+"""The section `lake` of a pipeline file: where the Delta tables lie.
+
+In:  the section, as pydantic gets it.
+Out: a Lake, frozen.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tidegate.config.section import Section
+
+
+class Lake(Section):
+    """Where the Delta tables lie."""
+
+    path: str = Field(description="A local path, or s3://, abfss://, gs:// with a bucket and a prefix", min_length=1)
+    conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
+    storage_options: dict[str, str] = Field(
+        default_factory=dict, description="Options without secrets, given to delta-rs and, translated, to Spark"
+    )

@@ -1,0 +1,44 @@
+"""A pipeline file as a whole: its sections.
+
+In:  the file's mapping, as pydantic gets it.
+Out: a Pipeline, frozen.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tidegate import limits
+from tidegate.config.apply import Apply, ApplyMode
+from tidegate.config.capture import Capture
+from tidegate.config.ddl import Ddl
+from tidegate.config.lake import Lake
+from tidegate.config.maintain import Maintain
+from tidegate.config.section import Section
+from tidegate.config.sources import Source
+from tidegate.config.tables import Tables
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
+
+
+class Pipeline(Section):
+    """A pipeline file."""
+
+    pipeline: Name = Field(description="Name: DAG ids are <name>__capture, <name>__apply and so on")
+    lake: Lake
+    sources: dict[Name, Source] = Field(min_length=1)
+    tables: Tables
+    capture: Capture = Field(default_factory=Capture)
+    apply: Apply = Field(default_factory=Apply)
+    ddl: Ddl = Field(default_factory=Ddl)
+    maintain: Maintain = Field(default_factory=Maintain)
+
+    @property
+    def land_seconds(self) -> float:
+        """How often capture lands what it has: as the file says, or as the mode of apply needs."""
+        if self.capture.land_seconds is not None:
+            return self.capture.land_seconds
+        quick = self.apply.mode is ApplyMode.MICRO_BATCH
+        return limits.MICRO_BATCH_LAND_SECONDS if quick else limits.LAND_SECONDS_DEFAULT

@@ -1,0 +1,80 @@
+"""The section `tables` of a pipeline file: which tables are kept, and under which names.
+
+In:  patterns and routes, as pydantic gets them.
+Out: a Tables, frozen, which answers for a table's name.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from tidegate.config.section import Section
+from tidegate.config.table_patterns import OWN_DATABASES, compile_pattern, matches, matches_database, shadowed
+
+
+class Route(Section):
+    """Many physical tables into one logical table."""
+
+    match: str = Field(description="database.table pattern of the physical tables")
+    to: str = Field(description="database.table of the logical table", pattern=r"^[^.]+\.[^.]+$")
+
+
+class Tables(Section):
+    """Which tables are kept, by patterns `database.table`: each half a regular expression that must match
+    the whole name, or `*` for everything. Between them is the first dot that isn't escaped, bracketed or repeated.
+    """
+
+    include: tuple[str, ...] = Field(description="Patterns of tables to keep", min_length=1)
+    exclude: tuple[str, ...] = Field((), description="Patterns of tables to leave out; wins over include")
+    soft_delete: tuple[str, ...] = Field(
+        (),
+        description="Patterns of silver tables that keep deleted rows, marked by _tg_deleted, as DELETE, TRUNCATE and DROP"
+        " TABLE found them; needs whole rows in the log (binlog_row_image FULL or FULL_NODUP)",
+    )
+    routes: tuple[Route, ...] = Field(
+        (), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table"
+    )
+
+    @field_validator("include", "exclude", "soft_delete")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            compile_pattern(pattern)
+        return patterns
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """All that are matched with names of the source."""
+        return (*self.include, *self.exclude, *(route.match for route in self.routes))
+
+    def keeps(self, database: str, table: str) -> bool:
+        """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row."""
+        if not table:
+            return False
+        return not matches(self.exclude, database, table) and matches(self.include, database, table)
+
+    def keeps_database(self, database: str) -> bool:
+        """Whether tables of a database may be in this pipeline; the server's own never are."""
+        if database.lower() in OWN_DATABASES:
+            return False
+        if any(matches_database(pattern, database, whole=True) for pattern in self.exclude):
+            return False
+        return any(matches_database(pattern, database) for pattern in self.include)
+
+    def keeps_deleted(self, database: str, table: str) -> bool:
+        """Whether silver keeps the deleted rows of a logical table."""
+        return matches(self.soft_delete, database, table)
+
+    def shadows(self, database: str, table: str) -> bool:
+        """Whether it has the name of a table that an online schema change fills to replace a kept one."""
+        if matches(self.exclude, database, table):
+            return False
+        return any(self.keeps(database, name) for name in shadowed(table))
+
+    def logical(self, database: str, table: str) -> tuple[str, str, bool]:
+        """(database, table, routed) of the logical table that a physical one flows into."""
+        for route in self.routes:
+            if matches((route.match,), database, table):
+                to_database, to_table = route.to.split(".", 1)
+                return to_database, to_table, True
+        return database, table, False
