@@ -38,9 +38,10 @@ from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.record_ledger import record_ledger
 from spark_jobs.steps.replay_schema_history import replay_schema_history
 from spark_jobs.tries import Tries, release_after_a_pause
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
+from tidegate.home import EXIT_OK, home
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.limits import SPARK_WINDOW_BYTES
 from tidegate.merge.window import resolved_everywhere
@@ -219,7 +220,7 @@ def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
     try:
-        root = spark_settings.home()
+        root = home()
         given = {"mode": arguments.mode, "run_for_seconds": arguments.run_for_seconds}
         given = {name: value for name, value in given.items() if value is not None}
         pipeline = configured(arguments.pipeline, "apply", arguments.set, given)
@@ -240,7 +241,7 @@ def main(argv: list[str]) -> int:
             spark.stop()
     except (TidegateError, TableWriteError) as error:
         return failed(error)
-    return spark_settings.EXIT_OK
+    return EXIT_OK
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.delta.lease import Lease
 from tidegate.errors import ConfigError, Terminal, TidegateError
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.lake.leases import take_lease
 
@@ -64,7 +65,7 @@ def _value(text: str) -> object:
 
 def lake_of(pipeline: config.Pipeline, root: Path) -> LakeFiles:
     """The pipeline's lake, an object store's keys taken from the environment."""
-    options = json.loads(os.environ.get(spark_settings.STORAGE_OPTIONS_ENV, "{}"))
+    options = json.loads(os.environ.get(STORAGE_OPTIONS_ENV, "{}"))
     return lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
 
 
@@ -83,5 +84,5 @@ def failed(error: Exception) -> int:
     kind = type(error).__name__ if isinstance(error, TidegateError) else "Transient"
     print(f"tidegate: {kind}: {error}", file=sys.stderr, flush=True)
     if isinstance(error, ConfigError):
-        return spark_settings.EXIT_USAGE
-    return spark_settings.EXIT_TERMINAL if isinstance(error, Terminal) else spark_settings.EXIT_TRANSIENT
+        return EXIT_USAGE
+    return EXIT_ERROR if isinstance(error, Terminal) else EXIT_TRANSIENT

@@ -28,8 +28,9 @@ from spark_jobs.steps.remove_old_segments import remove_old_segments
 from spark_jobs.steps.retain_versions import retain_versions
 from spark_jobs.steps.vacuum_bronze import vacuum_bronze
 from spark_jobs.steps.vacuum_files import vacuum_files
-from tidegate import spark_settings, tables
+from tidegate import tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
+from tidegate.home import EXIT_OK, home
 from tidegate.lake import control
 from tidegate.lake.kept_cuts import needed
 
@@ -125,7 +126,7 @@ def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
     try:
-        root = spark_settings.home()
+        root = home()
         pipeline = configured(arguments.pipeline, "maintain", arguments.set)
         lake = lake_of(pipeline, root)
         with sole(lake, pipeline.pipeline, "maintain") as lease:
@@ -140,7 +141,7 @@ def main(argv: list[str]) -> int:
             spark.stop()
     except TidegateError as error:
         return failed(error)
-    return spark_settings.EXIT_OK
+    return EXIT_OK
 
 
 if __name__ == "__main__":

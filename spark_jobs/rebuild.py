@@ -26,10 +26,11 @@ from spark_jobs.failures import TableWriteError
 from spark_jobs.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session import application_session
 from spark_jobs.steps.plan_window import next_catch_up, next_window, window_between
-from tidegate import spark_settings, tables
+from tidegate import tables
 from tidegate.config import Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
 from tidegate.errors import LakeRefused, TidegateError, UsageError
+from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE, home
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
@@ -207,15 +208,15 @@ def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: C
     windows = plan.run(spark, report)
     report(f"rebuilt {plan.table} at {plan.at_ts} in {windows} windows: {plan.lake.uri(plan.to)}")
     if not compare:
-        return spark_settings.EXIT_OK
+        return EXIT_OK
     found = plan.differences(spark.session)
     if found is None:
         report(f"not compared: no kept cut says how silver was at {plan.at_ts}")
-        return spark_settings.EXIT_OK
+        return EXIT_OK
     if found == (0, 0):
         report("equal")
-        return spark_settings.EXIT_OK
-    report(f"{spark_settings.DIFFERS}{found[0]} rows only here, {found[1]} rows only in silver")
+        return EXIT_OK
+    report(f"{DIFFERS}{found[0]} rows only here, {found[1]} rows only in silver")
     return EXIT_DIFFERENT
 
 
@@ -223,7 +224,7 @@ def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
     try:
-        root = spark_settings.home()
+        root = home()
         pipeline = configured(arguments.pipeline, "apply", arguments.set)
         lake = lake_of(pipeline, root)
         with sole(lake, pipeline.pipeline, "rebuild") as lease:
@@ -241,7 +242,7 @@ def main(argv: list[str]) -> int:
             spark.stop()
     except UsageError as error:
         failed(error)
-        return spark_settings.EXIT_USAGE
+        return EXIT_USAGE
     except (TidegateError, TableWriteError) as error:
         return failed(error)
     return code

@@ -17,26 +17,12 @@ import sys
 from pathlib import Path
 
 from tidegate.config import Pipeline
-
-STORAGE_OPTIONS_ENV = "TIDEGATE_STORAGE_OPTIONS"
+from tidegate.home import HOME_ENV, SPARK_MASTER_ENV
 
 _JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Duser.timezone=UTC"
 
-# Exit codes of the jobs: what the operator maps to fail or retry.
-EXIT_OK = 0
-EXIT_TERMINAL = 1
-EXIT_USAGE = 2
-EXIT_TRANSIENT = 75  # EX_TEMPFAIL of sysexits.h
-DIFFERS = "not equal: "  # begins the last line of a job that ends with 1 because it found a difference: no fault
-
 # Arrow reaches into these packages of the JVM.
 _ARROW_OPENS = " ".join(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.nio", "sun.nio.ch", "java.lang"))
-
-
-def home() -> Path:
-    """The project's root: TIDEGATE_HOME, else the folder that holds include/."""
-    configured = os.environ.get("TIDEGATE_HOME")
-    return Path(configured) if configured else Path(__file__).resolve().parents[2]
 
 
 def application(job: str, root: Path) -> Path:
@@ -66,7 +52,7 @@ def driver_environment(root: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba")),
-        "TIDEGATE_HOME": str(root),
+        HOME_ENV: str(root),
     }
 
 
@@ -99,7 +85,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
         # What Spark doesn't show of settings: its own words, and how Azure's keys are called.
         "spark.redaction.regex": "(?i)secret|password|passwd|token|access[.]?key|account[.]key",
     }
-    master = os.environ.get("TIDEGATE_SPARK_MASTER")
+    master = os.environ.get(SPARK_MASTER_ENV)
     if master:
         conf["spark.master"] = master
     for name, value in driver_environment(root).items():

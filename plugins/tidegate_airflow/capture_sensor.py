@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.errors import Transient
+from tidegate.home import home
 from tidegate_airflow.connections import connection_info, storage_options
 from tidegate_airflow.params import with_params
 from tidegate_airflow.pipelines import lake_root
@@ -98,7 +99,7 @@ class CaptureSensor(BaseSensorOperator):
             pipeline=pipeline,
             source_name=self.source,
             connection=connection_info(pipeline.sources[self.source].conn_id),
-            state_dir=spark_settings.home() / ".tidegate",
+            state_dir=home() / ".tidegate",
             storage_options=storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options),
         )
         result = run.run(seconds, idle_seconds, stop=self._stop, on_progress=self._report)
@@ -130,6 +131,6 @@ class CaptureSensor(BaseSensorOperator):
         pipeline = config.load(Path(self.pipeline_file))
         part = with_params(pipeline.capture, context["params"], where=str(context["run_id"]))
         if part.value_log_path:
-            part = part.model_copy(update={"value_log_path": str(spark_settings.home() / part.value_log_path)})
+            part = part.model_copy(update={"value_log_path": str(home() / part.value_log_path)})
         lake = pipeline.lake.model_copy(update={"path": lake_root(pipeline)})
         return pipeline.model_copy(update={"capture": part, "lake": lake})

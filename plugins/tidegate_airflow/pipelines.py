@@ -13,9 +13,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError
+from tidegate.home import home
 from tidegate.lake import storage
 
 PIPELINES_ENV = "TIDEGATE_PIPELINES"
@@ -32,7 +33,7 @@ class PipelineFile:
 def folder() -> Path:
     """Where pipeline files lie."""
     configured = os.environ.get(PIPELINES_ENV)
-    return Path(configured) if configured else spark_settings.home() / "include" / "pipelines"
+    return Path(configured) if configured else home() / "include" / "pipelines"
 
 
 def read() -> tuple[list[PipelineFile], list[ConfigError]]:
@@ -74,4 +75,4 @@ def _refuse_clash(path: Path, pipeline: Pipeline, others: list[PipelineFile]) ->
 
 def lake_root(pipeline: Pipeline) -> str:
     """The lake's URL, or its absolute path: a relative one is taken from the project's root."""
-    return storage.lake_root(pipeline.lake.path, spark_settings.home())
+    return storage.lake_root(pipeline.lake.path, home())

@@ -26,6 +26,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from tidegate import config, spark_settings
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, HOME_ENV, SPARK_MASTER_ENV, STORAGE_OPTIONS_ENV, home
 from tidegate_airflow.connections import storage_options
 from tidegate_airflow.retries import Ended
 
@@ -80,7 +81,7 @@ class SparkJobOperator(SparkSubmitOperator):
         raise NotImplementedError
 
     def _prepare(self, pipeline: Pipeline, arguments: list[str]) -> None:
-        root = spark_settings.home()
+        root = home()
         self.application = str(spark_settings.application(self.job, root))
         self.application_args = ["--pipeline", self.pipeline_file, *arguments]
         self.name = f"tidegate {pipeline.pipeline} {self.job}"
@@ -94,10 +95,10 @@ class SparkJobOperator(SparkSubmitOperator):
         if self._hook._is_yarn or self._hook._is_kubernetes:  # noqa: SLF001 - the provider has no public word for it
             if pipeline.lake.conn_id:
                 self.log.warning("lake.conn_id isn't passed to the driver, which uses its cluster's identity")
-            self.env_vars = {"TIDEGATE_HOME": str(root)}
+            self.env_vars = {HOME_ENV: str(root)}
         else:
             options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
-            self.env_vars[spark_settings.STORAGE_OPTIONS_ENV] = json.dumps(options)
+            self.env_vars[STORAGE_OPTIONS_ENV] = json.dumps(options)
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
     def _relay_warnings(self) -> None:
@@ -141,9 +142,9 @@ class SparkJobOperator(SparkSubmitOperator):
 
 # What isn't here was ended from outside (out of memory, a lost machine).
 _KINDS: dict[int | None, type[TidegateError]] = {
-    spark_settings.EXIT_TERMINAL: JobFailed,
-    spark_settings.EXIT_USAGE: JobFailed,
-    spark_settings.EXIT_TRANSIENT: JobInterrupted,
+    EXIT_ERROR: JobFailed,
+    EXIT_USAGE: JobFailed,
+    EXIT_TRANSIENT: JobInterrupted,
 }
 
 
@@ -168,7 +169,7 @@ def _use_local_unless_configured(hook: SparkSubmitHook, log: Any) -> None:
     if connection["master"] == "yarn" and not hadoop:
         log.info("the Spark connection names no cluster that can be reached; the job runs here, on local[*]")
         connection |= {
-            "master": os.environ.get("TIDEGATE_SPARK_MASTER", "local[*]"),
+            "master": os.environ.get(SPARK_MASTER_ENV, "local[*]"),
             "queue": None,
             "deploy_mode": None,
         }

@@ -22,6 +22,7 @@ from tests.support.servers import ROOT
 from tidegate import config, errors, tables
 from tidegate.cli import main
 from tidegate.commit_ts import compose
+from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT, EXIT_USAGE
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 
@@ -75,7 +76,7 @@ def test_each_command_that_is_listed_exists_and_explains_itself(name: str) -> No
 
 def test_unknown_pipeline_is_one_line_that_names_the_known_ones() -> None:
     done = tidegate("status", "nosuch")
-    assert done.returncode == main.EXIT_USAGE
+    assert done.returncode == EXIT_USAGE
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("tidegate: ")
@@ -87,7 +88,7 @@ def test_unknown_key_is_one_line_with_file_line_and_key(pipeline: Path) -> None:
     pipeline.write_text(pipeline.read_text() + "captur: {}\n")
     for command in ("status", "apply", "up"):
         done = tidegate(command, str(pipeline))
-        assert done.returncode == main.EXIT_USAGE
+        assert done.returncode == EXIT_USAGE
         (line,) = done.stderr.splitlines()
         assert f"{pipeline}:5: captur: unknown key" in line
         assert "known keys here" in line
@@ -95,7 +96,7 @@ def test_unknown_key_is_one_line_with_file_line_and_key(pipeline: Path) -> None:
 
 def test_up_without_the_connection_names_the_variable_to_set(pipeline: Path) -> None:
     done = tidegate("up", str(pipeline))
-    assert done.returncode == main.EXIT_USAGE
+    assert done.returncode == EXIT_USAGE
     (line,) = done.stderr.splitlines()
     assert "AIRFLOW_CONN_SHOP_DB" in line
 
@@ -103,11 +104,11 @@ def test_up_without_the_connection_names_the_variable_to_set(pipeline: Path) -> 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (errors.UsageError("w"), main.EXIT_USAGE),
-        (errors.ConfigError("w"), main.EXIT_USAGE),
-        (errors.SourceRefused("w"), main.EXIT_ERROR),
-        (errors.LakeUnavailable("w"), main.EXIT_TRANSIENT),
-        (KeyboardInterrupt(), main.EXIT_INTERRUPTED),
+        (errors.UsageError("w"), EXIT_USAGE),
+        (errors.ConfigError("w"), EXIT_USAGE),
+        (errors.SourceRefused("w"), EXIT_ERROR),
+        (errors.LakeUnavailable("w"), EXIT_TRANSIENT),
+        (KeyboardInterrupt(), EXIT_INTERRUPTED),
     ],
 )
 def test_an_error_has_an_exit_code_and_no_traceback(
@@ -176,7 +177,7 @@ def _lake_with_a_held_table(lake: LakeFiles) -> None:
 def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: Path, tmp_path: Path) -> None:
     _lake_with_a_held_table(LakeFiles(str(tmp_path / "lake")))
     done = tidegate("status", str(pipeline), "--json")
-    assert done.returncode == main.EXIT_ERROR, "a held table is a difference"
+    assert done.returncode == EXIT_ERROR, "a held table is a difference"
     found = json.loads(done.stdout)
     assert found["cut_ts"] == 20
     (source,) = found["sources"]

@@ -18,6 +18,7 @@ import pytest
 
 from tidegate.cli import main
 from tidegate.demo.processes import sole
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE
 
 CONNECTION = "AIRFLOW_CONN_SHOP_DB"
 PIPELINE = """pipeline: shop
@@ -90,7 +91,7 @@ def _words(words: list[str], pipeline: object) -> list[str]:
 def test_unknown_pipeline(run: Run, words: list[str]) -> None:
     for name in ("dmo", "/nope/shop.yaml", "/nope"):
         ended = run(*_words(words, name))
-        assert ended.code == main.EXIT_USAGE
+        assert ended.code == EXIT_USAGE
         assert name in ended.line
 
 
@@ -98,7 +99,7 @@ def test_unknown_pipeline(run: Run, words: list[str]) -> None:
 def test_a_pipeline_file_that_is_wrong(run: Run, words: list[str], file: Path) -> None:
     file.write_text(file.read_text() + "captur: {}\n")
     ended = run(*_words(words, file))
-    assert ended.code == main.EXIT_USAGE
+    assert ended.code == EXIT_USAGE
     assert f"{file}:5: captur: unknown key" in ended.line
 
 
@@ -113,14 +114,14 @@ def test_a_pipeline_file_that_is_wrong(run: Run, words: list[str], file: Path) -
 )
 def test_unknown_table_of_an_empty_lake(run: Run, words: list[str], file: Path) -> None:
     ended = run(*_words(words, file))
-    assert ended.code == main.EXIT_USAGE
+    assert ended.code == EXIT_USAGE
     assert "shop.nope" in ended.line
 
 
 @pytest.mark.parametrize("words", [["latency", "FILE"], ["capture", "FILE"], ["vlog", "ls", "FILE"]], ids=" ".join)
 def test_unknown_source(run: Run, words: list[str], file: Path) -> None:
     ended = run(*_words(words, file), "--source", "nope")
-    assert ended.code == main.EXIT_USAGE
+    assert ended.code == EXIT_USAGE
     assert ended.line.endswith("there is no source 'nope'; sources: main")
 
 
@@ -131,7 +132,7 @@ NEEDS_THE_SOURCE = [["capture", "FILE"], ["verify", "FILE"], ["latency", "FILE"]
 def test_no_connection(run: Run, words: list[str], file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(CONNECTION, raising=False)
     ended = run(*_words(words, file))
-    assert ended.code == main.EXIT_USAGE
+    assert ended.code == EXIT_USAGE
     assert CONNECTION in ended.line
 
 
@@ -141,7 +142,7 @@ def test_the_server_is_down(run: Run, words: list[str], file: Path, monkeypatch:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv(CONNECTION, f"mysql://u:p@127.0.0.1:{taken.getsockname()[1]}/")
         ended = run(*_words(words, file))
-    assert ended.code == main.EXIT_TRANSIENT
+    assert ended.code == EXIT_TRANSIENT
     assert "connection refused" in ended.line
 
 
@@ -159,7 +160,7 @@ def test_a_lake_that_cannot_be_read(run: Run, words: list[str], file: Path, tmp_
         log.mkdir(parents=True)
         (log / f"{0:020}.json").write_text("no JSON\n")
     ended = run(*_words(words, file))
-    assert ended.code == main.EXIT_ERROR
+    assert ended.code == EXIT_ERROR
     assert str(tmp_path / "lake") in ended.line
     assert "version 0 of its log isn't readable" in ended.line
 
@@ -175,7 +176,7 @@ def test_a_lake_that_cannot_be_read(run: Run, words: list[str], file: Path, tmp_
 )
 def test_what_the_command_line_itself_gets_wrong(run: Run, words: list[str]) -> None:
     ended = run(*words)
-    assert ended.code == main.EXIT_USAGE
+    assert ended.code == EXIT_USAGE
     assert ended.line
 
 
@@ -189,7 +190,7 @@ def test_a_second_up_says_who_is_up_and_leaves_it_alone(
         (state / "pipelines").mkdir()
         ended = run("up", str(file))
         assert (state / "pipelines").exists(), "nothing of the first one's is touched"
-    assert ended.code == main.EXIT_USAGE
+    assert ended.code == EXIT_USAGE
     assert f"tidegate up shop runs already: process {os.getpid()}, since " in ended.line
 
 
@@ -203,7 +204,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(
         taken.bind(("127.0.0.1", 0))
         port = str(taken.getsockname()[1])
         ended = run("up", str(file), "--port", port)
-    assert ended.code == main.EXIT_USAGE
+    assert ended.code == EXIT_USAGE
     assert f"port {port} is taken" in ended.line
 
 
@@ -215,7 +216,7 @@ def test_a_typo_is_told_what_was_meant(run: Run) -> None:
 def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.cli.lake.lake_secrets", lambda _: {}["no such key"])
     ended = run("status", str(file))
-    assert ended.code == main.EXIT_ERROR
+    assert ended.code == EXIT_ERROR
     (line,) = ended.err.splitlines()
     assert line.startswith("tidegate: a fault of tidegate, please report it: KeyError: 'no such key' at test_cli_bad")
 

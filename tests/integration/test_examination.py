@@ -19,6 +19,7 @@ from tidegate.capture.start import Began, record_baseline
 from tidegate.cli import main
 from tidegate.config import load
 from tidegate.demo.server import Server
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake.files import LakeFiles
 from tidegate.wire.connection import ConnectionInfo, connect
 from tidegate.wire.source import read_facts
@@ -101,7 +102,7 @@ def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the
     ):
         checked.server.query(statement, database=checked.database)
     code, found = checked.findings()
-    assert code == main.EXIT_ERROR, "a table will be held"
+    assert code == EXIT_ERROR, "a table will be held"
     assert "refused" not in found
     full, *unlogged = found["held"]
     assert full["tables"] == [f"{checked.database}.full"]
@@ -137,7 +138,7 @@ def test_tables_with_rows_that_are_not_captured_from_their_beginning_are_named_a
         server.query(statement, database=database)
     server.query("INSERT INTO later VALUES (1)", database=database)
     code, found = checked.findings()
-    assert code == main.EXIT_ERROR
+    assert code == EXIT_ERROR
     assert [line["tables"] for line in found["held"]] == [[f"{database}.full"]]
     told = {line["text"]: line["tables"] for line in found["caution"]}
     (later,) = (names for text, names in told.items() if "aren't in schema_history" in text)
@@ -157,16 +158,16 @@ def test_a_start_that_was_changed_later_is_said_to_have_no_effect(checked: Check
 def test_patterns_that_match_nothing_and_a_wrong_password_are_refused(checked: Checked) -> None:
     checked.write(include="nosuch.*")
     code, found = checked.findings()
-    assert code == main.EXIT_ERROR
+    assert code == EXIT_ERROR
     assert "matches no table" in found["refused"][0]["text"]
     checked.log_in("wrong")
     code, found = checked.findings()
-    assert code == main.EXIT_ERROR
+    assert code == EXIT_ERROR
     assert "access denied" in found["refused"][0]["text"]
 
 
 def test_a_server_that_is_down_is_unknown_not_refused(checked: Checked) -> None:
     checked.patch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
     code, found = checked.findings()
-    assert code == main.EXIT_TRANSIENT
+    assert code == EXIT_TRANSIENT
     assert "connection refused" in found["unknown"][0]["text"]

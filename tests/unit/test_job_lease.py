@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.job import sole
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.delta.lease import Lease
 from tidegate.delta.lease_entry import LeaseEntry, Process, entry_name
 from tidegate.delta.store import LocalStore
 from tidegate.errors import LakeRefused, Overtaken
+from tidegate.home import EXIT_TRANSIENT
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import LEASES, take_lease
 
@@ -40,7 +41,7 @@ def test_a_second_one_says_who_runs_and_since_when(
     main = importlib.import_module(f"spark_jobs.{job}").main
     lake = LakeFiles(str(tmp_path / "lake"))
     with take_lease(lake, "shop", job, report=print):
-        assert main(["--pipeline", str(file), *JOBS[job]]) == spark_settings.EXIT_TRANSIENT
+        assert main(["--pipeline", str(file), *JOBS[job]]) == EXIT_TRANSIENT
     said = capsys.readouterr()
     assert said.out == ""
     (line,) = said.err.splitlines()

@@ -20,7 +20,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidegate import spark_settings
 from tidegate.binlog.segment import Segment
 from tidegate.capture.beginning import dump_request, first_checkpoint, going_on
 from tidegate.capture.checkpoint import Checkpoint
@@ -39,6 +38,7 @@ from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable
 from tidegate.failpoint import failpoint
+from tidegate.home import home
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.limits import BRONZE_FILE_LAND_SECONDS, LAND_SECONDS_MIN
@@ -75,7 +75,7 @@ class CaptureRun:
 
     @property
     def lake(self) -> LakeFiles:
-        return lake_files(self.pipeline.lake.path, spark_settings.home(), self.storage_options)
+        return lake_files(self.pipeline.lake.path, home(), self.storage_options)
 
     def run(
         self,

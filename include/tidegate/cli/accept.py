@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from tidegate import spark_settings
 from tidegate.cli.lake import open_lake, source_named
 from tidegate.errors import UsageError
+from tidegate.home import home
 
 
 def accept(
@@ -39,7 +39,7 @@ def accept(
     loaded, lake = open_lake(pipeline)
     name = source_named(loaded, source)
     info = ConnectionInfo.from_env(loaded.sources[name].conn_id)
-    folder = state_dir or spark_settings.home() / ".tidegate"
+    folder = state_dir or home() / ".tidegate"
     run = CaptureRun(
         loaded.model_copy(update={"lake": loaded.lake.model_copy(update={"path": lake.root})}), name, info, folder
     )

@@ -16,9 +16,10 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.cli.main import pipeline_path
 from tidegate.errors import ConfigError
+from tidegate.home import home
 
 
 def lake_secrets(conn_id: str | None) -> dict[str, str]:
@@ -51,7 +52,7 @@ def capture(
     from tidegate.cli.lake import source_named
     from tidegate.wire.connection import ConnectionInfo
 
-    root = spark_settings.home()
+    root = home()
     loaded = config.load(pipeline_path(pipeline, root))
     name = source_named(loaded, source)
     connection = ConnectionInfo.from_env(loaded.sources[name].conn_id)

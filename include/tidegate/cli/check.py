@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.lake import open_lake
-from tidegate.cli.main import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.text_layout import paragraph
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import UsageError
+from tidegate.home import EXIT_ERROR
 
 if TYPE_CHECKING:
     from tidegate.ddl_script.script import Step

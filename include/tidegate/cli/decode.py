@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue, UsageError
+from tidegate.home import EXIT_ERROR
 
 
 def decode(

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate import spark_settings
-from tidegate.cli.main import EXIT_ERROR
+from tidegate.home import EXIT_ERROR, home
 
 
 def demo(
@@ -34,6 +33,6 @@ def demo(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_ERROR))
     console = Console(width=None if sys.stdout.isatty() else 160)
     options = Options(seconds=seconds, transactions=transactions, seed=seed, rate=rate)
-    equal = Demo(spark_settings.home(), options, console).run(stay=sys.stdout.isatty() if stay is None else stay)
+    equal = Demo(home(), options, console).run(stay=sys.stdout.isatty() if stay is None else stay)
     if not equal:
         raise typer.Exit(EXIT_ERROR)

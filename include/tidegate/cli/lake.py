@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.cli.capture import lake_secrets
 from tidegate.cli.main import pipeline_path
 from tidegate.errors import UsageError
+from tidegate.home import home
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
@@ -21,7 +22,7 @@ def open_lake(pipeline: str) -> tuple[config.Pipeline, LakeFiles]:
     """Raises UsageError and ConfigError."""
     from tidegate.lake.files import lake_files
 
-    root = spark_settings.home()
+    root = home()
     loaded = config.load(pipeline_path(pipeline, root))
     lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
     return loaded, lake

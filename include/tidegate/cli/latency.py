@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.lake import open_lake, source_named
-from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import ConfigError
+from tidegate.home import EXIT_ERROR
 
 _WAIT_SECONDS = 120.0
 

@@ -30,13 +30,7 @@ from tidegate.errors import (
     Transient,
     UsageError,
 )
-
-EXIT_ERROR: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_TRANSIENT: Final = 75  # EX_TEMPFAIL of sysexits.h, as the jobs have it
-EXIT_INTERRUPTED: Final = 130
-# Shows the whole stack of an error that has no line of its own.
-TRACEBACK_ENV: Final = "TIDEGATE_TRACEBACK"
+from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT, EXIT_USAGE, TRACEBACK_ENV, home
 
 # name -> (module, function, one line for --help)
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -186,7 +180,7 @@ _MESSAGE_CHARACTERS_MAX = 500
 
 def _share_compiled_kernels() -> None:
     """Kernels that `make` compiled are used by each command, not compiled again beside the sources."""
-    root = Path(os.environ.get("TIDEGATE_HOME") or Path(__file__).resolve().parents[3])
+    root = home()
     if os.access(root, os.W_OK):
         os.environ.setdefault("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba"))
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate import spark_settings
 from tidegate.cli.lake import open_lake
-from tidegate.cli.main import EXIT_ERROR
 from tidegate.errors import LakeUnavailable
+from tidegate.home import EXIT_ERROR, home
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def status(
     from tidegate.wire.connection import ConnectionInfo
 
     loaded, lake = open_lake(pipeline)
-    boats = _lifeboats(loaded, state_dir or spark_settings.home() / ".tidegate")
+    boats = _lifeboats(loaded, state_dir or home() / ".tidegate")
     if boats and not as_json:
         print("\n".join(_capture_lines(boats)), end="\n\n")
     try:

@@ -21,6 +21,7 @@ from tidegate import config, spark_settings
 from tidegate.cli.capture import lake_secrets
 from tidegate.cli.main import pipeline_path
 from tidegate.errors import HostLacks, ProcessFailed, UsageError
+from tidegate.home import DIFFERS, EXIT_ERROR, EXIT_OK, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV, home
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 # How a job prints the error it ends with; the class is for Airflow's operator.
 _ERROR_LINE: Final = re.compile(r"^tidegate: (?!warning: )\w+: (?P<line>.+)$")
 _KNOWN_CODES: Final = (
-    spark_settings.EXIT_OK,
-    spark_settings.EXIT_TERMINAL,
-    spark_settings.EXIT_USAGE,
-    spark_settings.EXIT_TRANSIENT,
+    EXIT_OK,
+    EXIT_ERROR,
+    EXIT_USAGE,
+    EXIT_TRANSIENT,
 )
 
 
 def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> int:
     """pipeline: its name, or its file. Raises UsageError, ConfigError, HostLacks, ProcessFailed."""
-    root = spark_settings.home()
+    root = home()
     path = pipeline_path(pipeline, root)
     loaded = config.load(path)
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
@@ -46,7 +47,7 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
     command += [str(spark_settings.application(job, root)), "--pipeline", str(path), *arguments]
     environment = os.environ | spark_settings.submit_environment(root)
     if secrets := lake_secrets(loaded.lake.conn_id):
-        environment[spark_settings.STORAGE_OPTIONS_ENV] = json.dumps(secrets)
+        environment[STORAGE_OPTIONS_ENV] = json.dumps(secrets)
     if not Path(command[0]).is_file():
         raise HostLacks("pyspark is not installed", where=command[0], remedy="run: make environment")
     told = False
@@ -54,10 +55,10 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
         assert process.stdout is not None
         for text in process.stdout:  # spark-submit puts both of the job's streams there
             found = _ERROR_LINE.match(text)
-            told = told or found is not None or text.startswith(spark_settings.DIFFERS)
+            told = told or found is not None or text.startswith(DIFFERS)
             print(f"tidegate: {found['line']}" if found else text.rstrip("\n"), flush=True, file=_stream(found))
     code = process.returncode
-    if code != 0 and not told and (code not in _KNOWN_CODES or code == spark_settings.EXIT_TERMINAL):
+    if code != 0 and not told and (code not in _KNOWN_CODES or code == EXIT_ERROR):
         how = f"was ended from outside (signal {-code})" if code < 0 else f"ended with exit code {code}"
         raise ProcessFailed(
             f"Spark {how}, without a line of its own",

@@ -16,9 +16,10 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config, spark_settings
-from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate import config
+from tidegate.cli.main import pipeline_path
 from tidegate.errors import UsageError
+from tidegate.home import EXIT_ERROR, home
 
 
 def up(
@@ -42,7 +43,7 @@ def up(
     from tidegate.demo.processes import sole
     from tidegate.wire.connection import ConnectionInfo
 
-    root = spark_settings.home()
+    root = home()
     path = pipeline_path(pipeline, root).resolve()
     loaded = config.load(path)
     for source in loaded.sources.values():

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate import config, spark_settings
+from tidegate import config
 from tidegate.cli.lake import source_named
-from tidegate.cli.main import EXIT_ERROR, pipeline_path
+from tidegate.cli.main import pipeline_path
 from tidegate.errors import UsageError
+from tidegate.home import EXIT_ERROR, home
 
 if TYPE_CHECKING:
     from tidegate.binlog.segment import Segment
@@ -156,9 +157,9 @@ def _paths(place: str, source: str | None, state_dir: Path | None) -> list[Path]
     if not given.is_dir():
         if given.name != place and given.suffix not in (".yaml", ".yml") and not given.is_file():
             raise UsageError("there is no such folder", where=place, remedy="give a value log's folder, or a pipeline")
-        pipeline = config.load(pipeline_path(place, spark_settings.home()))
+        pipeline = config.load(pipeline_path(place, home()))
         name = source_named(pipeline, source)
-        given = value_log_folder(pipeline, name, state_dir or spark_settings.home() / ".tidegate")
+        given = value_log_folder(pipeline, name, state_dir or home() / ".tidegate")
     paths = log_files(given) if given.is_dir() else []
     if not paths:
         raise UsageError(

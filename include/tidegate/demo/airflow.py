@@ -30,6 +30,7 @@ from typing import Any, Final
 from tidegate.demo.processes import end_all
 from tidegate.demo.server import free_port
 from tidegate.errors import ProcessFailed
+from tidegate.home import HOME_ENV, PIPELINES_ENV
 
 # 20 s on an idle laptop; a machine that is busy otherwise may need minutes.
 _HEALTHY_SECONDS: Final = 300.0
@@ -190,8 +191,8 @@ class Airflow:
             "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
-            "TIDEGATE_HOME": str(root),
-            "TIDEGATE_PIPELINES": str(pipelines.resolve()),
+            HOME_ENV: str(root),
+            PIPELINES_ENV: str(pipelines.resolve()),
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba")),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
             "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",

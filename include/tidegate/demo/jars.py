@@ -15,7 +15,7 @@ from typing import Final
 
 from tidegate.demo import class_archive, ivy
 from tidegate.errors import TidegateError
-from tidegate.spark_settings import home
+from tidegate.home import home
 
 DELTA: Final = (
     ivy.Artifact(
