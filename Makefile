@@ -63,10 +63,14 @@ environment: .tidegate/.warm
 	@$(PYTHON) tools/environment.py
 	@touch $@
 
-# Compile the numba kernels once, rather than in the first task of each worker.
-.tidegate/.warm: .venv/.made $(wildcard include/tidegate/binlog/*.py include/tidegate/wire/*.py)
+# Compile the numba kernels once, rather than in the first task of each worker; anew when one, or a page of constants
+# beside them, changes.
+KERNELS := $(shell grep -rlwE 'compiled|njit' --include='*.py' include/tidegate) $(wildcard include/tidegate/*/kernel/*.py)
+
+.tidegate/.warm: .venv/.made $(KERNELS)
 	@mkdir -p .tidegate
-	@if [ -e include/tidegate/binlog/warm.py ]; then $(BIN)/python -m tidegate.binlog.warm && $(BIN)/python -c 'import tidegate.capture.run, tidegate.upsert.warm, tidegate.compiled; tidegate.compiled.load_all()'; fi
+	@$(BIN)/python -m tidegate.binlog.warm
+	@$(BIN)/python -c 'import tidegate.merge.net_change, tidegate.mysql.stream.cutter, tidegate.upsert.warm, tidegate.compiled; tidegate.compiled.load_all()'
 	@touch $@
 
 jars: .venv/.made

@@ -28,7 +28,7 @@ from tidegate.demo.server import Server  # noqa: E402
 from tidegate.lake import latency  # noqa: E402
 from tidegate.lake.bronze import Bronze  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
-from tidegate.wire.marker import MarkerWriter  # noqa: E402
+from tidegate.mysql.marker import MarkerWriter  # noqa: E402
 
 NAME = "bench_latency"
 _TABLES = [f"t{number}" for number in range(3)]

@@ -18,14 +18,14 @@ from benchmarks.lakes import BenchLake, connection_info
 from benchmarks.peers import mariadb_binlog
 from benchmarks.workloads import Workload
 from tidegate.capture.checkpoint import Checkpoint
-from tidegate.capture.segment import Cutter, CutterSettings
 from tidegate.config import DumpMode
 from tidegate.demo.server import Server
 from tidegate.limits import SEGMENT_BYTES_DEFAULT
+from tidegate.mysql.connection import connect
+from tidegate.mysql.server_facts import SourceFacts, read_facts
+from tidegate.mysql.stream.cutter import Cutter, CutterSettings
+from tidegate.mysql.stream.dump_stream import DumpRequest, DumpStream
 from tidegate.position import Position
-from tidegate.wire.connection import connect
-from tidegate.wire.dump_stream import DumpRequest, DumpStream
-from tidegate.wire.source import SourceFacts, read_facts
 
 _UNIT = "MB per CPU second"
 # What stands at a file's end and belongs to no segment: the rotate or stop event.

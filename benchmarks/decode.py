@@ -23,9 +23,9 @@ from tests.unit.binlog.support import ALL_TIME, segment, version_on
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.event_index import index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812
-from tidegate.binlog.segment import Segment
 from tidegate.binlog.transaction_scan import ENDS
 from tidegate.limits import SEGMENT_BYTES_DEFAULT
+from tidegate.segments.segment import Segment
 
 _UNIT = "row changes per CPU second"
 

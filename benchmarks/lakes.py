@@ -16,8 +16,8 @@ from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
-from tidegate.wire.connection import ConnectionInfo, TlsMode
-from tidegate.wire.source import current_position
+from tidegate.mysql.connection import ConnectionInfo, TlsMode
+from tidegate.mysql.server_facts import current_position
 
 # A server that is told to be quick pauses no longer than this in mid-stream.
 _IDLE_SECONDS = 0.5

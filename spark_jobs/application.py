@@ -45,10 +45,10 @@ from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_events
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.limits import AT_ONCE_TABLES_MIN
-from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import Bounds, SchemaHistory
+from tidegate.segments.window import SegmentRef
 from tidegate.tables import splits
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK, home
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.limits import SPARK_WINDOW_BYTES
-from tidegate.merge.window import resolved_everywhere
+from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag
 
 STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (

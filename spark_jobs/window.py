@@ -18,9 +18,9 @@ from tidegate.binlog.heal import Mismatch
 from tidegate.config import Writer
 from tidegate.errors import RECREATE, REFILL, Overtaken
 from tidegate.lake.latency import Percentiles
-from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
+from tidegate.segments.window import SegmentRef
 from tidegate.upsert.key_file import KeyFile
 
 if TYPE_CHECKING:

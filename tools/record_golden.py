@@ -29,7 +29,7 @@ from tools.golden_workload import Workload, read_workload
 from tidegate.binlog.event_index import index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.transaction_scan import STATEMENT
-from tidegate.capture.baseline import read_schema
+from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import Column, TableVersion
 

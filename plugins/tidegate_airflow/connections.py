@@ -18,7 +18,7 @@ from tidegate.errors import ConfigError
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from tidegate.wire.connection import ConnectionInfo
+    from tidegate.mysql.connection import ConnectionInfo
 
 # Extra keys of Airflow's AWS connections under the names that object stores' clients use.
 _AWS_NAMES = {"region_name": "AWS_REGION", "endpoint_url": "AWS_ENDPOINT_URL", "aws_session_token": "AWS_SESSION_TOKEN"}
@@ -75,7 +75,7 @@ def _unknown(conn_id: str) -> ConfigError:
 
 
 def _info(conn_id: str, connection: Connection) -> ConnectionInfo:
-    from tidegate.wire.connection import ConnectionInfo  # imports PyMySQL
+    from tidegate.mysql.connection import ConnectionInfo  # imports PyMySQL
 
     return ConnectionInfo.from_parts(
         f"Airflow connection {conn_id}",

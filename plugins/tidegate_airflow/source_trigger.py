@@ -20,7 +20,7 @@ from tidegate.errors import TidegateError
 from tidegate_airflow.connections import aconnection_info
 
 if TYPE_CHECKING:
-    from tidegate.wire.connection import ConnectionInfo
+    from tidegate.mysql.connection import ConnectionInfo
 
 ADVANCED = "advanced"
 WAITED = "waited"
@@ -83,8 +83,8 @@ class PositionAsker:
         """`file:offset`, or "" when the server has no binlog. Raises SourceRefused or SourceUnavailable."""
         import pymysql
 
-        from tidegate.wire.connection import connect, named
-        from tidegate.wire.source import current_position
+        from tidegate.mysql.connection import connect, named
+        from tidegate.mysql.server_facts import current_position
 
         if self._connection is None:
             self._connection = connect(self._info, read_timeout=30)

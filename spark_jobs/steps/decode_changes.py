@@ -36,7 +36,6 @@ from spark_jobs.upsert_staging import UpsertStage
 from spark_jobs.upsert_target import StagedUpsert, UpsertTarget
 from tidegate import limits, tables
 from tidegate.binlog import decode
-from tidegate.binlog.segment import Segment, may_name
 from tidegate.config import Effects
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
@@ -44,9 +43,10 @@ from tidegate.lake.bronze_index import segments_or_damage
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
-from tidegate.merge.window import SegmentRef, split_evenly
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.schema.model.types import ZeroDates
+from tidegate.segments.segment import Segment, may_name
+from tidegate.segments.window import SegmentRef, split_evenly
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes

@@ -29,9 +29,9 @@ from spark_jobs.unlogged_tables import unlogged_reason
 from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze_backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
-from tidegate.merge.window import choose_cut, in_window, resolved_everywhere
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
+from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
 
 

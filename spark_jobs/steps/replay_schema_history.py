@@ -33,12 +33,12 @@ from tidegate import tables
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
-from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
 from tidegate.schema.model.unlogged import SEQUENCE
+from tidegate.segments.window import SegmentRef
 from tidegate.tables import (
     DDL_ASKS,
     DDL_STOPS,

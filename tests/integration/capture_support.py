@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tidegate.binlog.events import ROWS_TYPES, EventType, read_header, type_name
-from tidegate.binlog.segment import Segment
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, parse
 from tidegate.demo.server import Server
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind
-from tidegate.wire.connection import ConnectionInfo
 
 FRAME = {3, 4, 15, 35, 161, 163}
 IN_USE = 1  # flag of a FORMAT_DESCRIPTION event: set on disk while the file is open, never sent

@@ -14,19 +14,19 @@ import pytest
 from tests.integration.capture_support import capture_run, capture_until_quiet, info_of
 from tests.support.segments import segment
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.segment import Segment
-from tidegate.capture.acceptance import find_gap, record_gap
-from tidegate.capture.continuity import Captured
 from tidegate.capture.recovery import recover
-from tidegate.capture.value_log import ValueLog
+from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Flavour
 from tidegate.demo.server import Server
 from tidegate.errors import PositionLost
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.acceptance import find_gap, record_gap
+from tidegate.mysql.connection import connect
+from tidegate.mysql.continuity import Captured
+from tidegate.mysql.server_facts import SourceFacts, read_facts
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
-from tidegate.wire.connection import connect
-from tidegate.wire.source import SourceFacts, read_facts
 
 pytestmark = pytest.mark.server
 FAR = 1 << 30

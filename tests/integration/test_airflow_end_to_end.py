@@ -35,8 +35,8 @@ from tidegate import config, tables
 from tidegate.binlog.warm import warm
 from tidegate.config import Apply
 from tidegate.demo.server import Server
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.verification import Options, verify
-from tidegate.wire.connection import ConnectionInfo
 
 pytestmark = [
     pytest.mark.airflow,

@@ -139,7 +139,7 @@ def test_a_run_that_ends_inside_a_transaction_is_continued_by_the_next(
 
 
 def _stop_at_first_news(run: object, stop: threading.Event) -> None:
-    from tidegate.capture import value_log
+    from tidegate.capture.value_log import log as value_log
 
     original = value_log.ValueLog.append
 

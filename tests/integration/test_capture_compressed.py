@@ -15,11 +15,11 @@ from tests.unit.binlog.support import ALL_TIME, version_on
 from tidegate.binlog.decode import decode_in_pieces
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.result import Problem
-from tidegate.binlog.segment import Segment
 from tidegate.binlog.transaction_scan import BEGINS
 from tidegate.demo.server import Server
 from tidegate.limits import EXPANDED_PIECE_BYTES, SEGMENT_BYTES_MAX
+from tidegate.segments.result import Problem
+from tidegate.segments.segment import Segment
 from tidegate.tables import COMMIT_TS, EVERY_TABLE, OP, OP_DELETE, ORDINAL
 
 pytestmark = pytest.mark.server

@@ -30,8 +30,8 @@ from tidegate.errors import (
     StreamCorrupt,
     TidegateError,
 )
-from tidegate.wire.connection import ConnectionInfo, TlsMode, connect
-from tidegate.wire.source import read_facts
+from tidegate.mysql.connection import ConnectionInfo, TlsMode, connect
+from tidegate.mysql.server_facts import read_facts
 
 pytestmark = pytest.mark.server
 

@@ -12,9 +12,9 @@ from tests.integration.capture_support import assert_equals_binlog, bronze_segme
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.support import ALL_TIME, version_on
 from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.result import Known
 from tidegate.demo.server import Server
 from tidegate.limits import SEGMENT_BYTES_MAX
+from tidegate.segments.result import Known
 from tidegate.tables import EVERY_TABLE
 
 pytestmark = pytest.mark.server

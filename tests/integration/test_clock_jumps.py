@@ -23,10 +23,10 @@ from tests.integration.capture_support import (
     wait_for_bronze,
 )
 from tests.support.servers import FreshDatabase
-from tidegate.capture import side
 from tidegate.commit_ts import physical_ms
 from tidegate.demo.server import Server
 from tidegate.limits import CLOCK_SLACK_SECONDS
+from tidegate.mysql import clock_connection as side
 from tidegate.tables import SegmentKind
 
 pytestmark = pytest.mark.server

@@ -14,15 +14,15 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate.capture.baseline import read_baseline
-from tidegate.capture.start import Began, record_baseline
 from tidegate.cli import main
 from tidegate.config import load
 from tidegate.demo.server import Server
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake.files import LakeFiles
-from tidegate.wire.connection import ConnectionInfo, connect
-from tidegate.wire.source import read_facts
+from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.mysql.server_facts import read_facts
+from tidegate.mysql.start.baseline import read_baseline
+from tidegate.mysql.start.recorded import Began, record_baseline
 
 pytestmark = pytest.mark.server
 

@@ -25,7 +25,7 @@ from tests.integration.capture_support import (
 )
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
-from tidegate.capture.value_log import ValueLog
+from tidegate.capture.value_log.log import ValueLog
 from tidegate.demo.server import Server
 from tidegate.errors import ValueLogFull
 

@@ -79,7 +79,7 @@ import json, resource, sys
 from pathlib import Path
 from tidegate import config
 from tidegate.capture.run import CaptureRun
-from tidegate.wire.connection import ConnectionInfo
+from tidegate.mysql.connection import ConnectionInfo
 
 server = json.loads(sys.argv[2])
 run = CaptureRun(config.load(Path(sys.argv[1])), "one", ConnectionInfo(**server), Path(sys.argv[3]),

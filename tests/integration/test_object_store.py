@@ -27,8 +27,8 @@ from tidegate.demo.server import Server
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MIN
-from tidegate.wire.connection import ConnectionInfo
-from tidegate.wire.source import current_position
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.server_facts import current_position
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate.capture.prepared import wait_for_prepared
 from tidegate.demo.server import Server
 from tidegate.errors import SourceUnavailable
-from tidegate.wire.connection import ConnectionInfo
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.start.prepared import wait_for_prepared
 
 pytestmark = pytest.mark.server
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.integration.capture_support import capture_run
 from tests.support.servers import FreshDatabase
-from tidegate.capture import lifeboat
-from tidegate.capture.value_log import value_log_folder
+from tidegate.capture import status_file as lifeboat
+from tidegate.capture.value_log.log import value_log_folder
 from tidegate.demo.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]

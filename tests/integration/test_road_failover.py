@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 
 from tests.support.own_server import own_server_or_skip
 from tests.support.road import Road
-from tidegate.binlog.segment import Segment
-from tidegate.capture import value_log
 from tidegate.capture.run import CaptureRun
+from tidegate.capture.value_log import log as value_log
 from tidegate.demo.server import Server
 from tidegate.errors import PositionLost, SourceUnavailable, VerifyError
 from tidegate.lake.bronze_index import BronzeIndex
-from tidegate.merge.window import SegmentRef
+from tidegate.segments.segment import Segment
+from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]

@@ -20,8 +20,8 @@ from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.errors import LakeRefused
 from tidegate.lake import control, held, status
-from tidegate.wire.connection import ConnectionInfo
-from tidegate.wire.source import current_position
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.server_facts import current_position
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

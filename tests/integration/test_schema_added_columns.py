@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate.capture.baseline import read_schema
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.added_columns import existing_row_value

@@ -12,19 +12,19 @@ import pytest
 from tests.support.random_ddl import RandomDdl
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.capture.baseline import baseline_writer, read_baseline, read_schema
 from tidegate.config import parse
 from tidegate.demo.server import Server
 from tidegate.errors import DDLError, SourceUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.server_facts import current_position, read_facts
+from tidegate.mysql.start.baseline import baseline_writer, read_baseline, read_schema
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import IndexKind, TableVersion, VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.wire.connection import ConnectionInfo
-from tidegate.wire.source import current_position, read_facts
 
 pytestmark = pytest.mark.server
 

@@ -27,9 +27,9 @@ from tests.integration.capture_support import (
 from tests.support.servers import FreshDatabase
 from tidegate.demo.server import Server
 from tidegate.errors import SourceRefused
-from tidegate.wire.connection import connect
-from tidegate.wire.settled import settled
-from tidegate.wire.source import read_facts
+from tidegate.mysql.connection import connect
+from tidegate.mysql.server_facts import read_facts
+from tidegate.mysql.start.settled import settled
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 

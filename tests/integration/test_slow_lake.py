@@ -24,9 +24,9 @@ from tests.integration.capture_support import (
 )
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
-from tidegate.capture import lifeboat
-from tidegate.capture.lifeboat import Lifeboat
-from tidegate.capture.value_log import ValueLog
+from tidegate.capture import status_file as lifeboat
+from tidegate.capture.status_file import Lifeboat
+from tidegate.capture.value_log.log import ValueLog
 from tidegate.demo.server import Server
 from tidegate.errors import ValueLogFull
 from tidegate.lake import bronze_file

@@ -19,7 +19,7 @@ from tidegate.cli.status import status_lines
 from tidegate.demo.server import Server
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.wire.connection import ConnectionInfo
+from tidegate.mysql.connection import ConnectionInfo
 
 pytestmark = pytest.mark.server
 

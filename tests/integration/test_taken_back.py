@@ -15,11 +15,11 @@ from tests.integration.capture_support import capture_until_quiet
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.support import ALL_TIME, version_on
 from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.result import NOTHING_KNOWN
 from tidegate.demo.server import Server
 from tidegate.lake.bronze_backlog import Wanted, backlog
 from tidegate.lake.bronze_index import BronzeIndex, read_segments
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.result import NOTHING_KNOWN
 from tidegate.tables import SegmentFlag
 
 pytestmark = pytest.mark.server

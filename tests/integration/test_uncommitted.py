@@ -17,17 +17,17 @@ import pytest
 from tests.integration.capture_support import binlog_end, info_of
 from tests.support.own_server import own_server_or_skip
 from tests.support.servers import FreshDatabase
-from tidegate.capture import baseline as of_baseline
-from tidegate.capture.baseline import baseline_writer
-from tidegate.capture.uncommitted import written_to
 from tidegate.config import parse
 from tidegate.demo.server import Server
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.connection import connect
+from tidegate.mysql.server_facts import SourceFacts, read_facts
+from tidegate.mysql.start import baseline as of_baseline
+from tidegate.mysql.start.baseline import baseline_writer
+from tidegate.mysql.start.settled import settled
+from tidegate.mysql.start.uncommitted import written_to
 from tidegate.tables import SCHEMA_HISTORY
-from tidegate.wire.connection import connect
-from tidegate.wire.settled import settled
-from tidegate.wire.source import SourceFacts, read_facts
 
 pytestmark = pytest.mark.server
 

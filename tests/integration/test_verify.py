@@ -21,10 +21,10 @@ from tidegate import tables
 from tidegate.config import Pipeline, parse
 from tidegate.demo.server import Server
 from tidegate.errors import UsageError, VerifyError
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate.verify.verification import Options, verify
-from tidegate.wire.connection import ConnectionInfo
 
 pytestmark = pytest.mark.server
 

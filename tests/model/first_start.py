@@ -4,7 +4,8 @@ In:  cures that are left out.
 Out: states of a source with one table, what the lake has of it, and a capture that may be killed anywhere.
 
 The promise: a table that the baseline takes as empty holds just the rows that bronze has, up to resolved_ts; and what
-isn't so is named (needs_snapshot). Code: include/tidegate/capture/start.py, beginning.py, baseline.py, run.py.
+isn't so is named (needs_snapshot). Code: include/tidegate/mysql/start/position.py, baseline.py,
+include/tidegate/capture/run.py.
 """
 
 from __future__ import annotations

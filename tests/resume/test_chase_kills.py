@@ -18,7 +18,7 @@ from tests.integration.capture_support import assert_equals_binlog, binlog_end, 
 from tests.support.nursery import GATE, Child, Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
-from tidegate.capture import lifeboat
+from tidegate.capture import status_file as lifeboat
 from tidegate.demo.server import Server
 
 pytestmark = pytest.mark.server

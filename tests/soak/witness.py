@@ -21,8 +21,8 @@ from deltalake import DeltaTable
 
 from tests.integration.capture_support import IN_USE, assert_follows, part_of
 from tests.soak.source import DATABASE
-from tidegate.binlog.segment import Segment
 from tidegate.demo.server import Server
+from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS
 
 _FORMAT_DESCRIPTION, _XID, _TABLE_MAP, _MARIADB_GTID, _MYSQL_GTID = 15, 16, 19, 162, 33

@@ -27,9 +27,9 @@ from tests.support.own_server import own_server
 from tidegate import config
 from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.report import Outcome
 from tidegate.verify.verification import Options, verify
-from tidegate.wire.connection import ConnectionInfo
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _CATCH_UP_SECONDS: Final = 120.0

@@ -19,15 +19,15 @@ from tests.unit.binlog.support import ALL_TIME
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
 from tidegate import limits
 from tidegate.binlog.batch import decode_batch
-from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.plan import make_plan
-from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex, verified
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.window import SegmentRef
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag
 from tidegate.upsert.row_hash import row_hashes
 

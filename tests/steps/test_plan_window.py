@@ -15,9 +15,9 @@ from tidegate import config
 from tidegate.config import Cascades
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.window import SegmentRef
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.segments.window import SegmentRef
 from tidegate.tables import UNLOGGED_CHANGES, SegmentFlag
 
 

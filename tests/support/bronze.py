@@ -9,12 +9,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tidegate.binlog.crc32c import crc32c
-from tidegate.binlog.segment import Segment
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 
 

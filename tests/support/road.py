@@ -19,10 +19,10 @@ from tidegate.capture.run import CaptureRun
 from tidegate.demo.server import Server
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.server_facts import current_position
 from tidegate.verify.report import Outcome
 from tidegate.verify.verification import Options, verify
-from tidegate.wire.connection import ConnectionInfo
-from tidegate.wire.source import current_position
 
 _IDLE_SECONDS = 0.3
 _FIRST_IDLE_SECONDS = 0.8  # more than between two heartbeats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tidegate.binlog.segment import Segment
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 
 

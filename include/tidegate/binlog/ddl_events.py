@@ -14,11 +14,11 @@ import numpy as np
 from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.segment import Segment
 from tidegate.binlog.statements import is_dml, query_at
 from tidegate.binlog.transaction_scan import STATEMENT
 from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.segments.segment import Segment
 
 
 def ddl_statements(segment: Segment) -> list[DdlStatement]:

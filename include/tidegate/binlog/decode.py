@@ -33,8 +33,6 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.refusals import refusal, unlogged
-from tidegate.binlog.result import NOTHING_KNOWN, DecodedSegment, Known, Ledger, Problem, TableChanges, Window
-from tidegate.binlog.segment import Segment, may_name
 from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.binlog.versioned import current_rows
@@ -49,6 +47,8 @@ from tidegate.errors import (
     unexpected,
 )
 from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
+from tidegate.segments.result import NOTHING_KNOWN, DecodedSegment, Known, Ledger, Problem, TableChanges, Window
+from tidegate.segments.segment import Segment, may_name
 
 __all__ = [
     "NOTHING_KNOWN", "DecodedSegment", "Known", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces",

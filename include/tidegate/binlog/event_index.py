@@ -33,11 +33,11 @@ from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of con
 from tidegate.binlog.kernel import index as K  # noqa: N812
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import settle_outcomes
-from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
 from tidegate.errors import REFILL, DecodeError, StreamCorrupt
 from tidegate.limits import EXPANDED_PIECE_BYTES, MIB
+from tidegate.segments.segment import Segment
 
 _SIZE_AT: Final = 9
 _STORE_BYTES: Final = 1 << 18

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import IGNORE_RULES, RULE_OF_TYPE
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.result import Ledger
+from tidegate.segments.result import Ledger
 
 Fates = npt.NDArray[np.uint8]
 

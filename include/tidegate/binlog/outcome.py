@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.segment import Segment
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import REFILL, UnknownEvent
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
 UNDONE: Final = 1 << 21  # of a rows event: rolled back

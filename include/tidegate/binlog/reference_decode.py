@@ -28,13 +28,13 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the even
 from tidegate.binlog.plan import ColumnPlan, Plan
 from tidegate.binlog.reference_images import Patch, Raw, logged_images, net_images
 from tidegate.binlog.reference_json import reference_json_text, reference_patched_text
-from tidegate.binlog.result import NOTHING_KNOWN, DecodedSegment, Known
-from tidegate.binlog.segment import Segment
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.model.charset_text import decode_text
 from tidegate.schema.model.types import Kind
+from tidegate.segments.result import NOTHING_KNOWN, DecodedSegment, Known
+from tidegate.segments.segment import Segment
 from tidegate.tables import OP_UPSERT
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone

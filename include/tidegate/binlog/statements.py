@@ -27,8 +27,8 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
-from tidegate.binlog.result import Known, Window
 from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
+from tidegate.segments.result import Known, Window
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
 # What doesn't change rows, or changes them as schema_history knows. Any other verb may change what it likes.

@@ -19,8 +19,8 @@ _EVENT: Final = Struct("<IBIIIH")
 def warm() -> None:
     """Load all kernels, and decode an empty segment with them."""
     from tidegate.binlog.decode import decode_segment
-    from tidegate.binlog.segment import Segment
     from tidegate.compiled import load_all
+    from tidegate.segments.segment import Segment
     from tidegate.tables import SegmentFlag, SegmentKind
 
     body = b"\x04\x00" + b"warm".ljust(50, b"\0") + bytes(4) + b"\x13" + bytes(40) + b"\x00" + bytes(4)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from tidegate.binlog.segment import Segment
 from tidegate.errors import StrayValueLog
 from tidegate.position import Position
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
 

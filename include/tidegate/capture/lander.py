@@ -21,15 +21,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from tidegate.binlog.segment import Segment
 from tidegate.capture.chaser import ChaserStatus, SlowChaser
 from tidegate.capture.checkpoint import check_belongs
-from tidegate.capture.value_log import ValueLog
-from tidegate.capture.value_log_file import Pointer
+from tidegate.capture.value_log.file import Pointer
+from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze
 from tidegate.limits import LAKE_AGAIN_SECONDS_MAX
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
 log = logging.getLogger(__name__)

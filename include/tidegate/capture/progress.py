@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tidegate.capture.lifeboat import Lifeboat
+from tidegate.capture.status_file import Lifeboat
 from tidegate.position import Position
 
 Reason = Literal["time", "idle", "stopped"]

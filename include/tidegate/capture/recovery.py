@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegate.binlog.segment import Segment
 from tidegate.capture.checkpoint import Checkpoint, check_belongs
 from tidegate.capture.lander import Backlog
-from tidegate.capture.value_log import Budget, ValueLog
+from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import LakeUnavailable, StrayValueLog
 from tidegate.lake.bronze import Bronze
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
 log = logging.getLogger(__name__)

@@ -20,20 +20,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidegate.binlog.segment import Segment
-from tidegate.capture.beginning import dump_request, first_checkpoint, going_on
 from tidegate.capture.checkpoint import Checkpoint
-from tidegate.capture.continuity import Captured
 from tidegate.capture.lander import Lander, LanderSettings, Placed
-from tidegate.capture.lifeboat import Logbook
 from tidegate.capture.patience import Patience
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
 from tidegate.capture.recovery import Recovered, open_and_recover
-from tidegate.capture.segment import Cutter, CutterSettings
-from tidegate.capture.side import Side
-from tidegate.capture.source_clock import SourceClock
 from tidegate.capture.source_lease import SourceLease
-from tidegate.capture.value_log import Budget, ValueLog, value_log_folder
+from tidegate.capture.status_file import Logbook
+from tidegate.capture.value_log.log import Budget, ValueLog, value_log_folder
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable
@@ -42,13 +36,19 @@ from tidegate.home import home
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.limits import BRONZE_FILE_LAND_SECONDS, LAND_SECONDS_MIN
+from tidegate.mysql.clock_connection import Side
+from tidegate.mysql.connection import ConnectionInfo, answer_seconds
+from tidegate.mysql.continuity import Captured
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.source_clock import SourceClock
+from tidegate.mysql.start.position import dump_request, first_checkpoint, going_on
+from tidegate.mysql.stream.cutter import Cutter, CutterSettings
+from tidegate.mysql.stream.dump_stream import DumpStream
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import tables_named
 from tidegate.schema.model.server_settings import ServerSettings
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind
-from tidegate.wire.connection import ConnectionInfo, answer_seconds
-from tidegate.wire.dump_stream import DumpStream
-from tidegate.wire.source import SourceFacts
 
 log = logging.getLogger(__name__)
 

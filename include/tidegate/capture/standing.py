@@ -126,9 +126,9 @@ def ask(pipeline: Pipeline, name: str, connect: Connect) -> Server:
     """One short connection. Every failure is an answer too."""
     import pymysql
 
-    from tidegate.wire.connection import connect as open_connection
-    from tidegate.wire.connection import named
-    from tidegate.wire.source import current_position
+    from tidegate.mysql.connection import connect as open_connection
+    from tidegate.mysql.connection import named
+    from tidegate.mysql.server_facts import current_position
 
     try:
         info = connect(pipeline.sources[name].conn_id)

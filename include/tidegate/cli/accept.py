@@ -24,17 +24,17 @@ def accept(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
 ) -> None:
     """Go on with a source that no longer has what capture continues."""
-    from tidegate.capture.acceptance import find_gap, record_gap
-    from tidegate.capture.continuity import Captured
     from tidegate.capture.recovery import recover
     from tidegate.capture.run import CaptureRun
-    from tidegate.capture.value_log import ValueLog, value_log_folder
+    from tidegate.capture.value_log.log import ValueLog, value_log_folder
     from tidegate.lake.bronze import Bronze
     from tidegate.lake.leases import take_lease
+    from tidegate.mysql.acceptance import find_gap, record_gap
+    from tidegate.mysql.connection import ConnectionInfo, connect
+    from tidegate.mysql.continuity import Captured
+    from tidegate.mysql.preflight import Wanted, preflight
+    from tidegate.mysql.server_facts import read_facts
     from tidegate.tables import EVERY_TABLE, SegmentFlag
-    from tidegate.wire.connection import ConnectionInfo, connect
-    from tidegate.wire.preflight import Wanted, preflight
-    from tidegate.wire.source import read_facts
 
     loaded, lake = open_lake(pipeline)
     name = source_named(loaded, source)

@@ -50,7 +50,7 @@ def capture(
 ) -> None:
     """Capture a source's binlog into bronze."""
     from tidegate.cli.lake import source_named
-    from tidegate.wire.connection import ConnectionInfo
+    from tidegate.mysql.connection import ConnectionInfo
 
     root = home()
     loaded = config.load(pipeline_path(pipeline, root))
@@ -58,9 +58,11 @@ def capture(
     connection = ConnectionInfo.from_env(loaded.sources[name].conn_id)
     secrets = lake_secrets(loaded.lake.conn_id)
 
-    from tidegate.capture.lifeboat import lasts  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
     from tidegate.capture.progress import CaptureProgress
     from tidegate.capture.run import CaptureRun
+    from tidegate.capture.status_file import (
+        lasts,  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
+    )
     from tidegate.lake.storage import delta_options
 
     stop = threading.Event()

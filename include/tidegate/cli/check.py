@@ -22,8 +22,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
 ) -> None:
     """Whether a pipeline can run: settings, grants, clock, tables, lake."""
-    from tidegate.capture.examination import Verdict, examine
-    from tidegate.wire.connection import ConnectionInfo
+    from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.mysql.examination import Verdict, examine
 
     loaded, lake = open_lake(pipeline)
     for source in loaded.sources.values():

@@ -28,8 +28,8 @@ def latency(
     """Write markers at a source and tell how soon they are visible in silver."""
     from tidegate import tables
     from tidegate.lake import latency as measured
-    from tidegate.wire.connection import ConnectionInfo, connect
-    from tidegate.wire.marker import MarkerWriter
+    from tidegate.mysql.connection import ConnectionInfo, connect
+    from tidegate.mysql.marker import MarkerWriter
 
     loaded, lake = open_lake(pipeline)
     name = source_named(loaded, source or next(iter(loaded.sources)))

@@ -78,11 +78,11 @@ def refresh(
 ) -> None:
     """Ask the server for the columns of a held table, and let it go on."""
     from tidegate import tables
-    from tidegate.capture.refresh import Said, Stop, refreshed
     from tidegate.lake import control, held
     from tidegate.lake.schema_rows import needed_rows, table_rows
+    from tidegate.mysql.connection import ConnectionInfo, connect
+    from tidegate.mysql.refresh import Said, Stop, refreshed
     from tidegate.schema.model.columns import TableVersion
-    from tidegate.wire.connection import ConnectionInfo, connect
 
     loaded, lake = open_lake(pipeline)
     state = held_event(loaded.pipeline, lake, table)

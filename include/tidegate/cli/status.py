@@ -22,8 +22,8 @@ from tidegate.home import EXIT_ERROR, home
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
-    from tidegate.capture.lifeboat import Lifeboat
     from tidegate.capture.standing import SourceStanding, Standing
+    from tidegate.capture.status_file import Lifeboat
     from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
 
@@ -43,7 +43,7 @@ def status(
     """How far a pipeline's sources and tables are."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
-    from tidegate.wire.connection import ConnectionInfo
+    from tidegate.mysql.connection import ConnectionInfo
 
     loaded, lake = open_lake(pipeline)
     boats = _lifeboats(loaded, state_dir or home() / ".tidegate")
@@ -144,8 +144,8 @@ def _time(commit_ts: int) -> str:
 
 def _lifeboats(pipeline: Pipeline, state_dir: Path) -> dict[str, Lifeboat]:
     """What capture wrote beside its value logs on this machine, by source."""
-    from tidegate.capture import lifeboat
-    from tidegate.capture.value_log import value_log_folder
+    from tidegate.capture import status_file as lifeboat
+    from tidegate.capture.value_log.log import value_log_folder
 
     found = {name: lifeboat.read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
     return {name: boat for name, boat in found.items() if boat is not None}
@@ -153,8 +153,8 @@ def _lifeboats(pipeline: Pipeline, state_dir: Path) -> dict[str, Lifeboat]:
 
 def _capture_lines(boats: dict[str, Lifeboat]) -> list[str]:
     """How long the disk lasts matters only while the lake doesn't take what comes."""
-    from tidegate.capture import retention
-    from tidegate.capture.lifeboat import clock_told, lasts
+    from tidegate.capture.status_file import clock_told, lasts
+    from tidegate.mysql import retention
 
     lines = []
     for name, boat in boats.items():

@@ -41,7 +41,7 @@ def up(
     from tidegate.demo import jars
     from tidegate.demo.airflow import Airflow
     from tidegate.demo.processes import sole
-    from tidegate.wire.connection import ConnectionInfo
+    from tidegate.mysql.connection import ConnectionInfo
 
     root = home()
     path = pipeline_path(pipeline, root).resolve()

@@ -23,10 +23,10 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
 ) -> None:
     """Compare silver with the source's own SELECT."""
+    from tidegate.mysql.connection import ConnectionInfo
     from tidegate.verify.printing import report_lines
     from tidegate.verify.verification import Options
     from tidegate.verify.verification import verify as compare
-    from tidegate.wire.connection import ConnectionInfo
 
     loaded, lake = open_lake(pipeline)
     connections = {name: ConnectionInfo.from_env(source.conn_id) for name, source in loaded.sources.items()}

@@ -23,7 +23,7 @@ from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, home
 
 if TYPE_CHECKING:
-    from tidegate.binlog.segment import Segment
+    from tidegate.segments.segment import Segment
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="The files of a value log.")
 
@@ -35,8 +35,8 @@ StateDir = Annotated[Path | None, typer.Option(help="Folder of the value log; .t
 @app.command("ls")
 def list_files(place: Place, source: Source = None, state_dir: StateDir = None) -> None:
     """The files: bytes, segments, largest commit_ts, and whether a file is full."""
-    from tidegate.capture.value_log_file import End, Record, Torn, opened
-    from tidegate.capture.value_log_record import commit_ts_of
+    from tidegate.capture.value_log.file import End, Record, Torn, opened
+    from tidegate.capture.value_log.record import commit_ts_of
 
     paths = _paths(place, source, state_dir)
     print("file              bytes   first seq    last seq        max commit_ts  state")
@@ -63,7 +63,7 @@ def list_files(place: Place, source: Source = None, state_dir: StateDir = None) 
 @app.command("check")
 def check(place: Place, source: Source = None, state_dir: StateDir = None) -> None:
     """Compare every checksum, length and footer; seq must have no gap."""
-    from tidegate.capture.value_log_file import Damage, Record, Torn, opened
+    from tidegate.capture.value_log.file import Damage, Record, Torn, opened
 
     paths, damages, segments, before = _paths(place, source, state_dir), 0, 0, 0
     for path in paths:
@@ -119,7 +119,7 @@ def cat(
 
 def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:
     """Good segments from seq on; None for a damage, which is told on stderr."""
-    from tidegate.capture.value_log_file import Damage, Record, opened
+    from tidegate.capture.value_log.file import Damage, Record, opened
 
     for path in paths:
         with opened(path) as file:
@@ -145,8 +145,8 @@ def _shown(segment: Segment) -> dict[str, Any]:
 
 def _paths(place: str, source: str | None, state_dir: Path | None) -> list[Path]:
     """The files that a place means, oldest first. Raises UsageError, ConfigError."""
-    from tidegate.capture.value_log import log_files, value_log_folder
-    from tidegate.capture.value_log_file import file_number
+    from tidegate.capture.value_log.file import file_number
+    from tidegate.capture.value_log.log import log_files, value_log_folder
 
     given = Path(place)
     if given.suffix == ".vlog":

@@ -30,10 +30,10 @@ from tidegate.demo.progress import Progress, Snapshot
 from tidegate.demo.workload import Workload
 from tidegate.errors import ProcessFailed
 from tidegate.lake.files import lake_files
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.position import MariadbGtidPosition
 from tidegate.verify.report import Report
 from tidegate.verify.verification import verify
-from tidegate.wire.connection import ConnectionInfo
 
 _PARTS: Final = ("capture", "apply")
 CONN_ID: Final = "tidegate_demo_shop"

@@ -28,7 +28,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tidegate.binlog.segment import Segment
 from tidegate.delta import actions
 from tidegate.delta.log import Change
 from tidegate.delta.state import Action, Keep, TableState, no_files
@@ -41,6 +40,7 @@ from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of, propertie
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
 from tidegate.position import Position
+from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind, capture_app_id
 
 _BACKOFF_SECONDS: Final = 0.05

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidegate.lake.bronze_index import refs_in
 from tidegate.lake.bronze_log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.window import SegmentRef, without_given_up
+from tidegate.segments.window import SegmentRef, without_given_up
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.binlog.segment import Segment
 from tidegate.delta.store import make_folder, sync_folder
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PUT_BYTES_MAX, SEGMENT_BYTES_MAX
+from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS
 
 _BULKY: Final = ("context", "payload")

@@ -25,13 +25,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.binlog.segment import Segment
 from tidegate.delta.tail import LogTail
 from tidegate.errors import LakeRefused, StreamCorrupt
 from tidegate.lake.bronze_file import reading
 from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.window import SegmentRef, without_given_up
+from tidegate.segments.segment import Segment
+from tidegate.segments.window import SegmentRef, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
 
 _SMALL_COLUMNS = [

@@ -24,7 +24,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.binlog.crc32c import crc32c
 from tidegate.errors import LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_file import (
@@ -40,6 +39,7 @@ from tidegate.lake.bronze_file import (
 from tidegate.lake.bronze_log import BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_GROUP_ROWS_MAX, BRONZE_RUN_FILES_MAX, BRONZE_RUN_FILES_MIN
+from tidegate.segments.crc32c import crc32c
 from tidegate.tables import SEGMENTS
 
 

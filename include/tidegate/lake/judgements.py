@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidegate import tables
-from tidegate.binlog.result import EventPlace
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.result import EventPlace
 
 Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
 

@@ -6,8 +6,8 @@ Out: Segments that each decode alone, cut where capture would not mind; StreamCo
 
 The file is read in pieces of SEGMENT_BYTES_MAX (more when one event is larger). A piece ends where its last transaction
 does; of one that goes on, the beginning is read again with the next. A transaction that is larger than a piece is cut
-at event boundaries, with the context that capture/segment.py would give it, and its pieces come out once its end has
-been seen.
+at event boundaries, with the context that mysql/stream/cutter.py would give it, and its pieces come out once its end
+has been seen.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tidegate.binlog.events import BINLOG_MAGIC, HEADER_BYTES, EventType, closed
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import file_walk as F  # noqa: N812 - a page of constants
 from tidegate.binlog.query import parse_query
-from tidegate.binlog.segment import Segment
 from tidegate.errors import DecodeError, StreamCorrupt, Terminal, UnknownEvent, UnsupportedValue, UsageError
 from tidegate.limits import LOG_EVENT_BYTES_MAX, SEGMENT_BYTES_MAX
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 
 MAGIC_BYTES: Final = len(BINLOG_MAGIC)

@@ -1,7 +1,7 @@
-"""From changes to what silver needs: windows, and the net change per key.
+"""From changes to what silver needs: the phases of a table's window, and the net change per key.
 
-In:  what bronze says of its segments, and decoded changes in log order.
-Out: the window to apply next, the phases of a table's window, one change per key.
+In:  decoded changes in log order, the versions of their table.
+Out: the phases of a table's window, one change per key.
 
 Pure: nothing here reads or writes. The SQL that carries it out is spark_jobs/steps/merge_into_silver.py.
 """

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import SSCursor
 
+from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.verify.cells import Cell, cell
 from tidegate.verify.comparison import Row
-from tidegate.wire.connection import ConnectionInfo, connect, named
 
 _SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
 _POSITION: Final = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")

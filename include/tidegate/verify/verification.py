@@ -18,13 +18,13 @@ from typing import Any, Final
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.errors import UsageError, VerifyError
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.silver_names import silver_column
 from tidegate.verify.comparison import Row, compare
 from tidegate.verify.cut import Cut, LakeReader
 from tidegate.verify.report import Difference, Outcome, Report, TableResult
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import SourceSide, SourceTable
-from tidegate.wire.connection import ConnectionInfo
 
 DIFFERENCES_MAX: Final = 10
 _WAITS: Final = ("held", "released")  # a released one catches up

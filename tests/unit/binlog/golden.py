@@ -14,8 +14,8 @@ from typing import Any
 
 from tests.support.servers import ROOT
 from tests.unit.binlog.support import ALL_TIME, segment_of_file
-from tidegate.binlog.result import DecodedSegment
 from tidegate.schema.model.columns import Column, Generated, TableVersion
+from tidegate.segments.result import DecodedSegment
 
 # Another folder: to look at recordings before they become cases.
 GOLDEN = Path(os.environ.get("TIDEGATE_GOLDEN", ROOT / "tests" / "golden"))

@@ -14,8 +14,8 @@ from tests.unit.binlog import encode as e
 from tests.unit.binlog.encode_types import WireType, optional_metadata
 from tests.unit.binlog.support import segment, version
 from tidegate.binlog.events import EventType
-from tidegate.binlog.segment import Segment
 from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.segments.segment import Segment
 
 WRITE, UPDATE, DELETE = 0, 1, 2
 _CODES = {

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file, version_on
-from tidegate.binlog.result import DecodedSegment
 from tidegate.demo.server import Server
+from tidegate.segments.result import DecodedSegment
 
 Row = tuple[Any, ...]
 

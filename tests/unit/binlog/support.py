@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tidegate.binlog.crc32c import crc32c
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
-from tidegate.binlog.result import DecodedSegment, Window
-from tidegate.binlog.segment import Segment
 from tidegate.demo.server import Server
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import type_as_known
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.result import DecodedSegment, Window
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 
 ALL_TIME = Window(0, 1 << 62)

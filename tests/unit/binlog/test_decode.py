@@ -11,11 +11,11 @@ import pytest
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME, DECODERS, changed_rows, decode_both, segment, version
 from tidegate.binlog.events import EventType
-from tidegate.binlog.result import DecodedSegment, Window
-from tidegate.binlog.segment import Segment
 from tidegate.commit_ts import compose
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.segments.result import DecodedSegment, Window
+from tidegate.segments.segment import Segment
 from tidegate.tables import COMMIT_TS, OP, ORDINAL, SEQ
 
 ORDERS = ("shop", "orders")

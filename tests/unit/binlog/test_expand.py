@@ -16,10 +16,10 @@ from tidegate.binlog.decode import decode_in_pieces, decode_segment
 from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.result import DecodedSegment, Known
-from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 from tidegate.schema.model.columns import Column
+from tidegate.segments.result import DecodedSegment, Known
+from tidegate.segments.segment import Segment
 from tidegate.tables import COMMIT_TS, OP, ORDINAL
 
 ORDERS, ITEMS = ("shop", "orders"), ("shop", "items")

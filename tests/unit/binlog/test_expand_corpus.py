@@ -14,8 +14,8 @@ from tests.unit.binlog.support import ALL_TIME, changed_rows, segment_of_file
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.result import DecodedSegment
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.segments.result import DecodedSegment
 from tidegate.tables import COMMIT_TS, ORDINAL, SEQ
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -16,7 +16,7 @@ from tests.unit.binlog.golden import CASES, decoded
 from tests.unit.binlog.support import DECODERS, changed_rows
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
-from tidegate.binlog.result import DecodedSegment
+from tidegate.segments.result import DecodedSegment
 from tidegate.tables import ORDINAL
 
 

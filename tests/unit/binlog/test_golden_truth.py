@@ -19,7 +19,7 @@ import pytest
 
 from tests.unit.binlog.golden import CASES, decoded, versions_of
 from tests.unit.binlog.support import DECODERS
-from tidegate.binlog.result import DecodedSegment
+from tidegate.segments.result import DecodedSegment
 from tidegate.silver_names import silver_column
 from tidegate.tables import OP, OP_DELETE, ORDINAL
 

@@ -17,8 +17,8 @@ from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.event_index import EventIndex, index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE
-from tidegate.binlog.result import Window
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, ROWS, SAVEPOINT
+from tidegate.segments.result import Window
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 CONTENT = (GOLDEN / "mariadb114_rollback_logged" / "events.binlog").read_bytes()

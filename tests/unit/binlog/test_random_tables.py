@@ -28,11 +28,11 @@ from tests.support.seeds import many, seed
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.random_tables import RandomTable, both_at_once
 from tests.unit.binlog.support import ALL_TIME, current_binlog, decode_both, segment_of_file
-from tidegate.binlog.result import TableChanges
-from tidegate.capture.baseline import read_schema
 from tidegate.demo.server import Server
+from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.result import TableChanges
 from tidegate.tables import OP, OP_DELETE
 
 pytestmark = [pytest.mark.server, pytest.mark.long]

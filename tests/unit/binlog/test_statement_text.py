@@ -16,9 +16,9 @@ from tests.support.servers import FreshDatabase
 from tests.unit.binlog.support import current_binlog, segment_of_file
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.statement_text import statement_text
-from tidegate.capture.ddl_since import ddl_since
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.mysql.start.ddl_since import ddl_since
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.follow.added_columns import existing_row_value

@@ -8,10 +8,10 @@ from tests.unit.binlog import encode as e
 from tests.unit.binlog.support import ALL_TIME, decode_both, segment, version
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.result import DecodedSegment, Known, Window
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import Column
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.segments.result import DecodedSegment, Known, Window
 
 ORDERS, ITEMS, PEOPLE = ("shop", "orders"), ("shop", "items"), ("crm", "people")
 ALL = {ORDERS, ITEMS, PEOPLE}

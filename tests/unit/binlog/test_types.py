@@ -12,10 +12,10 @@ from tests.unit.binlog.support import ALL_TIME, changed_rows, decode_both, segme
 from tidegate.binlog.column_compression import inflate
 from tidegate.binlog.events import EventType
 from tidegate.binlog.plan import make_plan
-from tidegate.binlog.result import DecodedSegment, Window
 from tidegate.errors import DecodeError, SchemaMismatch
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.types import COMPRESSED, ZeroDates, parse_type
+from tidegate.segments.result import DecodedSegment, Window
 
 NAME = ("shop", "t")
 

@@ -9,12 +9,12 @@ import pytest
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.support import ALL_TIME, current_binlog, decode_both, segment_of_file
 from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.binlog.result import DecodedSegment
 from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.segments.result import DecodedSegment
 from tidegate.tables import OP_DELETE
 
 pytestmark = pytest.mark.server

@@ -15,16 +15,16 @@ from typer.testing import CliRunner
 
 from tests.integration.capture_support import bronze_segments
 from tests.support.segments import segment
-from tidegate.binlog.segment import Segment
-from tidegate.capture import lifeboat
+from tidegate.capture import status_file as lifeboat
 from tidegate.capture.lander import Backlog, Lander, LanderSettings, Placed
-from tidegate.capture.lifeboat import Logbook
-from tidegate.capture.source_clock import SourceClock
-from tidegate.capture.value_log import Budget, ValueLog
+from tidegate.capture.status_file import Logbook
+from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.cli.main import app
 from tidegate.errors import Fenced
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.source_clock import SourceClock
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
 SETTINGS = LanderSettings(land_bytes=3000, queue_bytes=6000, slow_seconds=0.2, hold_seconds=0.3, return_seconds=0.5)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.segments import segment
-from tidegate.binlog.segment import Segment
 from tidegate.capture.lander import Backlog, Lander, LanderSettings
 from tidegate.capture.recovery import open_and_recover, recover
-from tidegate.capture.value_log import Budget, ValueLog
+from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import Fenced, StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
 SETTINGS = LanderSettings(land_bytes=3000, queue_bytes=6000, slow_seconds=0.2, hold_seconds=0.3, return_seconds=0.5)

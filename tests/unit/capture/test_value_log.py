@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.segments import segment
-from tidegate.capture import value_log
-from tidegate.capture.value_log import Budget, ValueLog
-from tidegate.capture.value_log_record import FOOTER_BYTES, FOOTER_MAGIC, Footer, decode_footer
+from tidegate.capture.value_log import log as value_log
+from tidegate.capture.value_log.log import Budget, ValueLog
+from tidegate.capture.value_log.record import FOOTER_BYTES, FOOTER_MAGIC, Footer, decode_footer
 from tidegate.errors import Fenced, Transient, ValueLogError, ValueLogFull
 
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.support.segments import segment
-from tidegate.binlog.segment import Segment
-from tidegate.capture.value_log import ValueLog
-from tidegate.capture.value_log_file import Damage, Record, Torn, opened
-from tidegate.capture.value_log_record import (
+from tidegate.capture.value_log.file import Damage, Record, Torn, opened
+from tidegate.capture.value_log.log import ValueLog
+from tidegate.capture.value_log.record import (
     FOOTER_BYTES,
     RECORD,
     Footer,
@@ -29,6 +28,7 @@ from tidegate.capture.value_log_record import (
 )
 from tidegate.cli.main import app
 from tidegate.errors import ValueLogError
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 
 U64 = st.integers(0, (1 << 64) - 1)

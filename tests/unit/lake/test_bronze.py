@@ -15,8 +15,6 @@ import pytest
 
 from tests.integration.capture_support import bronze_segments
 from tests.unit.capture.test_lander import chain
-from tidegate.binlog.crc32c import crc32c
-from tidegate.binlog.segment import Segment
 from tidegate.delta import log as log_module
 from tidegate.delta.store import LocalStore
 from tidegate.errors import Fenced, LakeUnavailable
@@ -26,6 +24,8 @@ from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.bronze_upkeep import compact_run
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind
 
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from tests.support.bronze import QuietBronze
 from tests.support.memory_store import MemoryStore, faults
-from tidegate.binlog.segment import Segment
 from tidegate.delta import log as log_module
 from tidegate.errors import CommitConflict, Fenced, LakeUnavailable
 from tidegate.lake import bronze as bronze_module
@@ -25,6 +24,7 @@ from tidegate.lake.bronze_index import BronzeIndex, read_segments
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.segment import Segment
 
 
 class Capture:

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.bronze import QuietBronze
-from tidegate.binlog.crc32c import crc32c
 from tidegate.config import Capture
 from tidegate.lake.bronze_file import write_file
+from tidegate.segments.crc32c import crc32c
 
 PACKINGS = {"zstd": "ZSTD", "lz4": "LZ4", "none": "UNCOMPRESSED"}
 

@@ -11,13 +11,13 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
-from tidegate.binlog.crc32c import crc32c
-from tidegate.binlog.segment import Segment
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments, segments_or_damage
 from tidegate.lake.files import LakeFiles
-from tidegate.merge.window import SegmentRef, in_window
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+from tidegate.segments.window import SegmentRef, in_window
 from tidegate.tables import SEGMENTS
 
 

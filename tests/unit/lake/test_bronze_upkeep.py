@@ -16,7 +16,6 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
-from tidegate.binlog.segment import Segment
 from tidegate.delta.store import LocalStore
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.lake import bronze_upkeep
@@ -27,6 +26,7 @@ from tidegate.lake.bronze_retention import choose_gone, remove, whole_transactio
 from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MAX
+from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
 
 DAY = date(2026, 11, 1)

@@ -1,0 +1,157 @@
+"""How capture does, for those who look from outside, also while the lake can't be asked.
+
+In:  the lander, the value log, the run's counters.
+Out: a Lifeboat about once a second, in `status.json` beside the value log; a line in the log when it is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate.capture.chaser import ChaserState, ChaserStatus
+from tidegate.capture.lander import Lander
+from tidegate.capture.value_log.log import ValueLog
+from tidegate.limits import CLOCK_LEAP_SECONDS_MAX
+from tidegate.mysql.retention import Retention
+from tidegate.mysql.source_clock import SourceClock
+
+log = logging.getLogger(__name__)
+
+_FILE: Final = "status.json"
+_RATE_SECONDS: Final = 60.0
+_TOLD_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lifeboat(ChaserStatus):
+    """The lander's status and the value log's.
+
+    Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
+    still take; bytes_per_second: what it was given in the last minute; seconds_left: room at that rate, None when
+    nothing came. retention: when the source purges what isn't captured yet, None before the first look.
+    clock_ahead_seconds: the source's clock minus this machine's; clock_doubted: it leapt, and isn't believed yet;
+    lowered: segments whose transactions say that they are later than the source's clock.
+    """
+
+    lake_error: str
+    last_seq: int
+    landed_seq: int
+    behind_bytes: int
+    value_log_bytes: int
+    room_bytes: int
+    bytes_per_second: float
+    seconds_left: float | None
+    retention: Retention | None
+    clock_ahead_seconds: float
+    clock_doubted: bool
+    lowered: int
+    started_at: float
+    written_at: float
+    pid: int
+
+
+class Logbook:
+    """Writes what is so now; one per run."""
+
+    def __init__(self, value_log: ValueLog, clock: SourceClock) -> None:
+        self._value_log = value_log
+        self._clock = clock
+        self._started_at = time.time()
+        now = time.monotonic()
+        self._rates: list[tuple[float, int]] = [(now, 0)]
+        self._told_at = now - _TOLD_SECONDS
+        self._retention: Retention | None = None
+
+    def write(self, lander: Lander, last_seq: int, captured_bytes: int, retention: Retention | None = None) -> Lifeboat:
+        """captured_bytes: of the run so far. What can't be written is a warning: capture goes on."""
+        self._retention = retention or self._retention
+        found = self._look(lander, last_seq, captured_bytes)
+        now = time.monotonic()
+        if lander.chasing and now - self._told_at >= _TOLD_SECONDS:
+            self._told_at = now
+            log.warning("the lake is behind by %s. %s", _size(found.behind_bytes), lasts(found))
+        path = self._value_log.folder / _FILE
+        try:
+            path.with_suffix(".new").write_text(json.dumps(asdict(found)))
+            path.with_suffix(".new").replace(path)
+        except OSError as error:
+            log.warning("%s can't be written: %s", path, error.strerror)
+        return found
+
+    def _look(self, lander: Lander, last_seq: int, captured_bytes: int) -> Lifeboat:
+        now, status = time.monotonic(), lander.status()
+        self._rates.append((now, captured_bytes))
+        while len(self._rates) > 2 and now - self._rates[1][0] >= _RATE_SECONDS:
+            self._rates.pop(0)
+        then, bytes_then = self._rates[0]
+        rate = (captured_bytes - bytes_then) / max(now - then, 1e-3)
+        room = self._value_log.room_bytes()
+        return Lifeboat(
+            **asdict(status),
+            lake_error=lander.lake_error,
+            last_seq=last_seq,
+            landed_seq=lander.committed_seq,
+            behind_bytes=lander.behind_bytes,
+            value_log_bytes=self._value_log.bytes,
+            room_bytes=room,
+            bytes_per_second=rate,
+            seconds_left=max(room, 0) / rate if rate > 0 else None,
+            retention=self._retention,
+            clock_ahead_seconds=self._clock.ahead_seconds,
+            clock_doubted=self._clock.doubted,
+            lowered=self._clock.lowered,
+            started_at=self._started_at,
+            written_at=time.time(),
+            pid=os.getpid(),
+        )
+
+
+def lasts(found: Lifeboat) -> str:
+    """How long this machine's disk keeps what the lake doesn't take."""
+    text = f"The value log has {_size(found.value_log_bytes)} and room for {_size(found.room_bytes)}"
+    if found.seconds_left is None:
+        return text + "; nothing comes at present"
+    rate = f"{found.bytes_per_second / 1e6:.1f} MB/s"
+    return f"{text}, which lasts {_duration(found.seconds_left)} at the present {rate}"
+
+
+def clock_told(found: Lifeboat) -> str:
+    """What a person should know of the source's clock; "" when it is as it should be."""
+    parts = []
+    if found.clock_doubted or abs(found.clock_ahead_seconds) > CLOCK_LEAP_SECONDS_MAX:
+        way = "ahead of" if found.clock_ahead_seconds > 0 else "behind"
+        parts.append(f"source's clock {_duration(abs(found.clock_ahead_seconds))} {way} this machine's")
+    if found.clock_doubted:
+        parts.append("it leapt and isn't believed yet")
+    if found.lowered:
+        parts.append(f"transactions say that they are later than it in {found.lowered} segments")
+    return "; ".join(parts)
+
+
+def read(folder: Path) -> Lifeboat | None:
+    """The newest that a run wrote here; None when there is none that this version understands."""
+    try:
+        found: dict[str, Any] = json.loads((folder / _FILE).read_text())
+        purging = found.get("retention")
+        state = ChaserState(found["state"])
+        return Lifeboat(**found | {"state": state, "retention": Retention(**purging) if purging else None})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _size(count: int) -> str:
+    return f"{max(count, 0) / 1e9:.1f} GB" if count >= 1e9 else f"{max(count, 0) / 1e6:.1f} MB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 48 * 3600:
+        return f"{seconds / 86400:.0f} days"
+    if seconds >= 2 * 3600:
+        return f"{seconds / 3600:.0f} hours"
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"

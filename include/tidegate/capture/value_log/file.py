@@ -1,0 +1,297 @@
+"""One file of the value log, read: by footer, by pointer, or from end to end.
+
+In:  a path; nothing is written, and no lock is needed: what was synced doesn't change.
+Out: records and where they lie; a torn tail told from damage.
+
+Torn is what a crash leaves behind the last sync: a file that ends before its last record does, or whose last sectors
+were never written (zeros). Everything else that doesn't fit is damage, and an error with file and offset: cutting it
+off would throw away what was promised.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from tidegate.capture.value_log.record import (
+    FOOTER_BYTES,
+    RECORD,
+    RECORD_MAGIC,
+    Footer,
+    commit_ts_of,
+    decode,
+    decode_footer,
+    decode_head,
+    encode_footer,
+    head_bytes,
+)
+from tidegate.errors import ValueLogError
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+
+REMEDY: Final = (
+    "check this disk; `tidegate vlog check` tells what else is damaged; restore the file, or move the log's folder"
+    " away: capture then asks the source again for what bronze lacks"
+)
+_SECTOR_BYTES: Final = 512
+_REST_BYTES_MIN: Final = 64  # of a last sector that isn't whole: fewer zeros are a payload's own
+_CHUNK_BYTES: Final = 1 << 20
+_HEAD_BYTES: Final = 4096  # of most records the whole head
+# Names of 4,096 tables of 2 x 64 characters, escaped, stay far below.
+_HEAD_BYTES_MAX: Final = 64 << 20
+_MAGIC: Final = RECORD_MAGIC.to_bytes(4, "little")
+
+
+class Pointer(NamedTuple):
+    """Where a record lies: number of its file, offset in it, bytes with its 16 of frame."""
+
+    file: int
+    offset: int
+    bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a file that aren't what was written there; the next good record begins at `next`."""
+
+    path: Path
+    offset: int
+    what: str
+    next: int
+
+    def error(self) -> ValueLogError:
+        return ValueLogError(self.what, where=f"{self.path}:{self.offset}", remedy=REMEDY)
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """What a crash left behind the last record; cut off when the log is opened."""
+
+    path: Path
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A good record; its segment has no context and payload unless they were asked for."""
+
+    pointer: Pointer
+    segment: Segment
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A file's end: its footer when it is full."""
+
+    offset: int
+    footer: Footer | None
+
+
+class LogFile:
+    """A file of the log, open for reading."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self.number = file_number(path)
+        self.bytes = os.fstat(descriptor).st_size
+        self._descriptor = descriptor
+
+    def at(self, offset: int, count: int) -> bytes:
+        """Up to count bytes. Raises ValueLogError when the disk can't give them."""
+        try:
+            return os.pread(self._descriptor, count, offset)
+        except OSError as error:
+            raise ValueLogError(
+                f"can't be read: {error.strerror}", where=f"{self.path}:{offset}", remedy=REMEDY
+            ) from error
+
+    def footer(self) -> Footer:
+        """Of a file that is full. Raises ValueLogError."""
+        found = decode_footer(self.at(max(self.bytes - FOOTER_BYTES, 0), FOOTER_BYTES))
+        if found is None:
+            at = max(self.bytes - FOOTER_BYTES, 0)
+            raise Damage(self.path, at, "the file isn't the last one, and its footer is damaged", at).error()
+        return found
+
+    def segment(self, pointer: Pointer) -> Segment:
+        """A record with all its bytes. Raises ValueLogError when they aren't what was written."""
+        found = self._judge(pointer.offset, whole=True, last=False)
+        if not isinstance(found, Record) or found.pointer != pointer:
+            damage = found if isinstance(found, Damage) else None
+            what = damage.what if damage else "no record of this length begins here"
+            raise Damage(self.path, pointer.offset, what, pointer.end).error()
+        return found.segment
+
+    def heads(self, offset: int = 0) -> Iterator[Record]:
+        """Records from an offset on, without their bulk and unchecked: for finding one's way. Raises ValueLogError."""
+        while offset < self.bytes:
+            if self.bytes - offset == FOOTER_BYTES and decode_footer(self.at(offset, FOOTER_BYTES)):
+                return
+            found = self._head(offset)
+            if isinstance(found, Torn):
+                return
+            if isinstance(found, Damage):
+                raise found.error()
+            yield found
+            offset = found.pointer.end
+
+    def walk(self, *, last: bool, whole: bool = False) -> Iterator[Record | Damage | Torn | End]:
+        """All that is in the file, every checksum compared, then an End. last: it may lack a footer, or be torn."""
+        offset, newest, seq, damaged = 0, 0, 0, False
+        while True:
+            found = self._judge(offset, whole=whole, last=last, newest=newest, seq=0 if damaged else seq)
+            yield found
+            if isinstance(found, End):
+                return
+            if isinstance(found, Torn):
+                yield End(found.offset, None)
+                return
+            if isinstance(found, Damage):
+                offset, damaged = found.next, True
+                if offset >= self.bytes:
+                    yield End(offset, None)
+                    return
+            else:
+                offset = found.pointer.end
+                newest, seq = max(newest, commit_ts_of(found.segment)), found.segment.seq
+
+    # --- one place of the file ----------------------------------------------------------------------------
+
+    def _judge(
+        self, offset: int, *, whole: bool, last: bool, newest: int = 0, seq: int = 0
+    ) -> Record | Damage | Torn | End:
+        """What lies at an offset, checksum compared."""
+        rest = self.bytes - offset
+        if rest == 0:
+            return End(offset, None) if last else self._damage(offset, "the file isn't the last one, and has no footer")
+        if 0 < rest <= FOOTER_BYTES:
+            return self._tail(offset, last=last, newest=newest, seq=seq)
+        head = self._head(offset)
+        if isinstance(head, Torn | Damage):
+            if last and isinstance(head, Damage) and self._unwritten(offset):
+                return Torn(self.path, offset, rest)
+            return head if last or isinstance(head, Damage) else self._damage(offset, "a record is cut short")
+        payload = self.at(offset + RECORD.size, head.pointer.bytes - RECORD.size)
+        if crc32c(payload) != RECORD.unpack(self.at(offset, RECORD.size))[2]:
+            if last and self._unwritten(offset):
+                return Torn(self.path, offset, rest)
+            return self._damage(offset, "a record's checksum is wrong")
+        return Record(head.pointer, decode(payload)) if whole else head
+
+    def _head(self, offset: int) -> Record | Damage | Torn:
+        """The record at an offset by its two lengths; Torn when the file ends before the record does."""
+        rest = self.bytes - offset
+        start = self.at(offset, RECORD.size + _HEAD_BYTES)
+        if len(start) < RECORD.size:
+            return Torn(self.path, offset, rest)
+        magic, length, _ = RECORD.unpack_from(start)
+        if magic != RECORD_MAGIC:
+            return self._damage(offset, "no record begins here")
+        start = start[RECORD.size :]
+        if len(start) >= 4 and head_bytes(start) > len(start):
+            start = self.at(offset + RECORD.size, min(head_bytes(start), _HEAD_BYTES_MAX))
+        try:
+            head = decode_head(start)
+        except ValueError:
+            return self._damage(offset, "a record's header is damaged")
+        if head is None:
+            # Whether the file ends in here, or a length does.
+            ends = rest < RECORD.size + 4 or rest - RECORD.size < head_bytes(start) <= _HEAD_BYTES_MAX
+            if ends and length > rest - RECORD.size:
+                return Torn(self.path, offset, rest)
+            return self._damage(offset, "a record's length is damaged")
+        if head.bytes != length:
+            return self._damage(offset, "a record's length is damaged")
+        if RECORD.size + length > rest:
+            return Torn(self.path, offset, rest)
+        return Record(Pointer(self.number, offset, RECORD.size + length), head.segment)
+
+    def _tail(self, offset: int, *, last: bool, newest: int, seq: int) -> Damage | Torn | End:
+        """The last bytes, too few for a record: a footer, or the beginning of one or of a record."""
+        data = self.at(offset, FOOTER_BYTES)
+        footer = decode_footer(data)
+        if footer is not None:
+            if seq and footer != Footer(newest, seq):
+                return self._damage(offset, "the footer isn't this file's")
+            return End(self.bytes, footer)
+        cut = len(data) < FOOTER_BYTES and any(
+            whole.startswith(data) for whole in (encode_footer(Footer(newest, seq)), _MAGIC)
+        )
+        if last and (cut or data.startswith(_MAGIC) or not any(data)):
+            return Torn(self.path, offset, len(data))
+        return self._damage(offset, "the footer is damaged")
+
+    def _unwritten(self, offset: int) -> bool:
+        """Whether a sector behind offset was never written, and no good record follows: a crash before the sync."""
+        if self._next_record(offset + 1) < self.bytes:
+            return False
+        first = offset // _SECTOR_BYTES * _SECTOR_BYTES
+        data = np.frombuffer(self.at(first, self.bytes - first), np.uint8)
+        whole = data[: data.size // _SECTOR_BYTES * _SECTOR_BYTES].reshape(-1, _SECTOR_BYTES)
+        rest = data[whole.size :]
+        return bool((~whole.any(axis=1)).any()) or (rest.size >= _REST_BYTES_MIN and not rest.any())
+
+    def _damage(self, offset: int, what: str) -> Damage:
+        return Damage(self.path, offset, what, self._next_record(offset + 1))
+
+    def _next_record(self, offset: int) -> int:
+        """Where the next good record begins, or the footer, or the file ends."""
+        end = self.bytes
+        if end - FOOTER_BYTES >= offset and decode_footer(self.at(end - FOOTER_BYTES, FOOTER_BYTES)):
+            end -= FOOTER_BYTES
+        at = offset
+        while at < end:
+            chunk = self.at(at, _CHUNK_BYTES + len(_MAGIC) - 1)
+            found = chunk.find(_MAGIC)
+            if found < 0:
+                at += _CHUNK_BYTES
+                continue
+            at += found
+            if self._good(at):
+                return at
+            at += 1
+        return end
+
+    def _good(self, offset: int) -> bool:
+        """Whether a record with the right checksum lies here."""
+        start = self.at(offset, RECORD.size)
+        if len(start) < RECORD.size:
+            return False
+        _, length, crc = RECORD.unpack(start)
+        if length > self.bytes - offset - RECORD.size:
+            return False
+        return crc32c(self.at(offset + RECORD.size, length)) == int(crc)
+
+
+def file_number(path: Path) -> int:
+    """Of `000042.vlog`. Raises ValueLogError for another name."""
+    try:
+        return int(path.stem)
+    except ValueError as error:
+        raise ValueLogError(
+            "isn't a file of a value log", where=str(path), remedy="they are called 000001.vlog, 000002.vlog ..."
+        ) from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[LogFile]:
+    """Raises ValueLogError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise ValueLogError(f"can't be opened: {error.strerror}", where=str(path), remedy=REMEDY) from error
+    try:
+        yield LogFile(path, descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,323 @@
+"""The value log: segments on this machine's disk, safe before anything else is done with them.
+
+In:  segments in order of seq.
+Out: the same segments after a crash, up to the last complete record; by pointer, or from one on.
+
+Files 000001.vlog, 000002.vlog ... (value_log_record: their bytes; value_log_file: reading one). append writes, sync
+makes durable, for all appends since the last; a segment counts as captured only after sync. Opening reads the footers
+of full files and scans the last one for its true end: a torn tail is cut off, since nothing behind the last sync was
+promised. Reading needs no lock: what was synced changes no more, and gc deletes only what bronze has.
+
+The disk is never filled: a record that would pass the budget, or leave less than the reserve free, isn't begun.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from tidegate.capture.value_log.file import REMEDY, Damage, End, Pointer, Record, Torn, file_number, opened
+from tidegate.capture.value_log.record import FOOTER_BYTES, Footer, commit_ts_of, encode, encode_footer
+from tidegate.config import Pipeline
+from tidegate.errors import Fenced, ValueLogError, ValueLogFull
+from tidegate.limits import VALUE_LOG_FILE_BYTES
+from tidegate.segments.segment import Segment
+
+_Bytes: TypeAlias = bytes | memoryview
+
+log = logging.getLogger(__name__)
+
+_GO_ON: Final = (
+    "nothing that was captured is lost: bring the lake back, or make room here, or raise capture.value_log_bytes_max;"
+    " capture then goes on by itself, if the source still has its binlog"
+)
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the log may take: bytes_max of itself (None: any), as long as reserve_bytes of the disk stay free."""
+
+    bytes_max: int | None = None
+    reserve_bytes: int = 0
+
+
+@dataclass(slots=True)
+class _File:
+    """A file of the log: what it holds, so that gc needs no look inside."""
+
+    path: Path
+    number: int
+    bytes: int = 0
+    synced_bytes: int = 0
+    max_commit_ts: int = 0
+    last_seq: int = 0
+    complete: bool = False
+
+
+class ValueLog:
+    """One source's value log; at most one process has it open (flock)."""
+
+    def __init__(self, folder: Path, *, file_bytes: int = VALUE_LOG_FILE_BYTES, budget: Budget | None = None) -> None:
+        self.folder = folder
+        self.budget = budget or Budget()
+        # gc frees whole files, so a budget holds several.
+        self._file_bytes = min(file_bytes, (self.budget.bytes_max or 8 * file_bytes) // 8)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (folder / "lock").open("a")
+        except OSError as error:
+            raise ValueLogError(
+                f"can't be opened: {error.strerror}",
+                where=str(folder),
+                remedy="set capture.value_log_path to a writable folder",
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise Fenced(
+                "another process captures this source on this machine", where=str(folder), remedy="stop it first"
+            ) from error
+        try:
+            self._files = _open_files(folder)
+            self._current = self._open_last()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def close(self) -> None:
+        """Give up files and lock; what wasn't synced stays unpromised."""
+        self._current.close()
+        self._lock.close()
+
+    @property
+    def bytes(self) -> int:
+        """On disk."""
+        return sum(file.bytes for file in self._files)
+
+    @property
+    def max_commit_ts(self) -> int:
+        """The largest commit_ts in here; 0 when empty."""
+        return max((file.max_commit_ts for file in self._files), default=0)
+
+    @property
+    def last_seq(self) -> int:
+        """The newest segment in here; 0 when empty."""
+        return max((file.last_seq for file in self._files), default=0)
+
+    @property
+    def end(self) -> Pointer:
+        """Where the next record will lie (bytes 0), unless a new file is begun for it."""
+        return Pointer(self._files[-1].number, self._files[-1].bytes, 0)
+
+    def room_bytes(self) -> int:
+        """What may still be written."""
+        disk = os.statvfs(self.folder)
+        free = disk.f_bavail * disk.f_frsize - self.budget.reserve_bytes
+        return free if self.budget.bytes_max is None else min(free, self.budget.bytes_max - self.bytes)
+
+    def append(self, segment: Segment) -> Pointer:
+        """Write a record; where it lies. Raises ValueLogFull before it is begun, ValueLogError: then open anew."""
+        parts = encode(segment)
+        size = sum(len(part) for part in parts)
+        if self.room_bytes() < size + FOOTER_BYTES:
+            raise ValueLogFull(self._full(), where=str(self.folder), remedy=_GO_ON)
+        if self._files[-1].bytes >= self._file_bytes:
+            self._rotate()
+        file = self._files[-1]
+        self._write(parts)
+        at, file.bytes = file.bytes, file.bytes + size
+        file.max_commit_ts = max(file.max_commit_ts, commit_ts_of(segment))
+        file.last_seq = segment.seq
+        return Pointer(file.number, at, size)
+
+    def sync(self) -> None:
+        """Make every append so far durable (fdatasync)."""
+        file = self._files[-1]
+        try:
+            os.fdatasync(self._current.fileno())
+        except OSError as error:
+            self._fail("synced", error, file.synced_bytes)
+        file.synced_bytes = file.bytes
+
+    def read(self, after_seq: int = 0) -> Iterator[Segment]:
+        """Segments with a larger seq, in order. Raises ValueLogError on a damaged record."""
+        for record in self.heads(after_seq):
+            yield self.segment(record.pointer)
+
+    def heads(self, after_seq: int = 0) -> Iterator[Record]:
+        """Where segments with a larger seq lie, in order, and what they are but for context and payload."""
+        for file in self._files:
+            if file.last_seq > after_seq:
+                with opened(file.path) as found:
+                    for record in found.heads():
+                        if record.segment.seq > after_seq:
+                            yield record
+
+    def segment(self, pointer: Pointer) -> Segment:
+        """What a pointer points at. Raises ValueLogError when it isn't there, or damaged."""
+        with opened(_path(self.folder, pointer.file)) as file:
+            return file.segment(pointer)
+
+    def segments_from(self, pointer: Pointer, last: Pointer | None = None) -> Iterator[tuple[Pointer, Segment]]:
+        """Segments from one on, up to the last (None: to the end as it is now).
+
+        Also from another thread than the one that appends, up to a record that was synced.
+        """
+        last = last or self.end
+        offset = pointer.offset
+        for number in range(pointer.file, last.file + 1):
+            with opened(_path(self.folder, number)) as file:
+                for record in file.heads(offset):
+                    if (number, record.pointer.offset) > (last.file, last.offset):
+                        return
+                    yield record.pointer, file.segment(record.pointer)
+            offset = 0
+
+    def gc(self, whole_seq: int) -> int:
+        """Delete full files that lie before the newest segment which bronze has and that ends between transactions;
+        bytes freed. A start without the lake goes on from that one. Not by commit_ts: a transaction that is given up
+        has a larger one than what follows it.
+
+        A file of some size that bronze has whole is completed, so that the next call can delete it.
+        """
+        last = self._files[-1]
+        if last.last_seq <= whole_seq and last.bytes >= max(self._file_bytes // 8, 1):
+            self._rotate()
+        freed = 0
+        while len(self._files) > 1 and self._files[0].last_seq < whole_seq:
+            file = self._files.pop(0)
+            file.path.unlink()
+            freed += file.bytes
+        return freed
+
+    # --- files --------------------------------------------------------------------------------------------
+
+    def _open_last(self) -> Any:
+        if not self._files or self._files[-1].complete:
+            number = self._files[-1].number + 1 if self._files else 1
+            self._files.append(_File(_path(self.folder, number), number))
+        try:
+            file = self._files[-1].path.open("ab", buffering=0)
+            _sync_folder(self.folder)
+        except OSError as error:
+            raise _error("opened", error, self._files[-1].path) from error
+        return file
+
+    def _rotate(self) -> None:
+        last = self._files[-1]
+        self._write([encode_footer(Footer(last.max_commit_ts, last.last_seq))])
+        last.bytes += FOOTER_BYTES
+        self.sync()
+        self._current.close()
+        last.complete = True
+        self._current = self._open_last()
+
+    def _write(self, parts: Sequence[_Bytes]) -> None:
+        try:
+            _write_all(self._current.fileno(), parts)
+        except OSError as error:
+            self._fail("written", error, self._files[-1].bytes)
+
+    def _fail(self, what: str, error: OSError, good_bytes: int) -> None:
+        """Leave no half of a record behind, and say what is wrong."""
+        try:
+            os.ftruncate(self._current.fileno(), good_bytes)
+        except OSError:
+            log.warning("the torn end of %s is cut off when it is opened again", self._files[-1].path)
+        raise _error(what, error, self._files[-1].path) from error
+
+    def _full(self) -> str:
+        if self.budget.bytes_max is not None and self.bytes >= self.budget.bytes_max // 2:
+            return f"the value log has {self.bytes} bytes, its budget is {self.budget.bytes_max}"
+        return f"less than {self.budget.reserve_bytes} bytes of its disk are free beside {self.bytes} of value log"
+
+
+def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
+    """A source's value log; sources that share capture.value_log_path have a folder each in it."""
+    if pipeline.capture.value_log_path is None:
+        return state_dir / "value_log" / pipeline.pipeline / source
+    shared = Path(pipeline.capture.value_log_path)
+    return shared / source if len(pipeline.sources) > 1 else shared
+
+
+def log_files(folder: Path) -> list[Path]:
+    """A log's files in order. Raises ValueLogError when one is missing between two others."""
+    paths = sorted(folder.glob("*.vlog"), key=file_number)
+    for before, after in pairwise(paths):
+        if file_number(after) != file_number(before) + 1:
+            raise ValueLogError(
+                f"isn't there, {after.name} is", where=str(_path(folder, file_number(before) + 1)), remedy=REMEDY
+            )
+    return paths
+
+
+def _open_files(folder: Path) -> list[_File]:
+    """What the files hold, oldest first; a torn tail of the last one is cut off."""
+    paths = log_files(folder)
+    files = []
+    for path in paths[:-1]:
+        with opened(path) as found:
+            footer = found.footer()
+            files.append(
+                _File(path, found.number, found.bytes, found.bytes, footer.max_commit_ts, footer.last_seq, True)
+            )
+    return [*files, *(_scan(path) for path in paths[-1:])]
+
+
+def _scan(path: Path) -> _File:
+    """Find the true end of the last file, and learn what it holds."""
+    file = _File(path, file_number(path))
+    with opened(path) as found:
+        for part in found.walk(last=True):
+            if isinstance(part, Damage):
+                raise part.error()
+            if isinstance(part, Record):
+                file.max_commit_ts = max(file.max_commit_ts, commit_ts_of(part.segment))
+                file.last_seq = part.segment.seq
+            elif isinstance(part, Torn):
+                log.warning("%s: a crash left %d bytes behind the last record; they are cut off", path, part.bytes)
+                with path.open("r+b") as torn:
+                    torn.truncate(part.offset)
+                    os.fsync(torn.fileno())
+            elif isinstance(part, End):
+                file.bytes, file.complete = part.offset, part.footer is not None
+    file.synced_bytes = file.bytes
+    return file
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:06d}.vlog"
+
+
+def _error(what: str, error: OSError, path: Path) -> ValueLogError | ValueLogFull:
+    if error.errno in _FULL:
+        return ValueLogFull(f"can't be {what}: {error.strerror}", where=str(path), remedy=_GO_ON)
+    return ValueLogError(f"can't be {what}: {error.strerror}", where=str(path), remedy="check this disk")
+
+
+def _write_all(descriptor: int, parts: Sequence[_Bytes]) -> None:
+    """Writev until all is written; a short write goes on where it stopped."""
+    waiting = [memoryview(part) for part in parts if len(part)]
+    while waiting:
+        written = os.writev(descriptor, waiting)
+        while waiting and written >= len(waiting[0]):
+            written -= len(waiting.pop(0))
+        if written:
+            waiting[0] = waiting[0][written:]
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

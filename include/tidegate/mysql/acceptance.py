@@ -1,0 +1,149 @@
+"""A person accepts that a source lost what was captured, or purged what wasn't; capture goes on behind the gap.
+
+In:  a source that capture stopped at (PositionLost), its bronze and value log.
+Out: a Gap: what is lost and where capture can go on; recorded, it is a segment of bronze without bytes, at which apply
+     holds the tables that it names, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless
+     what is lost may hide DDL (HAS_DDL).
+
+Where it goes on: behind the newest captured segment that the server still has and can continue; then the gap names the
+tables of the segments after it. When there is none, at the beginning of the server's binlog; then nobody can say what
+changed in between, and the gap names every table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+import pymysql
+
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.recovery import Recovered
+from tidegate.capture.value_log.log import ValueLog
+from tidegate.config import DumpMode, Flavour
+from tidegate.errors import LakeUnavailable, PositionLost
+from tidegate.lake.bronze import Bronze
+from tidegate.mysql.connection import connect, named
+from tidegate.mysql.continuity import Captured, Reader, check_gtids, is_same_server, probe
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.start.position import Run, continued, dump_request, going_on, reading_again
+from tidegate.mysql.stream.dump_stream import DumpStream
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+
+_SEGMENTS_LOOKED_AT_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """why: what stopped capture. segment: what records it, and names the tables that wait."""
+
+    why: str
+    segment: Segment
+
+
+def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint) -> Gap | None:
+    """None when capture can go on as it is. Raises SourceUnavailable, SourceRefused."""
+    try:
+        point = going_on(run, facts, captured, checkpoint)
+        _asked(run, facts, point)
+    except PositionLost as error:
+        why = error.what
+    else:
+        return None
+    reader = Reader(run.connection, dict(facts.binary_logs), reading_again(run.pipeline, run.source_name, facts))
+    lost: list[Segment] = []
+    for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
+        same = is_same_server(facts, segment)
+        if same and reader.purged(segment):
+            break  # as all before it are
+        if not segment.flags & SegmentFlag.OPEN_AT_END and (not same or reader.has(segment)):
+            point = _end_of(segment)
+            if _goes_on(run, facts, captured, point):
+                names = {name for one in lost for name in one.tables}
+                has_ddl = any(one.flags & SegmentFlag.HAS_DDL for one in lost)
+                return Gap(why, _segment(run.source_name, checkpoint, point, names, has_ddl=has_ddl))
+        lost.append(segment)
+    earliest = _earliest(run, facts)
+    return Gap(why, _segment(run.source_name, checkpoint, earliest, {EVERY_TABLE}, has_ddl=True))
+
+
+def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: Gap) -> None:
+    """Land what the value log has, then the gap. Raises LakeUnavailable, Fenced."""
+    if recovered.newest is None:
+        raise LakeUnavailable("can't be asked where capture is", where=bronze.url, remedy="try again when it can")
+    for segment in value_log.read(recovered.newest.seq):
+        bronze.append([segment])
+    bronze.append([gap.segment])
+
+
+def _asked(run: Run, facts: SourceFacts, point: Checkpoint) -> None:
+    """Whether the server begins to send from there: what is purged MariaDB says only then. Raises its refusal."""
+    stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, point))
+    try:
+        probe(stream)
+    finally:
+        stream.close()
+
+
+def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: Checkpoint) -> bool:
+    source = run.pipeline.sources[run.source_name]
+    try:
+        if source.dump is DumpMode.GTID:
+            check_gtids(facts, point.gtid_executed, captured)
+        _asked(run, facts, continued(facts, source, point))
+    except PositionLost:
+        return False
+    return True
+
+
+def _end_of(segment: Segment) -> Checkpoint:
+    return Checkpoint.start().after(segment)
+
+
+def _earliest(run: Run, facts: SourceFacts) -> Checkpoint:
+    """The beginning of the server's binlog, and the GTIDs before it."""
+    first, executed = facts.binary_logs[0][0], facts.gtid_purged
+    if facts.flavour is Flavour.MARIADB:
+        with connect(run.connection) as connection, connection.cursor() as cursor:
+            try:
+                cursor.execute("SELECT BINLOG_GTID_POS(%s, 4)", (first,))
+                executed = str(cursor.fetchone()[0] or "")
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, run.connection) from error
+    return Checkpoint.start(first, 4, executed, facts.server_id, facts.server_uuid)
+
+
+def _segment(source: str, checkpoint: Checkpoint, point: Checkpoint, names: set[str], *, has_ddl: bool) -> Segment:
+    """One byte long in the file, so that it counts as a place; with no bytes of it.
+
+    point: where capture goes on, on the server whose file that is: another one's is found by GTID. has_ddl: whether
+    what is lost may be DDL.
+    """
+    commit_ts = checkpoint.resolved_ts + 1
+    return Segment(
+        source=source,
+        seq=checkpoint.seq + 1,
+        kind=SegmentKind.GAP,
+        server_id=point.server_id,
+        server_uuid=point.server_uuid,
+        file=point.file,
+        start_pos=point.offset - 1,
+        end_pos=point.offset,
+        gtid_executed=point.gtid_executed,
+        prev_commit_ts=checkpoint.resolved_ts,
+        min_commit_ts=commit_ts,
+        max_commit_ts=commit_ts,
+        resolved_ts=commit_ts,
+        tables=tuple(sorted(names)),
+        flags=SegmentFlag.GAP | (SegmentFlag.HAS_DDL if has_ddl else SegmentFlag(0)),
+        event_count=0,
+        txn_count=0,
+        context=b"",
+        payload=b"",
+        payload_crc32c=crc32c(b""),
+        captured_at=datetime.now(UTC),
+    )

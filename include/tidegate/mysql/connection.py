@@ -1,0 +1,222 @@
+"""How to reach a source: host, credentials, TLS; and a connection with its failures named.
+
+In:  an Airflow connection: AIRFLOW_CONN_<ID> as URI or JSON, or its parts from the plugin.
+Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
+
+The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
+ssl_mode: disabled, preferred (encrypted when the server can), required (encrypted, not verified), verify_ca,
+verify_identity. The default is the server's own clients': preferred; with ssl_ca, verify_identity.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pymysql
+from pymysql.constants import CR
+
+from tidegate import limits
+from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, TidegateError
+from tidegate.mysql.server_errors import Meaning, meaning_of
+
+_SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400"
+_REMEDIES: Final = {
+    Meaning.DENIED: "check the login and password of the connection, and that the account may log in from here",
+    Meaning.HOST_DENIED: "create an account for this host; FLUSH HOSTS there when it was blocked after failures",
+    Meaning.NOT_GRANTED: "grant REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and SELECT",
+    Meaning.REFUSED: "mend the server's settings, the account, or the connection's extra",
+}
+
+
+class TlsMode(StrEnum):
+    DISABLED = "disabled"
+    PREFERRED = "preferred"
+    REQUIRED = "required"
+    VERIFY_CA = "verify_ca"
+    VERIFY_IDENTITY = "verify_identity"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionInfo:
+    """Where a source is and who we are there. Values of `extra` that aren't TLS are left alone."""
+
+    host: str
+    port: int = 3306
+    user: str = ""
+    password: str = field(default="", repr=False)
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = field(default=None, repr=False)
+    tls: TlsMode = TlsMode.PREFERRED
+    name: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"{self.user}@{self.host}:{self.port}"
+
+    @classmethod
+    def from_parts(
+        cls, name: str, *, host: str, port: int | None, user: str, password: str, extra: Mapping[str, Any]
+    ) -> Self:
+        """From the fields of an Airflow connection. Raises ConfigError for an unknown ssl_mode or no host."""
+        if not host:
+            raise ConfigError("the connection has no host", where=name, remedy="give it one")
+        nested = extra.get("ssl")
+        tls: dict[str, Any] = {f"ssl_{key}": value for key, value in nested.items()} if isinstance(nested, dict) else {}
+        tls |= {key: value for key, value in extra.items() if key.startswith("ssl_")}
+        mode = str(tls.get("ssl_mode") or ("verify_identity" if tls.get("ssl_ca") else "preferred")).lower()
+        if mode not in list(TlsMode):
+            raise ConfigError(f"ssl_mode is {mode!r}", where=name, remedy=f"one of {', '.join(TlsMode)}")
+        return cls(
+            host=host,
+            port=port or 3306,
+            user=user,
+            password=password,
+            ca=tls.get("ssl_ca"),
+            cert=tls.get("ssl_cert"),
+            key=tls.get("ssl_key"),
+            tls=TlsMode(mode),
+            name=name,
+        )
+
+    @classmethod
+    def from_airflow_text(cls, name: str, text: str) -> Self:
+        """From what Airflow keeps in AIRFLOW_CONN_<ID>: a JSON object or a URI with the extra in its query."""
+        if text.lstrip().startswith("{"):
+            try:
+                found = json.loads(text)
+                extra: Any = found.get("extra") or {}
+                extra = json.loads(extra) if isinstance(extra, str) else extra
+                port = int(found["port"]) if found.get("port") else None
+            except (ValueError, TypeError):  # whose text may hold a part of the password
+                raise ConfigError("the connection is not valid JSON", where=name, remedy="mend it") from None
+            return cls.from_parts(
+                name,
+                host=found.get("host") or "",
+                port=port,
+                user=found.get("login") or "",
+                password=found.get("password") or "",
+                extra=extra,
+            )
+        try:
+            url = urlsplit(text)
+            port = url.port
+            extra = dict(parse_qsl(url.query))
+            if "__extra__" in extra:
+                extra = json.loads(str(extra["__extra__"]))
+        except ValueError:  # whose text may hold a part of the password
+            raise ConfigError(
+                "the connection is not a valid URI",
+                where=name,
+                remedy="percent-encode what is special in its login and password (/ is %2F); __extra__ is JSON",
+            ) from None
+        return cls.from_parts(
+            name,
+            host=unquote(url.hostname or ""),
+            port=port,
+            user=unquote(url.username or ""),
+            password=unquote(url.password or ""),
+            extra=extra,
+        )
+
+    @classmethod
+    def from_env(cls, conn_id: str, environment: Mapping[str, str] | None = None) -> Self:
+        """The connection that Airflow would find in the environment under this id."""
+        name = f"AIRFLOW_CONN_{conn_id.upper()}"
+        text = (os.environ if environment is None else environment).get(name)
+        if not text:
+            raise ConfigError(
+                f"connection {conn_id!r} is not defined", where=name, remedy="set this variable to a URI or JSON"
+            )
+        return cls.from_airflow_text(name, text)
+
+
+def silence_seconds(heartbeat_seconds: float) -> float:
+    """How long a stream with such heartbeats may be silent before its connection counts as lost."""
+    return max(limits.SILENCE_SECONDS_MIN, limits.HEARTBEATS_MISSED_MAX * heartbeat_seconds)
+
+
+def answer_seconds(heartbeat_seconds: float) -> float:
+    """How long the reader waits for an answer: as long as for the stream, so that a dead network is found as soon."""
+    return min(limits.ANSWER_SECONDS_MAX, silence_seconds(heartbeat_seconds))
+
+
+def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:
+    """An open connection (autocommit, utf8mb4, UTC); options go to pymysql.connect.
+
+    UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day.
+
+    Raises SourceRefused or SourceUnavailable.
+    """
+    settings: dict[str, Any] = {
+        "autocommit": True,
+        "charset": "utf8mb4",
+        "connect_timeout": 10,
+        "init_command": _SESSION,
+    } | options
+    if info.tls is TlsMode.DISABLED:
+        settings["ssl_disabled"] = True
+    elif info.tls is not TlsMode.PREFERRED:  # which is what PyMySQL does by itself
+        settings["ssl"] = _context(info)
+    try:
+        return pymysql.connect(host=info.host, port=info.port, user=info.user, password=info.password, **settings)
+    except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
+        raise named(error, info) from error
+
+
+def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
+    """The failure of a connection or a statement as one of ours: SourceRefused or SourceUnavailable."""
+    if isinstance(error, TidegateError):
+        return error
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if (refused := _refusal(code, text, info)) is not None:
+        return refused
+    if code == CR.CR_CONN_HOST_ERROR and ("Name or service" in text or "getaddrinfo" in text or "resolution" in text):
+        return SourceUnavailable(
+            f"host {info.host!r} is unknown", where=info.where, remedy="check the host of the connection and the DNS"
+        )
+    if code == CR.CR_CONN_HOST_ERROR and "refused" in text:
+        return SourceUnavailable(
+            "connection refused", where=info.where, remedy="check that the server runs and listens on this port"
+        )
+    if isinstance(error, pymysql.err.InterfaceError):  # PyMySQL's word for using a connection that has ended
+        text = "the connection to the server has ended"
+    return SourceUnavailable(
+        text or "the connection is lost", where=info.where, remedy="check the server and the network"
+    )
+
+
+def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None:
+    """What no retry mends."""
+    meaning = meaning_of(code)
+    remedy = _REMEDIES.get(meaning)
+    if remedy is None:
+        return None
+    if meaning is Meaning.DENIED:
+        text = f"access denied for user {info.user!r} ({code})"
+    elif meaning is Meaning.HOST_DENIED:
+        text = "the server doesn't accept connections from this host"
+    return SourceRefused(text, where=info.where, remedy=remedy)
+
+
+def _context(info: ConnectionInfo) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=info.ca)
+        if info.cert:
+            context.load_cert_chain(info.cert, info.key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"TLS files: {error}", where=info.name or info.where, remedy="check ssl_ca, ssl_cert, ssl_key"
+        ) from error
+    context.check_hostname = info.tls is TlsMode.VERIFY_IDENTITY
+    if info.tls is TlsMode.REQUIRED:
+        context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,0 +1,320 @@
+"""Whether a server still has what it sent: a crash can un-write it, a restore or RESET can put something else there.
+
+In:  the facts of the server that we are connected to, the captured segments' places and checksums.
+Out: nothing, or PositionLost, which names what the source no longer has, the tables that it touched, and what to do.
+
+A server that lost its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back) numbers its next
+transactions as the lost ones were, so its GTIDs prove nothing: going on behind them would leave the lost rows in silver
+and skip the new ones. So the bytes are compared: the newest captured events are asked for once more, by position, and
+their CRC-32C must be the one that was captured. On another server there are no such bytes; there GTIDs must do, which
+servers of a topology never use twice.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any, Final
+
+from tidegate.binlog.events import HEARTBEATS, EventType, is_made_up, read_header
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.value_log.log import ValueLog
+from tidegate.config import Flavour
+from tidegate.errors import LakeUnavailable, PositionLost, SourceBehind, SourceRefused, StreamCorrupt
+from tidegate.lake.bronze import Bronze
+from tidegate.limits import PACKET_BYTES_MAX
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
+from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentKind
+
+NEW_LAKE: Final = "`tidegate accept` shows which tables would wait if capture went on; or capture into a new lake path"
+_HEADER_BYTES: Final = 19
+_STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
+_PACKET_HEADER_BYTES: Final = 4
+_RECEIVE_SECONDS: Final = 1.0
+# How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
+_SEGMENTS_LOOKED_AT_MAX: Final = 64
+_NAMES_MAX: Final = 20
+
+
+@dataclass(slots=True)
+class Captured:
+    """What of a source is captured: tail is the newest segment with a payload, None when it isn't known."""
+
+    bronze: Bronze
+    value_log: ValueLog
+    tail: Segment | None
+
+    def add(self, segments: Sequence[Segment]) -> None:
+        """Segments that are durable now."""
+        found = [segment for segment in segments if segment.has_bytes]
+        if found:  # without the bytes: their memory is used again
+            self.tail = replace(found[-1], payload=b"", context=b"")
+
+    def newest_first(self) -> Iterator[Segment]:
+        """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload.
+
+        Back to what a person accepted as lost: nothing before that is to be found at the server.
+        """
+        logged = [record.segment for record in self.value_log.heads()][::-1]
+        seen = self.tail.seq + 1 if self.tail else None
+        for segment in chain([self.tail] if self.tail else [], logged, self._of_bronze()):
+            if segment.kind is SegmentKind.GAP:
+                return
+            if segment.has_bytes and (seen is None or segment.seq < seen):
+                seen = segment.seq
+                yield segment
+
+    def _of_bronze(self) -> Iterator[Segment]:
+        try:
+            yield from self.bronze.newest_first()
+        except LakeUnavailable:
+            return
+
+
+def check_continuity(
+    info: ConnectionInfo, facts: SourceFacts, captured: Captured, request: Callable[[Position], DumpRequest]
+) -> None:
+    """Compare the newest captured bytes with the server's. request: how to ask for events from a position on.
+
+    Nothing is asked of another server than the one that sent them, nor when their file is purged.
+    Raises PositionLost, SourceUnavailable.
+    """
+    tail = captured.tail
+    if tail is None or tail.kind is SegmentKind.GAP or not is_same_server(facts, tail):
+        return
+    reader = Reader(info, dict(facts.binary_logs), request)
+    if reader.purged(tail) or reader.has(tail):
+        return
+    lost, before = [tail], None
+    for segment in islice(captured.newest_first(), 1, _SEGMENTS_LOOKED_AT_MAX):
+        if not is_same_server(facts, segment) or reader.purged(segment) or reader.has(segment):
+            before = segment
+            break
+        lost.append(segment)
+    raise _lost(facts, lost, before)
+
+
+def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, patient: bool = False) -> None:
+    """Refuse a server that lacks transactions which were captured. Raises PositionLost.
+
+    patient: SourceBehind, as long as it may still get them: as a replica that applies its relay log, in a cluster.
+    """
+    lacking = _lacking(facts, gtid_executed, captured.tail)
+    if not lacking:
+        return
+    if patient and facts.may_receive:
+        raise SourceBehind(
+            f"the server doesn't have yet what was captured: GTIDs {lacking}; it still receives",
+            where=facts.where,
+            remedy="it is waited for, up to capture.failover_wait_seconds",
+        )
+    lost = []
+    for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
+        if not _lacking(facts, segment.gtid_executed, captured.tail):
+            break
+        lost.append(segment)
+    raise PositionLost(
+        f"the server doesn't have transactions that were captured: GTIDs {lacking} (it has"
+        f" {facts.gtid_executed or 'none'}){_touched(lost, whole=len(lost) < _SEGMENTS_LOOKED_AT_MAX)}",
+        where=facts.where,
+        remedy="connect to a server that has them; if none has, silver holds what the source lost: " + NEW_LAKE,
+    )
+
+
+def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
+    """GTIDs of ours that the server never executed, as it would write them; "" when it has them all.
+
+    A domain that the very server knows nothing of was taken out there (MariaDB: FLUSH BINARY LOGS DELETE_DOMAIN_ID).
+    """
+    if facts.flavour is Flavour.MYSQL:
+        return str(MysqlGtidSet.parse(ours).minus(MysqlGtidSet.parse(facts.gtid_executed)))
+    there, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
+    known = tail is not None and is_same_server(facts, tail)
+    found = []
+    for domain, (server, sequence) in sorted(here.domains.items()):
+        if known and domain not in there.domains:
+            continue
+        reached = there.domains.get(domain, (0, 0))[1]
+        if reached < sequence:
+            last = f"{domain}-{server}-{sequence}"
+            found.append(last if reached + 1 == sequence else f"behind {domain}-*-{reached} up to {last}")
+    return ", ".join(found)
+
+
+def is_same_server(facts: SourceFacts, captured: Segment | Checkpoint) -> bool:
+    """Whether what was captured is this server's, by its ids and the name of its files.
+
+    Under another name (log_bin was changed) their numbers say nothing, and only GTIDs do.
+    """
+    if (facts.server_id, facts.server_uuid) != (captured.server_id, captured.server_uuid):
+        return False
+    bases = {Position.of(name, 0).base for name, _ in facts.binary_logs}
+    return not bases or not captured.file or Position.of(captured.file, 0).base in bases
+
+
+def _lost(facts: SourceFacts, lost: list[Segment], before: Segment | None) -> PositionLost:
+    first, last, whole = lost[-1], lost[0], before is not None or len(lost) < _SEGMENTS_LOOKED_AT_MAX
+    there = ", ".join(f"{name}:{size}" for name, size in facts.binary_logs[-1:]) or "no file"
+    gtids = _gtids_between(facts.flavour, before.gtid_executed if before else "", last.gtid_executed)
+    return PositionLost(
+        f"what was captured from {first.file}:{first.start_pos} to {last.file}:{last.end_pos}{gtids} isn't what the"
+        f" server has there now; its binlog ends at {there}{_touched(lost, whole=whole)}",
+        where=facts.where,
+        remedy="it crashed without its last transactions, was restored or reset: silver holds what it lost; "
+        + NEW_LAKE,
+    )
+
+
+def _gtids_between(flavour: Flavour, before: str, last: str) -> str:
+    if not last:
+        return ""
+    if not before:
+        return f" (GTIDs up to {last})"
+    if flavour is Flavour.MYSQL:
+        return f" (GTIDs {MysqlGtidSet.parse(last).minus(MysqlGtidSet.parse(before))})"
+    return f" (GTIDs behind {before} up to {last})"
+
+
+def _touched(lost: list[Segment], *, whole: bool) -> str:
+    names = sorted({name for segment in lost for name in segment.tables})
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    return f"; they touched {'' if whole else 'at least '}{', '.join(names[:_NAMES_MAX])}{more}"
+
+
+class Reader:
+    """Reads captured slices of the server's files again."""
+
+    def __init__(self, info: ConnectionInfo, sizes: dict[str, int], request: Callable[[Position], DumpRequest]) -> None:
+        self._info, self._sizes, self._request = info, sizes, request
+        self._oldest = min((Position.of(name, 0) for name in sizes), default=None)
+
+    def purged(self, segment: Segment) -> bool:
+        """Whether the server removed the file as it grew old: nothing can be said of it then."""
+        return self._oldest is None or Position.of(segment.file, 0) < self._oldest
+
+    def has(self, segment: Segment) -> bool:
+        """Whether the server's bytes there are those that were captured. Raises SourceUnavailable.
+
+        Beyond 4 GiB of a file nothing can be asked for by position: there its length must do.
+        """
+        if self._sizes.get(segment.file, 0) < segment.end_pos:
+            return False
+        if segment.start_pos > OFFSET_MAX:
+            return True
+        stream = DumpStream.open(self._info, self._request(Position.of(segment.file, segment.start_pos)))
+        try:
+            return segment.payload_crc32c in _crcs_of(stream, segment.start_pos, segment.end_pos)
+        except (PositionLost, SourceRefused, StreamCorrupt):  # the server itself finds no sound event there
+            return False
+        finally:
+            stream.close()
+
+
+def probe(stream: DumpStream) -> None:
+    """Wait for what the server sends first. Raises its refusal, SourceUnavailable."""
+    _Packets(stream).begin()
+
+
+def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
+    """CRC-32C of the events from start to end, in each form that the server sends them in.
+
+    Empty when no event ends there. Raises what the stream raises.
+    """
+    packets, position, crcs = _Packets(stream), start, {0}
+    while position < end:
+        packets.begin()
+        head = packets.take(_HEADER_BYTES)
+        header = read_header(head)
+        kind, length, made_up = header.type, header.size, is_made_up(header)
+        if kind in HEARTBEATS or (kind == EventType.ROTATE and not made_up and position + length < end):
+            return set()  # the server has no more of this file
+        if length < _HEADER_BYTES or (not made_up and position + length > end):
+            return set()
+        left = length - _HEADER_BYTES
+        if kind == EventType.FORMAT_DESCRIPTION and not made_up:
+            forms = _forms(head + packets.take(left))
+            crcs = {crc32c(form, crc) for crc in crcs for form in forms}
+            left = 0
+        elif not made_up:
+            crcs = {crc32c(head, crc) for crc in crcs}
+        while left:
+            part = packets.some(left)
+            crcs = crcs if made_up else {crc32c(part, crc) for crc in crcs}
+            left -= len(part)
+        position += 0 if made_up else length
+    return crcs
+
+
+def _forms(event: bytes) -> list[bytes]:
+    """A FORMAT_DESCRIPTION as it is, and without the time at which the server started.
+
+    That time is in the first file of a running server. Asked by position a server sends it; by GTID, of the file where
+    it begins to read, it doesn't (MySQL: sql/rpl_binlog_sender.cc), with a checksum of its own when it has one.
+    """
+    without = event[:_STARTED_AT] + bytes(4) + event[_STARTED_AT + 4 :]
+    return [event, without, without[:-4] + zlib.crc32(without[:-4]).to_bytes(4, "little")]
+
+
+class _Packets:
+    """Bytes of events, whichever packets they came in; nothing larger than the receive buffer is held."""
+
+    def __init__(self, stream: DumpStream) -> None:
+        self._stream = stream
+        self._view = memoryview(stream.received.data)
+        self._state: dict[str, Any] = {"read": 0, "have": 0}
+        self._left = 0  # of the packet at hand
+        self._whole = False  # it is as large as packets get: the event goes on in the next
+
+    def begin(self) -> None:
+        """To the next event. Raises the server's refusal."""
+        self._packet()
+        self._need(1)
+        if self._view[self._state["read"]]:
+            self._need(self._left)
+            self._state["read"] -= _PACKET_HEADER_BYTES
+            raise self._stream.refusal(self._state)
+        self._state["read"] += 1
+        self._left -= 1
+
+    def take(self, count: int) -> bytes:
+        found = b""
+        while len(found) < count:
+            found += bytes(self.some(count - len(found)))
+        return found
+
+    def some(self, count: int) -> memoryview:
+        """At least one byte and at most count of the event, valid until the next call."""
+        if not self._left:
+            if not self._whole:
+                raise StreamCorrupt("a packet is shorter than its event", remedy="check the network")
+            self._packet()
+        self._need(1)
+        read, have = self._state["read"], self._state["have"]
+        size = min(count, self._left, have - read)
+        self._state["read"] = read + size
+        self._left -= size
+        return self._view[read : read + size]
+
+    def _packet(self) -> None:
+        self._need(_PACKET_HEADER_BYTES)
+        read = self._state["read"]
+        self._left = int.from_bytes(self._view[read : read + 3], "little")
+        self._whole = self._left == PACKET_BYTES_MAX
+        self._state["read"] = read + _PACKET_HEADER_BYTES
+
+    def _need(self, count: int) -> None:
+        while self._state["have"] - self._state["read"] < count:
+            # What was read of a packet's header stays: a refusal is told from its beginning.
+            kept = min(self._state["read"], _PACKET_HEADER_BYTES)
+            self._state["read"] -= kept
+            self._stream.receive(self._state, _RECEIVE_SECONDS)
+            self._state["read"] += kept

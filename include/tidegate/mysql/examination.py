@@ -1,0 +1,204 @@
+"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; whether captured yet or not.
+
+In:  a pipeline, its lake, how to connect to its sources.
+Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with one small file.
+
+It asks what capture asks (mysql/preflight.py, mysql/start/baseline.py), and beyond it what capture can't refuse: tables
+that will be held, and what the server does to rows without saying so in its binlog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from tidegate.config import Cascades, Pipeline, Start
+from tidegate.errors import TidegateError, Transient
+from tidegate.lake.bronze import check_writable
+from tidegate.lake.files import LakeFiles
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.preflight import Level, Wanted, findings
+from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
+from tidegate.mysql.start.baseline import read_baseline
+from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
+
+_PATIENCE_SECONDS: Final = 30
+_SKEW_SECONDS: Final = 1.0
+_NAMES_MAX: Final = 8
+
+
+class Verdict(StrEnum):
+    REFUSED = "refused"  # capture or apply won't run
+    UNKNOWN = "unknown"  # it could not be found out now
+    HELD = "held"  # runs; these tables wait
+    CAUTION = "caution"  # runs; look at it
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """of: a source, or "lake"."""
+
+    of: str
+    verdict: Verdict
+    text: str
+    tables: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        more = len(self.tables) - _NAMES_MAX
+        names = ", ".join(self.tables[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+        return f"{self.text}: {names}" if names else self.text
+
+
+@dataclass(slots=True)
+class Examination:
+    """All that was found, in the order in which it was asked."""
+
+    pipeline: str
+    lines: list[Line] = field(default_factory=list)
+
+    def has(self, verdict: Verdict) -> bool:
+        return any(line.verdict is verdict for line in self.lines)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"pipeline": self.pipeline, "findings": [asdict(line) for line in self.lines]}
+
+
+def examine(pipeline: Pipeline, lake: LakeFiles, connection_of: Callable[[str], ConnectionInfo]) -> Examination:
+    """connection_of: conn_id -> ConnectionInfo. A source that fails is a line, and the others are asked."""
+    found = Examination(pipeline.pipeline)
+    try:
+        check_writable(lake)
+        found.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
+    except TidegateError as error:
+        found.lines.append(_failed("lake", error))
+    for name, source in pipeline.sources.items():
+        try:
+            info = connection_of(source.conn_id)
+            with connect(info, read_timeout=_PATIENCE_SECONDS) as connection:
+                try:
+                    found.lines += _Source(pipeline, name, lake, info, connection).lines()
+                except OSError as error:
+                    raise named(error, info) from error
+        except TidegateError as error:
+            found.lines.append(_failed(name, error))
+    return found
+
+
+def _failed(of: str, error: TidegateError) -> Line:
+    return Line(of, Verdict.UNKNOWN if isinstance(error, Transient) else Verdict.REFUSED, str(error))
+
+
+@dataclass(slots=True)
+class _Source:
+    """One source, over one connection."""
+
+    pipeline: Pipeline
+    name: str
+    lake: LakeFiles
+    info: ConnectionInfo
+    connection: Any
+
+    def lines(self) -> Iterator[Line]:
+        facts = read_facts(self.connection, self.info)
+        yield self._line(Verdict.NOTE, f"{facts.version} at {facts.where}")
+        refused = False
+        for finding in findings(facts, Wanted.of(self.pipeline, self.name)):
+            refused = refused or finding.level is Level.REFUSE
+            verdict = Verdict.REFUSED if finding.level is Level.REFUSE else Verdict.CAUTION
+            yield self._line(verdict, f"{finding.what}; {finding.remedy}")
+        yield from self._clock()
+        began = recorded_start(self.lake, self.name)
+        yield from self._start(facts, began)
+        if facts.position is not None and not refused:
+            yield from self._tables(facts, began)
+
+    def _line(self, verdict: Verdict, text: str, tables: tuple[str, ...] = ()) -> Line:
+        return Line(self.name, verdict, text, tables)
+
+    def _clock(self) -> Iterator[Line]:
+        with self.connection.cursor() as cursor:
+            ahead = read_clock_ms(cursor) / 1000 - time.time()
+        if abs(ahead) > _SKEW_SECONDS:
+            how = "ahead of" if ahead > 0 else "behind"
+            text = (
+                f"the server's clock is {abs(ahead):.1f} s {how} this machine's: lags are shown wrong by that; use NTP"
+            )
+            yield self._line(Verdict.CAUTION, text)
+
+    def _start(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
+        """`start` counts once. What it says now is tried, or said to have no effect."""
+        wanted = self.pipeline.sources[self.name].start
+        if began is not None:
+            text = f"capture began at {began.file}:{began.offset} with start: {began.start}"
+            if began.start != wanted:
+                text += f"; start: {wanted} has no effect any more: it needs a new lake (see docs/operate.md)"
+            yield self._line(Verdict.CAUTION if began.start != wanted else Verdict.NOTE, text)
+            return
+        try:
+            Began.of(facts, self.pipeline.sources[self.name])
+        except TidegateError as error:
+            yield _failed(self.name, error)
+        else:
+            yield self._line(Verdict.NOTE, f"nothing is captured yet; it would begin with start: {wanted}")
+
+    def _tables(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
+        keeps = self.pipeline.tables.keeps
+        assert facts.position is not None, "asked for before"
+        versions = read_baseline(self.connection, self.name, keeps, facts.position)
+        versions = [version for version in versions if version.table]
+        if not versions:
+            text = "tables.include matches no table that the server shows this account"
+            yield self._line(Verdict.REFUSED if began is None else Verdict.CAUTION, text)
+            return
+        yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
+        if began is None and self.pipeline.sources[self.name].start is Start.NOW:
+            text = "hold rows already and will be held (there are no snapshots yet; see start: earliest)"
+            yield from self._about(Verdict.HELD, text, versions, lambda v: v.status.waits)
+        elif began is not None:
+            yield from self._unknown_rows([version for version in versions if version.status.waits])
+        text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
+        yield from self._about(Verdict.CAUTION, text, versions, lambda v: not v.key)
+        yield from self._unlogged(versions)
+        text = "are of the engine MEMORY: a restart of the server empties them by a statement, which holds them"
+        yield from self._about(Verdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
+
+    def _unknown_rows(self, full: list[TableVersion]) -> Iterator[Line]:
+        """Of tables that hold rows now: those that capture hasn't followed from when they were empty."""
+        known = newest_statuses(self.lake, self.name)
+        text = "held rows when capture began, or the binlog doesn't tell all that changed them: they are held"
+        told = {(v.database, v.table): known.get((v.database, v.table)) for v in full}
+        yield from self._about(
+            Verdict.HELD, text, full, lambda v: (status := told[v.database, v.table]) is not None and status.waits
+        )
+        text = (
+            "hold rows and aren't in schema_history: once they are captured they are held, unless apply hasn't come to"
+            " their CREATE TABLE yet"
+        )
+        yield from self._about(Verdict.CAUTION, text, full, lambda v: told[v.database, v.table] is None)
+
+    def _about(
+        self, verdict: Verdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]
+    ) -> Iterator[Line]:
+        if names := tuple(f"{version.database}.{version.table}" for version in versions if concerned(version)):
+            yield self._line(verdict, text, names)
+
+    def _unlogged(self, versions: list[TableVersion]) -> Iterator[Line]:
+        """Tables whose rows change without row events."""
+        holds = self.pipeline.ddl.unlogged_cascades is Cascades.HOLD
+        for text, verdict, why_of in (
+            ("lie where the binlog doesn't reach, and will be held", Verdict.HELD, kept_elsewhere),
+            (
+                "change by foreign keys in ways that the binlog doesn't show (ddl.unlogged_cascades)",
+                Verdict.HELD if holds else Verdict.CAUTION,
+                unlogged_cascade,
+            ),
+        ):
+            told = {f"{version.database}.{version.table}": why_of(version) for version in versions}
+            if names := tuple(f"{name} ({why})" for name, why in told.items() if why):
+                yield self._line(verdict, text, names)

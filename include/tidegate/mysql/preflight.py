@@ -1,0 +1,202 @@
+"""Whether capture may start, or go on, on a server: rules over its facts.
+
+In:  SourceFacts, and what a pipeline wants of the server.
+Out: findings, one line each: what is refused, and what works, but not for every table or commit.
+
+Looked at on each connection: a server that was promoted, or restarted with other settings, is another server. A rule
+that needs one more fact adds it to SourceFacts; `RULES` is all that is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tidegate.config import DumpMode, Flavour, Pipeline, Tables
+from tidegate.errors import SourceRefused
+from tidegate.limits import HAND_OVER_SECONDS
+from tidegate.mysql.server_facts import SourceFacts
+
+# Whether commits wait for a replica's reply, in MySQL since 8.0.26, and before and in MariaDB.
+_SEMI_SYNC: Final = ("rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled")
+_SEMI_SYNC_TIMEOUT: Final = ("rpl_semi_sync_source_timeout", "rpl_semi_sync_master_timeout")
+_LOGS_REPLICATED: Final = ("log_replica_updates", "log_slave_updates")
+
+
+_ESCAPE: Final = re.compile(r"\\.")
+
+
+class Level(StrEnum):
+    REFUSE = "refuse"
+    CAUTION = "caution"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong or wants care, and what to do about it."""
+
+    level: Level
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a pipeline wants of one of its sources."""
+
+    flavour: Flavour
+    dump: DumpMode
+    tables: Tables
+    semi_sync: bool = False
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, source_name: str) -> Wanted:
+        source = pipeline.sources[source_name]
+        return cls(source.flavour, source.dump, pipeline.tables, source.semi_sync)
+
+
+Rule = Callable[[SourceFacts, Wanted], Iterator[Finding]]
+
+
+def preflight(facts: SourceFacts, wanted: Wanted) -> list[str]:
+    """The cautions, one line each. Raises SourceRefused for what capture can't do right: the worst, on one line."""
+    found = findings(facts, wanted)
+    for finding in found:
+        if finding.level is Level.REFUSE:
+            raise SourceRefused(finding.what, where=facts.where, remedy=finding.remedy)
+    return [f"{facts.where}: {finding.what}; {finding.remedy}" for finding in found]
+
+
+def findings(facts: SourceFacts, wanted: Wanted) -> list[Finding]:
+    """All that the rules say, refusals first, worst first."""
+    found = [finding for rule in RULES for finding in rule(facts, wanted)]
+    return sorted(found, key=lambda finding: finding.level is not Level.REFUSE)
+
+
+def _refuse(what: str, remedy: str) -> Finding:
+    return Finding(Level.REFUSE, what, remedy)
+
+
+def _caution(what: str, remedy: str) -> Finding:
+    return Finding(Level.CAUTION, what, remedy)
+
+
+def _flavour(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+    if facts.flavour is not wanted.flavour:
+        yield _refuse(
+            f"the server is {facts.flavour}, the pipeline file says {wanted.flavour}", f"set flavour: {facts.flavour}"
+        )
+
+
+def _binlog(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+    needed = [
+        ("log_bin", "ON", "start the server with --log-bin", "OFF"),
+        ("binlog_format", "ROW", "SET GLOBAL binlog_format = ROW, and end sessions older than that", "ROW"),
+    ]
+    if facts.flavour is Flavour.MYSQL and wanted.dump is DumpMode.GTID:
+        needed.append(("gtid_mode", "ON", "turn it on, or set dump: position in the pipeline file", "OFF"))
+    for variable, value, remedy, missing in needed:
+        found = facts.variables.get(variable, missing)
+        if found.upper() != value:
+            yield _refuse(f"{variable} is {found}, not {value}", remedy)
+
+
+def _grants(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+    mariadb = facts.flavour is Flavour.MARIADB
+    monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
+    for privilege in ("REPLICATION SLAVE", monitor):
+        if not facts.holds(privilege):
+            yield _refuse(f"privilege {privilege} is missing", f"GRANT {privilege} ON *.* TO this account")
+    if not any(re.search(r"\bSELECT\b|\bALL PRIVILEGES\b", grant, re.IGNORECASE) for grant in facts.grants):
+        yield _refuse("privilege SELECT is missing", "GRANT SELECT ON the databases to keep TO this account")
+
+
+def _replicated(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+    """What comes to a replica from its primary is in its binlog only when it is told so: OFF is MariaDB's default."""
+    name = next((name for name in _LOGS_REPLICATED if name in facts.variables), "")
+    if name and not facts.on(name) and facts.replicates:
+        yield _refuse(
+            f"{name} is OFF on a server that replicates: what comes from its primary isn't in its binlog",
+            f"start it with --{name.replace('_', '-')}, or capture from the primary",
+        )
+    elif name and not facts.on(name) and facts.may_replicate:
+        yield _refuse(
+            f"{name} is OFF on a server that has replicated (gtid_slave_pos is set), and this account may not see"
+            " whether it goes on",
+            "GRANT REPLICA MONITOR ON *.* TO this account, which shows whether it was promoted; or start it with"
+            f" --{name.replace('_', '-')}",
+        )
+
+
+def _filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+    """binlog_do_db and binlog_ignore_db go by the database of a row's table, and by the session's for DDL."""
+    do, ignored = facts.binlog_do_dbs, facts.binlog_ignore_dbs
+    kept = [name for name in facts.databases if wanted.tables.keeps_database(name)]
+    unlogged = [name for name in kept if (do and name not in do) or name in ignored]
+    setting = "binlog_do_db" if do else "binlog_ignore_db"
+    if unlogged:
+        yield _refuse(
+            f"{setting} leaves {', '.join(unlogged)} out of the binlog, which the pipeline keeps",
+            f"restart the server without {setting}, or exclude these databases in the pipeline file",
+        )
+    elif do or ignored:
+        yield _caution(
+            f"{setting} is set: DDL of kept tables isn't logged when the session's default database is left out",
+            f"restart the server without {setting}, or run DDL with the table's own database as default",
+        )
+
+
+def _row_image(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+    image = facts.variables.get("binlog_row_image", "FULL").upper()
+    if image not in ("FULL", "FULL_NODUP"):
+        yield _caution(
+            f"binlog_row_image is {image}: an update that doesn't log all it leaves in a row stops its table",
+            "SET GLOBAL binlog_row_image = FULL, and end sessions older than that",
+        )
+
+
+def _names(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+    """Where names are kept in lower case, TABLE_MAPs have them so, and patterns must match that."""
+    setting = facts.variables.get("lower_case_table_names", "0")
+    if setting == "2":
+        yield _refuse(
+            "lower_case_table_names is 2: names come in the log in lower case or as created, nobody can say which",
+            "use a server with 0 or 1, which is one with another data directory",
+        )
+    if setting == "1":
+        for pattern in wanted.tables.patterns:
+            if any(character.isupper() for character in _ESCAPE.sub("", pattern)):
+                yield _refuse(
+                    f"lower_case_table_names is 1 and pattern {pattern!r} has capitals: no name there has any",
+                    "write it in lower case in the pipeline file",
+                )
+
+
+def _semi_sync(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+    if not wanted.semi_sync:
+        return
+    if not any(name in facts.variables for name in _SEMI_SYNC):
+        yield _refuse(
+            "semi_sync is set, but the server doesn't have it",
+            "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so' there, or take semi_sync out",
+        )
+    elif not any(facts.variables.get(name) == "ON" for name in _SEMI_SYNC):
+        yield _caution(
+            "semi_sync is set, but the server waits for nobody",
+            "SET GLOBAL rpl_semi_sync_source_enabled = 1 (rpl_semi_sync_master_enabled in MariaDB)",
+        )
+    elif facts.number(*_SEMI_SYNC_TIMEOUT) > HAND_OVER_SECONDS * 1000:
+        needed = max(facts.number("rpl_semi_sync_source_wait_for_replica_count"), 1)
+        if facts.semi_sync_replicas < needed:
+            yield _caution(
+                f"no other semi-sync replica is connected: while capture restarts, or is down, commits wait up to"
+                f" {facts.number(*_SEMI_SYNC_TIMEOUT) / 1000:.0f} s",
+                "let another semi-sync replica reply as well, or lower rpl_semi_sync_source_timeout"
+                " (rpl_semi_sync_master_timeout in MariaDB)",
+            )
+
+
+RULES: Final[tuple[Rule, ...]] = (_flavour, _binlog, _grants, _replicated, _filters, _names, _row_image, _semi_sync)

@@ -1,0 +1,239 @@
+"""What a source says of itself.
+
+In:  an open connection.
+Out: SourceFacts, which preflight.py and whoever compares two servers judge by.
+
+Statements differ by age: MySQL 8.4 dropped SHOW MASTER STATUS for SHOW BINARY LOG STATUS; MariaDB and
+older MySQL know only the first. MariaDB has no server_uuid; 10.11.12, 11.4 and later have server_uid.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import ER
+
+from tidegate.config import Flavour
+from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.position import Position
+
+_SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
+_NOT_ALLOWED: Final = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """A primary that the server replicates from. received: the GTIDs that have reached its relay log, as text."""
+
+    primary: str
+    received: str
+    applies: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """Settings, grants and position of a server at one instant.
+
+    variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
+    grants don't let us look, which hides_replications says.
+    binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't.
+    """
+
+    where: str
+    flavour: Flavour
+    version: str
+    server_id: int
+    server_uuid: str
+    variables: dict[str, str]
+    grants: tuple[str, ...]
+    position: Position | None
+    gtid_executed: str
+    gtid_purged: str
+    binary_logs: tuple[tuple[str, int], ...]
+    databases: tuple[str, ...] = ()
+    binlog_do_dbs: tuple[str, ...] = ()
+    binlog_ignore_dbs: tuple[str, ...] = ()
+    replications: tuple[Replication, ...] = ()
+    hides_replications: bool = False
+    semi_sync_replicas: int = 0
+
+    def value(self, *names: str) -> str:
+        """The first of these variables that the server has, "" when it has none: servers rename them."""
+        return next((self.variables[name] for name in names if name in self.variables), "")
+
+    def on(self, *names: str) -> bool:
+        """Whether the first of these variables that the server has is switched on."""
+        return self.value(*names).upper() in ("ON", "1", "YES", "TRUE")
+
+    def number(self, *names: str) -> int:
+        """The first of these variables that the server has, 0 when it has none or no number."""
+        text = self.value(*names)
+        return int(text) if text.isdecimal() else 0
+
+    @property
+    def galera(self) -> bool:
+        return self.on("wsrep_on") and self.value("wsrep_provider").lower() not in ("", "none")
+
+    @property
+    def replicates(self) -> bool:
+        """Whether changes come to this server from another one, as a replica or in a cluster."""
+        return bool(self.replications or self.galera or self.value("group_replication_group_name"))
+
+    @property
+    def may_replicate(self) -> bool:
+        """Whether it did once, and nobody tells us whether it stopped for a while or was promoted."""
+        return self.hides_replications and bool(self.value("gtid_slave_pos"))
+
+    @property
+    def may_receive(self) -> bool:
+        """Whether transactions of others may still come to it by themselves."""
+        clustered = self.galera or bool(self.value("group_replication_group_name"))
+        return clustered or any(one.applies for one in self.replications)
+
+    @property
+    def version_number(self) -> tuple[int, ...]:
+        found = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", self.version)
+        return tuple(int(part) for part in found.groups()) if found else ()
+
+    def holds(self, privilege: str) -> bool:
+        """Whether a global grant gives it; MariaDB's SHOW GRANTS and MySQL's differ only in quoting."""
+        return any(
+            re.search(rf"(\b{privilege}\b|\bALL PRIVILEGES\b).* ON \*\.\* TO ", grant, re.IGNORECASE)
+            for grant in self.grants
+        )
+
+
+def read_facts(connection: pymysql.connections.Connection[Any], info: ConnectionInfo) -> SourceFacts:
+    """Ask the server. Raises SourceRefused when a statement needs a privilege that we lack, SourceUnavailable."""
+    try:
+        with connection.cursor() as cursor:
+            return _read(cursor, info)
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise named(error, info) from error
+
+
+def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
+    cursor.execute("SHOW GLOBAL VARIABLES")
+    variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+    version = variables.get("version", "")
+    flavour = Flavour.MARIADB if "mariadb" in version.lower() else Flavour.MYSQL
+    cursor.execute("SHOW GRANTS")
+    grants = tuple(str(row[0]) for row in cursor.fetchall())
+    mariadb = flavour is Flavour.MARIADB
+    uuid = variables.get("server_uuid") or variables.get("server_uid") or ""
+    if not uuid and variables.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
+        uuid = variables.get("wsrep_node_name", "")
+    position: Position | None = None
+    executed = variables.get("gtid_binlog_pos" if mariadb else "gtid_executed", "")
+    logs: tuple[tuple[str, int], ...] = ()
+    do_dbs: tuple[str, ...] = ()
+    ignore_dbs: tuple[str, ...] = ()
+    if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
+        row = _binlog_status(cursor)
+        if row is not None:
+            position = Position.of(str(row[0]), int(row[1]))
+            executed = (
+                executed if mariadb else str(row[4])
+            )  # of one instant: a busy server commits between two questions
+            do_dbs, ignore_dbs = _names(row[2]), _names(row[3])
+        logs = read_binary_logs(cursor)
+    cursor.execute("SELECT schema_name FROM information_schema.schemata")
+    databases = tuple(sorted(str(row[0]) for row in cursor.fetchall()))
+    executed = "".join(executed.split())
+    replications, hidden = _replications(cursor, mariadb=mariadb)
+    purged = "" if mariadb else "".join(variables.get("gtid_purged", "").split())
+    return SourceFacts(
+        where=info.where,
+        flavour=flavour,
+        version=version,
+        server_id=int(variables.get("server_id", "0")),
+        server_uuid=uuid,
+        variables=variables,
+        grants=grants,
+        position=position,
+        gtid_executed=executed,
+        gtid_purged=purged,
+        binary_logs=logs,
+        databases=databases,
+        binlog_do_dbs=do_dbs,
+        binlog_ignore_dbs=ignore_dbs,
+        replications=replications,
+        hides_replications=hidden,
+        semi_sync_replicas=_semi_sync_replicas(cursor),
+    )
+
+
+def _semi_sync_replicas(cursor: Any) -> int:
+    """How many are connected now: of MySQL since 8.0.26, or of older ones and MariaDB."""
+    cursor.execute("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_%clients'")
+    return max((int(row[1]) for row in cursor.fetchall()), default=0)
+
+
+def _names(text: object) -> tuple[str, ...]:
+    return tuple(name.strip() for name in str(text or "").split(",") if name.strip())
+
+
+def _replications(cursor: Any, *, mariadb: bool) -> tuple[tuple[Replication, ...], bool]:
+    """From SHOW REPLICA STATUS; and whether we may not look. MariaDB's privilege for it (REPLICA MONITOR) isn't asked
+    of our account: then only whether some are running is known.
+    """
+    for statement in ("SHOW ALL SLAVES STATUS",) if mariadb else ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
+        try:
+            cursor.execute(statement)
+        except pymysql.err.MySQLError as error:
+            if error.args[0] in _NOT_ALLOWED:
+                cursor.execute("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+                row = cursor.fetchone()
+                return ((Replication("a primary", "", applies=True),) if row and int(row[1]) else ()), True
+            if error.args[0] not in _SYNTAX_OR_NAME:
+                raise
+        else:
+            names = [str(column[0]).lower().replace("master", "source") for column in cursor.description]
+            return tuple(_replication(dict(zip(names, row, strict=True))) for row in cursor.fetchall()), False
+    return (), True
+
+
+def _replication(row: dict[str, Any]) -> Replication:
+    applies = row.get("replica_sql_running") or row.get("slave_sql_running")
+    return Replication(
+        primary=f"{row.get('source_host')}:{row.get('source_port')}",
+        received="".join(str(row.get("retrieved_gtid_set") or row.get("gtid_io_pos") or "").split()),
+        applies=str(applies).upper() == "YES",
+    )
+
+
+def current_position(cursor: Any) -> Position | None:
+    """The end of the newest binlog file, by whichever statement this server has; None when binlog is off."""
+    row = _binlog_status(cursor)
+    return Position.of(str(row[0]), int(row[1])) if row else None
+
+
+def _binlog_status(cursor: Any) -> tuple[Any, ...] | None:
+    try:
+        cursor.execute("SHOW BINARY LOG STATUS")
+    except pymysql.err.MySQLError as error:
+        if error.args[0] not in _SYNTAX_OR_NAME:
+            raise
+        cursor.execute("SHOW MASTER STATUS")
+    found: tuple[Any, ...] | None = cursor.fetchone()
+    return found
+
+
+def read_binary_logs(cursor: Any) -> tuple[tuple[str, int], ...]:
+    """(file, bytes) of every binlog file that the server has, oldest first."""
+    cursor.execute("SHOW BINARY LOGS")
+    return tuple((str(row[0]), int(row[1])) for row in cursor.fetchall())
+
+
+def read_clock_ms(cursor: Any) -> int:
+    """The server's own clock, milliseconds since the Unix epoch; SYSDATE ignores SET TIMESTAMP."""
+    cursor.execute("SELECT CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) AS SIGNED)")
+    return int(cursor.fetchone()[0])
+
+
+def _monitors(grants: tuple[str, ...]) -> bool:
+    text = "\n".join(grants).upper()
+    return any(name in text for name in ("REPLICATION CLIENT", "BINLOG MONITOR", "ALL PRIVILEGES", "SUPER"))

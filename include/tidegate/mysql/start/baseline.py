@@ -1,0 +1,379 @@
+"""The schema of a source at the position where capture starts, without a lock.
+
+In:  a connection, the position the stream starts at, which tables the pipeline keeps.
+Out: one TableVersion per kept table (kind "baseline"), and rows of defaults per database and for the server; written
+     to control/schema_history with the place where capture starts.
+
+Why it is the schema at that position: it is read after the position, and then the binlog from the position on is
+looked at: when no DDL about a kept table stands there, nothing changed in between. When one does, the start is tried
+again. A table that holds a row is needs_snapshot: what came before the stream is not in the log. A row that came after
+the position counts too; waiting for a snapshot is right then as well, only not necessary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+import pymysql
+from pymysql.constants import ER
+
+from tidegate.config import OWN_DATABASES, Pipeline, Start, Tables
+from tidegate.errors import SourceUnavailable
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import BASELINE_ATTEMPTS_MAX
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.sql import quote_name
+from tidegate.mysql.start.ddl_since import ddl_since
+from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline
+from tidegate.mysql.start.shown_tables import Shown, server_settings, shown_tables
+from tidegate.mysql.start.uncommitted import may_hide_rows, written_to
+from tidegate.position import Position
+from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
+from tidegate.schema.model.partitions import Partitioning
+from tidegate.schema.model.types import COMPRESSED, default_as_known, type_as_known
+from tidegate.schema.model.unlogged import SEQUENCE, engine_kept
+from tidegate.schema.replay.history import BASELINE, DEFAULTS
+from tidegate.schema.replay.indexes import key_of
+
+_BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
+# As MariaDB before 10.11 shows COMPRESSED.
+_OLD_COMPRESSED: Final = " /*!100301 COMPRESSED*/"
+# One statement asks this many tables whether they hold a row.
+_TABLES_PER_QUERY: Final = 200
+_UNSHOWN: Final = Partitioning(unknown="SHOW CREATE TABLE doesn't show its partitions")
+_GONE: Final = {ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR}
+
+Keeps = Callable[[str, str], bool]
+Name = tuple[str, str]
+Connection: TypeAlias = "pymysql.connections.Connection[Any]"
+
+
+def baseline_writer(
+    pipeline: Pipeline, source: str, info: ConnectionInfo, lake: LakeFiles
+) -> Callable[[SourceFacts, Position], None]:
+    """What CaptureRun calls on the first start of a source: read the baseline at its position, and record it.
+
+    start: earliest begins with an empty server: only the server's defaults are recorded.
+    """
+
+    def record(facts: SourceFacts, position: Position) -> None:
+        began = Began.of(facts, pipeline.sources[source])
+        earlier = earlier_versions(lake, source)
+        first_id = 1 + max((column.id for version in earlier for column in version.columns), default=0)
+        keeps = pipeline.tables.keeps
+        with connect(info) as connection:
+            try:
+                if pipeline.sources[source].start is Start.EARLIEST:
+                    versions = read_defaults(connection, source, position, databases=())
+                else:
+                    with connection.cursor() as cursor:
+                        hides = may_hide_rows(cursor, facts)
+                    versions = read_baseline(connection, source, keeps, position, first_id=first_id, hides=hides)
+                    versions = [_with_patterns(version, pipeline.tables) for version in versions]
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, info) from error
+        record_baseline(lake, source, versions, began, earlier)
+
+    return record
+
+
+def _with_patterns(version: TableVersion, wanted: Tables) -> TableVersion:
+    """The row of the server's settings, with what the baseline looked for: what it didn't find there wasn't there."""
+    if version.settings is None:
+        return version
+    return replace(version, settings=replace(version.settings, kept=wanted.include, left_out=wanted.exclude))
+
+
+def read_baseline(
+    connection: Connection,
+    source: str,
+    keeps: Keeps,
+    position: Position,
+    *,
+    first_id: int = 1,
+    hides: bool = False,
+) -> list[TableVersion]:
+    """The kept tables as they are at position; commit_ts 0, so that they hold for all that the stream brings.
+
+    hides: what stands in the log before the position may not be committed. Rows are then looked for behind locks, and
+    columns again: a SELECT that waited for an ALTER doesn't tell that it did.
+    Raises SourceUnavailable when a DDL ran since then: start again from a new position.
+    """
+    for _ in range(BASELINE_ATTEMPTS_MAX):
+        try:
+            read = read_schema(connection, source, keeps, position, first_id=first_id)
+            versions = _with_status(connection, read, hides=hides)
+            if not hides or read == read_schema(connection, source, keeps, position, first_id=first_id):
+                break
+        except pymysql.err.MySQLError as error:
+            if error.args[0] not in _GONE:
+                raise
+    else:
+        raise _changing(source, position, "tables come and go")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        server_version = str(cursor.fetchone()[0])
+    statement = ddl_since(connection, position, keeps, server_version)
+    if statement:
+        raise _changing(source, position, statement)
+    return versions
+
+
+def _changing(source: str, position: Position, what: str) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"the schema changed while it was read ({what[:120]})",
+        where=f"{source} at {position}",
+        remedy="start again; it works as soon as no DDL runs at that moment",
+    )
+
+
+def read_schema(
+    connection: Connection, source: str, keeps: Keeps, position: Position, *, first_id: int = 1
+) -> list[TableVersion]:
+    """All kept tables and the defaults of their databases, as information_schema has them now; status active."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        mariadb = "mariadb" in str(cursor.fetchone()[0]).lower()
+        # Names alone come from the dictionary; any other column makes MariaDB open every table of the server.
+        cursor.execute("SELECT table_schema, table_name FROM information_schema.tables")
+        kept = {
+            (str(database), str(table))
+            for database, table in cursor.fetchall()
+            if str(database).lower() not in OWN_DATABASES and keeps(str(database), str(table))
+        }
+        databases = tuple(sorted({database for database, _ in kept}))
+        told = _told(cursor, databases)
+        names = sorted(kept & told.keys())
+        columns = _columns(cursor, databases)
+        indexes = _indexes(cursor, databases)
+        partitioned = _partitioned(cursor, databases)
+        settings = server_settings(cursor)
+        shown = shown_tables(cursor, [name for name in names if told[name].engine != SEQUENCE], settings)
+    merged = {under: name for name, said in shown.items() for under in said.union}
+    versions = read_defaults(connection, source, position, databases)
+    next_id = first_id
+    for name in names:
+        cells = columns.get(name, [])
+        made = tuple(_column(cell, next_id + offset, mariadb=mariadb) for offset, cell in enumerate(cells))
+        next_id += len(made)
+        collation = told[name].collation
+        said = shown.get(name, Shown(None))
+        by_name = {column.name.lower(): column.id for column in made}
+        found = tuple(_index(index, parts, by_name) for index, parts in sorted(indexes.get(name, {}).items()))
+        versions.append(
+            TableVersion(
+                source=source,
+                database=name[0],
+                table=name[1],
+                version=1,
+                commit_ts=0,
+                file=position.file,
+                pos=position.offset,
+                kind=BASELINE,
+                ddl="",
+                columns=made,
+                key=key_of(made, found),
+                charset=_charset_of(collation),
+                collation=collation,
+                indexes=found,
+                partitioning=(said.partitioning or _UNSHOWN) if name in partitioned else None,
+                engine=told[name].engine,
+                foreign_keys=said.foreign_keys,
+                merged_by=merged.get(name, ()),
+            )
+        )
+    return versions
+
+
+def read_defaults(
+    connection: Connection, source: str, position: Position, databases: Iterable[str]
+) -> list[TableVersion]:
+    """Rows with table "": default charset of each of these databases, and of the server (database "")."""
+    wanted = set(databases)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT '', @@GLOBAL.character_set_server, @@GLOBAL.collation_server")
+        rows = list(cursor.fetchall())
+        settings = server_settings(cursor)
+        cursor.execute(
+            "SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata"
+        )
+        rows += [row for row in cursor.fetchall() if row[0] in wanted]
+    return [
+        TableVersion(
+            source=source,
+            database=str(database),
+            table="",
+            version=1,
+            commit_ts=0,
+            file=position.file,
+            pos=position.offset,
+            kind=DEFAULTS,
+            ddl="",
+            columns=(),
+            key=(),
+            charset=str(charset),
+            collation=str(collation),
+            settings=None if database else settings,
+        )
+        for database, charset, collation in rows
+    ]
+
+
+def _charset_of(collation: str) -> str:
+    """Every collation's name starts with its character set's ("binary" is both)."""
+    return collation.partition("_")[0]
+
+
+def _in(databases: tuple[str, ...]) -> str:
+    return ", ".join(["%s"] * len(databases)) or "NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What information_schema.tables says of a table."""
+
+    collation: str
+    engine: str
+
+
+def _told(cursor: Any, databases: tuple[str, ...]) -> dict[Name, _Told]:
+    """Every base table, and MariaDB's sequences; no views."""
+    cursor.execute(
+        "SELECT table_schema, table_name, table_collation, table_type, engine FROM information_schema.tables"
+        f" WHERE table_schema IN ({_in(databases)})",
+        databases,
+    )
+    return {
+        (str(row[0]), str(row[1])): _Told(
+            str(row[2] or ""), engine_kept(str(row[4] or "")) if row[3] in _BASE else SEQUENCE
+        )
+        for row in cursor.fetchall()
+        if row[3] in _BASE or row[3] == "SEQUENCE"
+    }
+
+
+def _partitioned(cursor: Any, databases: tuple[str, ...]) -> set[Name]:
+    cursor.execute(
+        f"SELECT DISTINCT table_schema, table_name FROM information_schema.partitions"
+        f" WHERE partition_name IS NOT NULL AND table_schema IN ({_in(databases)})",
+        databases,
+    )
+    return {(str(row[0]), str(row[1])) for row in cursor.fetchall()}
+
+
+def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping[str, Any]]]:
+    names: tuple[str, ...] = ("column_name", "column_type", "is_nullable", "character_set_name", "collation_name")
+    names += ("column_default", "extra", "generation_expression", "column_comment")
+    asked = ", ".join(names)
+    if not _knows_generated(cursor):
+        asked = asked.replace("generation_expression", "'' AS generation_expression")
+    cursor.execute(
+        f"SELECT table_schema, table_name, {asked} FROM information_schema.columns"
+        f" WHERE table_schema IN ({_in(databases)}) ORDER BY table_schema, table_name, ordinal_position",
+        databases,
+    )
+    found: dict[Name, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in cursor.fetchall():
+        cells = (cell.decode() if isinstance(cell, bytes) else cell for cell in row[2:])
+        found[str(row[0]), str(row[1])].append(dict(zip(names, cells, strict=True)))
+    return found
+
+
+def _knows_generated(cursor: Any) -> bool:
+    """MySQL 5.6 and MariaDB before 10.2.5 can't say what a generated column is made from; 5.6 has none."""
+    cursor.execute(
+        "SELECT 1 FROM information_schema.columns WHERE table_schema = 'information_schema'"
+        " AND table_name = 'COLUMNS' AND column_name = 'GENERATION_EXPRESSION'"
+    )
+    return cursor.fetchone() is not None
+
+
+def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column:
+    extra = str(cell["extra"] or "").upper()
+    expression = str(cell["generation_expression"] or "")
+    generated = Generated.NO
+    if expression.upper() not in ("", "ROW START", "ROW END"):
+        generated = Generated.VIRTUAL if "VIRTUAL" in extra else Generated.STORED
+    if mariadb:
+        default, is_expression = _mariadb_default(cell["column_default"])
+    else:
+        default, is_expression = _mysql_default(cell["column_default"], marked="DEFAULT_GENERATED" in extra)
+    charset, kind = str(cell["character_set_name"] or ""), str(cell["column_type"])
+    if default is not None and not is_expression:
+        default = default_as_known(default, kind, charset, mariadb=mariadb)
+    return Column(
+        id=column_id,
+        name=str(cell["column_name"]),
+        type=type_as_known(kind.replace(_OLD_COMPRESSED, COMPRESSED), charset),
+        nullable=str(cell["is_nullable"]).upper() == "YES",
+        charset=charset,
+        collation=str(cell["collation_name"] or ""),
+        default=default,
+        default_is_expression=is_expression,
+        generated=generated,
+        # of a system-versioned table's period too: decoding tells current rows from history by it
+        generation_expression=expression,
+        auto_increment="AUTO_INCREMENT" in extra,
+        invisible="INVISIBLE" in extra,
+        comment=str(cell["column_comment"] or ""),
+    )
+
+
+def _mysql_default(text: str | None, *, marked: bool) -> tuple[str | None, bool]:
+    """(default, whether it is an expression): rows logged without the column have it. Literals come as they are."""
+    return text, text is not None and (marked or text.lower().startswith("current_timestamp"))
+
+
+def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
+    """As _mysql_default; MariaDB quotes literals here, and writes NULL (sql/sql_show.cc, get_field_default_value)."""
+    if text is None or text.upper() == "NULL":
+        return None, False
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return _ESCAPED.sub(lambda found: _UNESCAPED.get(found[0], found[0][-1]), text[1:-1]), False
+    return text, _BARE_LITERAL.fullmatch(text) is None
+
+
+_ESCAPED: Final = re.compile(r"\\.|''", re.DOTALL)
+_UNESCAPED: Final = {"\\0": "\0", "\\n": "\n", "\\r": "\r"}
+_BARE_LITERAL: Final = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?|0x[0-9a-f]+|[bx]'[0-9a-f]*'", re.IGNORECASE)
+
+
+def _indexes(cursor: Any, databases: tuple[str, ...]) -> dict[Name, dict[str, list[tuple[Any, ...]]]]:
+    """(database, table) -> index name -> [(non_unique, column or None, prefix or None), ...] in key order."""
+    cursor.execute(
+        "SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part"
+        f" FROM information_schema.statistics WHERE table_schema IN ({_in(databases)})"
+        " ORDER BY table_schema, table_name, index_name, seq_in_index",
+        databases,
+    )
+    found: dict[Name, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
+    for database, table, index, *part in cursor.fetchall():
+        found[str(database), str(table)][str(index)].append(tuple(part))
+    return found
+
+
+def _index(name: str, parts: list[tuple[Any, ...]], by_name: Mapping[str, int]) -> Index:
+    kind = IndexKind.PLAIN if int(parts[0][0]) else IndexKind.PRIMARY if name == "PRIMARY" else IndexKind.UNIQUE
+    ids = tuple(by_name.get(str(column or "").lower(), 0) for _, column, _ in parts)
+    return Index(name, kind, ids, whole=0 not in ids and all(prefix is None for *_, prefix in parts))
+
+
+def _with_status(connection: Connection, versions: list[TableVersion], *, hides: bool) -> list[TableVersion]:
+    """needs_snapshot for every table that holds a row now; hides: one that isn't committed, too."""
+    names = [(v.database, v.table) for v in versions if v.table and v.engine != SEQUENCE]
+    full: set[Name] = set()
+    with connection.cursor() as cursor:
+        for start in range(0, len(names), _TABLES_PER_QUERY):
+            some = names[start : start + _TABLES_PER_QUERY]
+            asks = (f"SELECT {n}, EXISTS (SELECT 1 FROM {quote_name(*name)})" for n, name in enumerate(some))
+            cursor.execute(" UNION ALL ".join(asks))
+            full |= {some[int(n)] for n, holds in cursor.fetchall() if holds}
+    if hides:
+        innodb = {(v.database, v.table) for v in versions if v.table and not v.engine}
+        full |= written_to(connection, innodb - full)
+    return [replace(v, status=VersionStatus.NEEDS_SNAPSHOT) if (v.database, v.table) in full else v for v in versions]

@@ -1,0 +1,198 @@
+"""Where to ask the server to begin, and whether it still has what comes next.
+
+In:  the facts of a source, its entry in the pipeline file, the checkpoint (or none: first start).
+Out: a DumpRequest; or PositionLost, which names what is missing and what to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Protocol
+
+from tidegate.capture.checkpoint import Checkpoint
+from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
+from tidegate.errors import PositionLost
+from tidegate.lake.files import LakeFiles
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.continuity import NEW_LAKE, Captured, check_continuity, check_gtids, is_same_server
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.start.baseline import baseline_writer
+from tidegate.mysql.start.prepared import wait_for_prepared
+from tidegate.mysql.start.recorded import Began, check_settings, recorded_start
+from tidegate.mysql.start.settled import settled
+from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest
+from tidegate.position import MysqlGtidSet, Position
+
+log = logging.getLogger(__name__)
+
+_ROTATE_BYTES: Final = 19 + 8  # header, position; then the next file's name
+_CHECKSUM_BYTES: Final = 4
+
+
+class Run(Protocol):
+    """What of a CaptureRun counts here."""
+
+    @property
+    def pipeline(self) -> Pipeline: ...
+    @property
+    def source_name(self) -> str: ...
+    @property
+    def connection(self) -> ConnectionInfo: ...
+    @property
+    def lake(self) -> LakeFiles: ...
+    @property
+    def on_first_start(self) -> Callable[[SourceFacts, Position], None] | None: ...
+
+
+def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkpoint:
+    """Of a source that nothing was captured of: where an earlier start of it began and failed, or where it begins now.
+
+    A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
+    a new baseline takes the old one's place; a table that holds rows by then waits, by name.
+    Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran, XA branches are prepared), LakeUnavailable.
+    """
+    source = run.pipeline.sources[run.source_name]
+    earlier = recorded_start(run.lake, run.source_name)
+    if earlier is not None and earlier.start == source.start:
+        try:
+            if earlier.still_there(facts):
+                return going_on(run, facts, captured, earlier.checkpoint(source.dump))
+            lost = f"the server no longer has {earlier.position}"
+        except PositionLost as error:
+            lost = error.what
+        log.warning("%s: capture began at %s and got nothing; begins anew: %s", facts.where, earlier.position, lost)
+    if source.start is Start.NOW:
+        facts = settled(run.connection, facts)
+    began = Began.of(facts, source)
+    if source.start == "now":
+        wait_for_prepared(run.connection, facts.where)
+    record = run.on_first_start or baseline_writer(run.pipeline, run.source_name, run.connection, run.lake)
+    record(facts, began.position)
+    # Of two that start at once one has recorded its place, and both go on from there.
+    return (recorded_start(run.lake, run.source_name) or began).checkpoint(source.dump)
+
+
+def going_on(
+    run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint, *, patient: bool = False
+) -> Checkpoint:
+    """The checkpoint as this server can go on from it. Raises PositionLost when it can't, SourceUnavailable.
+
+    patient: a replica that still applies what it lacks is SourceBehind.
+    """
+    if not checkpoint.server_id:
+        return checkpoint
+    check_settings(run.lake, run.source_name, facts)
+    source = run.pipeline.sources[run.source_name]
+    check_continuity(run.connection, facts, captured, reading_again(run.pipeline, run.source_name, facts))
+    if source.dump is DumpMode.GTID:
+        check_gtids(facts, checkpoint.gtid_executed, captured, patient=patient)
+    return continued(facts, source, checkpoint)
+
+
+def continued(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint on this server. Raises PositionLost for one that isn't, or no longer has, what it continues.
+
+    By GTID another server may take over, in mid-transaction too: what of it is captured is given up, since the new
+    server writes it in other events at other positions, and sends it from its beginning, if it has it at all.
+    """
+    same = is_same_server(facts, checkpoint)
+    if not same and source.dump is DumpMode.GTID and facts.galera and not facts.on("wsrep_gtid_mode"):
+        raise PositionLost(
+            "this is another node than the captured one, and each numbers transactions in its own way"
+            " (wsrep_gtid_mode is OFF)",
+            where=facts.where,
+            remedy="connect to that node again, or " + NEW_LAKE,
+        )
+    if not same and source.dump is DumpMode.POSITION:
+        raise PositionLost(
+            f"this is server {facts.server_id} {facts.server_uuid} ({_newest(facts)}), captured was"
+            f" {checkpoint.server_id} {checkpoint.server_uuid} ({checkpoint.position}): positions of one mean nothing"
+            " on another",
+            where=facts.where,
+            remedy="connect to that server again, or " + NEW_LAKE,
+        )
+    if source.dump is DumpMode.GTID and facts.flavour is Flavour.MYSQL:
+        _check_purged_gtids(facts, checkpoint)
+    if same and (source.dump is DumpMode.POSITION or checkpoint.open):
+        _check_file(facts, checkpoint)
+    if not same and checkpoint.open:
+        log.warning(
+            "%s is another server than before: the transaction that was half captured at %s is taken anew",
+            facts.where,
+            checkpoint.position,
+        )
+        return checkpoint.without_open()
+    return checkpoint
+
+
+def _newest(facts: SourceFacts) -> str:
+    return facts.binary_logs[-1][0] if facts.binary_logs else "no binlog file"
+
+
+def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, checkpoint: Checkpoint) -> DumpRequest:
+    """What to ask for. A half captured transaction is read again by position, whatever the mode."""
+    source = pipeline.sources[source_name]
+    name = f"tidegate/{pipeline.pipeline}/{source_name}"
+    mode = DumpMode.POSITION if checkpoint.open else source.dump
+    return DumpRequest(
+        flavour=facts.flavour,
+        mode=mode,
+        # Upper half of the numbers: people number their servers from 1.
+        server_id=source.server_id or zlib.crc32(name.encode()) | 0x80000000,
+        replica_uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
+        heartbeat_seconds=pipeline.capture.heartbeat_seconds,
+        gtid=checkpoint.gtid_executed if mode is DumpMode.GTID else "",
+        position=_first_asked_for(facts, checkpoint) if mode is DumpMode.POSITION else None,
+        semi_sync=source.semi_sync,
+    )
+
+
+def _first_asked_for(facts: SourceFacts, checkpoint: Checkpoint) -> Position:
+    """Where to begin. Beyond 4 GiB, where the protocol can't point, a file holds one large transaction and nothing
+    behind it but its ROTATE event: the next file goes on from there.
+    """
+    position = Position.of(checkpoint.file, checkpoint.replay_from)
+    if position.offset <= OFFSET_MAX:
+        return position
+    names = [name for name, _ in facts.binary_logs]
+    at = names.index(position.file) + 1 if position.file in names else len(names)
+    if at < len(names):
+        left = facts.binary_logs[at - 1][1] - position.offset
+        rotate = _ROTATE_BYTES + len(names[at].encode())
+        if left in (0, rotate, rotate + _CHECKSUM_BYTES):
+            return Position.of(names[at], 4)
+    return position
+
+
+def reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:
+    """How to ask for what is captured already, from a position on; nobody's commit waits for it."""
+    plain = replace(dump_request(pipeline, source_name, facts, Checkpoint.start()), mode=DumpMode.POSITION)
+    return lambda position: replace(plain, gtid="", position=position, semi_sync=False)
+
+
+def _check_purged_gtids(facts: SourceFacts, checkpoint: Checkpoint) -> None:
+    """MariaDB says what is purged when it is asked."""
+    ours = MysqlGtidSet.parse(checkpoint.gtid_executed)
+    lost = MysqlGtidSet.parse(facts.gtid_purged).minus(ours)
+    if lost.intervals:
+        raise PositionLost(
+            f"the server has purged GTIDs {lost}, which aren't captured (captured are"
+            f" {checkpoint.gtid_executed or 'none'}); any table of this source may have changed in them",
+            where=facts.where,
+            remedy=NEW_LAKE,
+        )
+
+
+def _check_file(facts: SourceFacts, checkpoint: Checkpoint) -> None:
+    names = [name for name, _ in facts.binary_logs]
+    if checkpoint.file not in names:
+        raise PositionLost(
+            f"{checkpoint.position} is purged; the server's first file is {names[0] if names else 'none'}; any table of"
+            " this source may have changed between them",
+            where=facts.where,
+            remedy=NEW_LAKE,
+        )

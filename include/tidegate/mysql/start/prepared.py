@@ -1,0 +1,58 @@
+"""XA branches that are prepared when capture begins: their rows lie below its beginning, their commit may come after.
+
+In:  a connection's address, right after the position was taken at which capture is to begin.
+Out: nothing, once each of them was answered; SourceUnavailable, which names them, while one wasn't.
+
+What is answered before the baseline looks at the tables is seen there. What is answered later would be lost: the log
+has its rows below the beginning, and above it the bare answer. Where the account may not look, the baseline finds out
+what tables such branches have written to (mysql/start/uncommitted.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+import pymysql
+
+from tidegate.errors import SourceUnavailable
+from tidegate.mysql.connection import ConnectionInfo, connect
+
+log = logging.getLogger(__name__)
+
+_WAIT_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.2
+_NAMED_MAX: Final = 3
+
+
+def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float = _WAIT_SECONDS) -> None:
+    """Wait until what is prepared now is committed or rolled back. Raises SourceUnavailable."""
+    with connect(info) as connection, connection.cursor() as cursor:
+        until = time.monotonic() + wait_seconds
+        waiting: set[tuple[object, ...]] | None = None
+        while True:
+            try:
+                cursor.execute("XA RECOVER")
+            except pymysql.err.MySQLError as error:
+                log.warning(
+                    "%s: XA RECOVER is refused (%s): tables count as holding rows that a prepared XA transaction has"
+                    " written to; GRANT XA_RECOVER_ADMIN where the source uses XA, and it is waited for",
+                    where,
+                    error.args[-1],
+                )
+                return
+            found = set(cursor.fetchall())
+            waiting = found if waiting is None else waiting & found
+            if not waiting:
+                return
+            if time.monotonic() >= until:
+                break
+            time.sleep(_LOOK_SECONDS)
+    names = [str(row[-1]) for row in sorted(waiting, key=str)[:_NAMED_MAX]]
+    raise SourceUnavailable(
+        f"{len(waiting)} XA transactions are prepared and not answered, {', '.join(names)} among them: what they"
+        " changed would be missed",
+        where=where,
+        remedy="XA COMMIT or XA ROLLBACK them (XA RECOVER lists them); capture begins then",
+    )

@@ -1,0 +1,90 @@
+"""Rows that lie in a table and that no SELECT shows yet, because their transaction isn't committed.
+
+In:  a connection, tables of InnoDB that a plain SELECT finds empty; later than the position where capture begins.
+Out: those that aren't: somebody's rows came by now, or somebody holds rows there that aren't committed.
+
+A transaction that stands in the binlog before a position may be committed after it, and an XA branch that was prepared
+before it long after. Where the server can't be asked about either, its locks tell: a row that isn't committed is locked
+by who wrote it. SERIALIZABLE makes a plain SELECT wait for such locks, without another privilege than SELECT.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import ER
+
+from tidegate.config import Flavour
+from tidegate.limits import SETTLE_SECONDS
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.sql import quote_name
+
+log = logging.getLogger(__name__)
+
+_NAMED_MAX: Final = 3
+# What says that another one's row is in the way: its lock, or that it was written since this SELECT began.
+_IN_THE_WAY: Final = {ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, ER.CHECKREAD}
+
+Name = tuple[str, str]
+
+
+def may_hide_rows(cursor: Any, facts: SourceFacts) -> bool:
+    """Whether the server doesn't tell what of its log isn't committed yet: transactions without GTIDs in MySQL
+    (mysql/start/settled.py), or XA branches, as its account may not look (mysql/start/prepared.py).
+    """
+    if facts.flavour is Flavour.MYSQL and facts.value("gtid_mode").upper() != "ON":
+        return True
+    try:
+        cursor.execute("XA RECOVER")
+    except pymysql.err.MySQLError:
+        return True
+    return False
+
+
+def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = SETTLE_SECONDS) -> set[Name]:
+    """Those of the tables with a row, committed or not. Who holds one is waited for, wait_seconds in all.
+
+    Raises MySQLError for a table that isn't there.
+    """
+    found: set[Name] = set()
+    waiting, until = set(names), time.monotonic() + wait_seconds
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+        try:
+            while waiting:
+                told = {name: _holds_row(cursor, name) for name in sorted(waiting)}
+                found |= {name for name, holds in told.items() if holds}
+                waiting = {name for name, holds in told.items() if holds is None}
+                if time.monotonic() >= until:
+                    break
+        finally:
+            cursor.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT")
+    if waiting:
+        named = ", ".join(".".join(name) for name in sorted(waiting)[:_NAMED_MAX])
+        log.warning(
+            "%d tables count as holding rows, as a transaction or an XA branch has written to them and isn't committed"
+            " after %.0f s, %s among them",
+            len(waiting),
+            wait_seconds,
+            named,
+        )
+    return found | waiting
+
+
+def _holds_row(cursor: Any, name: Name) -> bool | None:
+    """None while another one's row is in the way. In a transaction, as SERIALIZABLE locks nothing outside of one."""
+    cursor.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")  # of the next one
+    cursor.execute("START TRANSACTION")
+    try:
+        cursor.execute(f"SELECT 1 FROM {quote_name(*name)} LIMIT 1")
+        return cursor.fetchone() is not None
+    except pymysql.err.MySQLError as error:
+        if error.args[0] not in _IN_THE_WAY:
+            raise
+        return None
+    finally:
+        cursor.execute("ROLLBACK")

@@ -1,0 +1,5 @@
+"""A server's replication stream: packets, events, segments.
+
+In:  a dump request, the checkpoint that the first segment must continue.
+Out: Segments in order; no work per row, compiled code per event.
+"""

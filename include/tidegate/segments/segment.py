@@ -1,0 +1,87 @@
+"""A segment: a run of whole raw events from one binlog file, with all that decoding it alone needs.
+
+In:  capture cuts it.
+Out: one row of bronze/segments; apply reads it back and decodes it with only schema_history beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Self
+
+from tidegate.errors import REFILL, StreamCorrupt
+from tidegate.segments.crc32c import crc32c
+from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+
+
+def may_name(names: Collection[str], table: tuple[str, str]) -> bool:
+    """Whether what a segment names, its `tables`, may mean this (database, table)."""
+    return EVERY_TABLE in names or ".".join(table) in names
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A row of bronze/segments; the meaning of each field stands in tables.SEGMENTS."""
+
+    source: str
+    seq: int
+    kind: SegmentKind
+    server_id: int
+    server_uuid: str
+    file: str
+    start_pos: int
+    end_pos: int
+    gtid_executed: str
+    prev_commit_ts: int
+    min_commit_ts: int
+    max_commit_ts: int
+    resolved_ts: int
+    tables: tuple[str, ...]
+    flags: SegmentFlag
+    event_count: int
+    txn_count: int
+    context: bytes | memoryview
+    payload: bytes | memoryview
+    payload_crc32c: int
+    captured_at: datetime
+    ceiling_ms: int = 0
+
+    @property
+    def where(self) -> str:
+        """The place for error messages."""
+        return f"{self.source} at {self.file}:{self.start_pos}"
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether it stands for bytes of a binlog file, also where its payload was left out; a heartbeat doesn't."""
+        return self.end_pos > self.start_pos
+
+    def verify(self) -> None:
+        """Whether the payload is still what was cut. Raises StreamCorrupt."""
+        found = crc32c(self.payload)
+        if found != self.payload_crc32c:
+            raise StreamCorrupt(
+                f"payload of segment {self.seq} has CRC-32C {found:#010x}, its row in bronze says"
+                f" {self.payload_crc32c:#010x}: its bytes were changed after they were captured",
+                where=self.where,
+                remedy=f"restore bronze's file from a copy, then `tidegate release`; or {REFILL}",
+            )
+
+    def to_row(self) -> dict[str, Any]:
+        """The row of bronze/segments; the tidb columns are null for a binlog segment."""
+        row = {field.name: getattr(self, field.name) for field in fields(self)}
+        row |= {
+            "day": self.captured_at.date(),
+            "flags": int(self.flags),
+            "kind": str(self.kind),
+            "tables": list(self.tables),
+        }
+        return row | {"min_start_ts": None, "max_start_ts": None}
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> Self:
+        cells = {field.name: row[field.name] for field in fields(cls)}
+        cells |= {"kind": SegmentKind(row["kind"]), "flags": SegmentFlag(row["flags"]), "tables": tuple(row["tables"])}
+        return cls(**cells)

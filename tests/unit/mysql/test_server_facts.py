@@ -1,0 +1,114 @@
+"""What a source's settings must be, and what is only a caution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate.config import DumpMode, Flavour, Tables
+from tidegate.errors import SourceRefused
+from tidegate.mysql.preflight import Wanted, preflight
+from tidegate.mysql.server_facts import Replication, SourceFacts
+
+WANTED = Wanted(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
+DATABASES = ("crm_1", "crm_9", "information_schema", "mysql", "other", "shop")
+
+
+def facts(*, also: dict[str, str] | None = None, **changes: Any) -> SourceFacts:
+    """also: variables beside those of a good server."""
+    good = {"log_bin": "ON", "binlog_format": "ROW", "log_slave_updates": "OFF", "gtid_slave_pos": ""}
+    found = SourceFacts(
+        where="db:3306",
+        flavour=Flavour.MARIADB,
+        version="11.4.5-MariaDB",
+        server_id=1,
+        server_uuid="",
+        variables=good | (also or {}),
+        grants=("GRANT ALL PRIVILEGES ON *.* TO `a`@`%`",),
+        position=None,
+        gtid_executed="",
+        gtid_purged="",
+        binary_logs=(),
+        databases=DATABASES,
+    )
+    return replace(found, **changes)
+
+
+@pytest.mark.parametrize(("image", "cautioned"), [("FULL", 0), ("FULL_NODUP", 0), ("NOBLOB", 1), ("MINIMAL", 1)])
+def test_a_row_image_that_may_stop_tables_is_a_caution_of_one_line(image: str, cautioned: int) -> None:
+    found = preflight(facts(also={"binlog_row_image": image}), WANTED)
+    assert len(found) == cautioned
+    assert all(image in line and "db:3306" in line and "\n" not in line for line in found)
+
+
+def test_semi_sync_needs_the_servers_plugin_and_warns_while_it_waits_for_nobody() -> None:
+    wanted = replace(WANTED, semi_sync=True)
+    with pytest.raises(SourceRefused, match="INSTALL PLUGIN"):
+        preflight(facts(), wanted)
+    for name in ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"):
+        assert "waits for nobody" in preflight(facts(also={name: "OFF"}), wanted)[0]
+        timeout = {name: "ON", name.replace("enabled", "timeout"): "10000"}
+        (caution,) = preflight(facts(also=timeout), wanted)
+        assert "commits wait up to 10 s" in caution
+        assert preflight(facts(also=timeout, semi_sync_replicas=1), wanted) == []
+        assert preflight(facts(also=timeout | {name.replace("enabled", "timeout"): "2000"}), wanted) == []
+
+
+@pytest.mark.parametrize(
+    "replica",
+    [
+        {"replications": (Replication("primary:3306", "", applies=True),)},
+        {"also": {"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}},
+        {"also": {"group_replication_group_name": "aaaaaaaa-0000-0000-0000-000000000000"}},
+    ],
+)
+@pytest.mark.parametrize("name", ["log_slave_updates", "log_replica_updates"])
+def test_a_replica_that_logs_nothing_of_its_primary_is_refused(replica: dict[str, Any], name: str) -> None:
+    assert preflight(facts(), WANTED) == [], "a primary may leave it off"
+    found = facts(**replica)
+    found.variables.pop("log_slave_updates")
+    found.variables[name] = "OFF"
+    with pytest.raises(SourceRefused, match=rf"db:3306: {name} is OFF .*--log-"):
+        preflight(found, WANTED)
+    found.variables[name] = "ON"
+    assert preflight(found, WANTED) == []
+
+
+def test_what_a_promoted_server_replicated_once_is_no_reason_where_the_account_sees_that_it_is_over() -> None:
+    once = facts(also={"gtid_slave_pos": "0-1-5000"})
+    assert preflight(once, WANTED) == []
+    with pytest.raises(SourceRefused, match="GRANT REPLICA MONITOR"):
+        preflight(replace(once, hides_replications=True), WANTED)
+    assert preflight(facts(hides_replications=True), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("do", "ignore", "refused"),
+    [
+        (("shop",), (), "crm_1"),
+        (("shop", "crm_1"), (), ""),
+        ((), ("crm_1", "other"), "crm_1"),
+        ((), ("crm_9", "other", "mysql"), ""),
+    ],
+)
+def test_a_kept_database_that_is_left_out_of_the_binlog_is_refused(
+    do: tuple[str, ...], ignore: tuple[str, ...], refused: str
+) -> None:
+    found = facts(binlog_do_dbs=do, binlog_ignore_dbs=ignore)
+    if refused:
+        with pytest.raises(SourceRefused, match=rf"binlog_{'do' if do else 'ignore'}_db leaves {refused} out"):
+            preflight(found, WANTED)
+    else:
+        (caution,) = preflight(found, WANTED)
+        assert "DDL of kept tables" in caution
+
+
+def test_names_in_capitals_are_refused_where_the_server_has_none() -> None:
+    folding = facts(also={"lower_case_table_names": "1"})
+    assert preflight(folding, replace(WANTED, tables=Tables(include=(r"shop.\D+",)))) == [], r"\D is no capital"
+    with pytest.raises(SourceRefused, match=r"'shop\.Orders' has capitals"):
+        preflight(folding, replace(WANTED, tables=Tables(include=("*.*",), exclude=("shop.Orders",))))
+    with pytest.raises(SourceRefused, match="lower_case_table_names is 2"):
+        preflight(facts(also={"lower_case_table_names": "2"}), WANTED)
