@@ -74,7 +74,7 @@ KERNELS := $(shell grep -rlwE 'compiled|njit' --include='*.py' include/tidegate)
 	@touch $@
 
 jars: .venv/.made
-	@$(BIN)/python -m tidegate.demo.jars
+	@$(BIN)/python -m tidegate.local.jars
 
 jars-s3: .venv/.made ## the jars with which Spark reads and writes a lake on S3 (690 MB)
-	@$(BIN)/python -m tidegate.demo.jars --s3
+	@$(BIN)/python -m tidegate.local.jars --s3

@@ -25,11 +25,11 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 from benchmarks.micro_batch import Job, Workload, change, environment, pipeline_file  # noqa: E402
-from tidegate.demo import jars, mariadb  # noqa: E402
-from tidegate.demo.server import Server  # noqa: E402
 from tidegate.lake import latency  # noqa: E402
 from tidegate.lake.bronze import Bronze  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
+from tidegate.local import jars, mariadb  # noqa: E402
+from tidegate.local.server import Server  # noqa: E402
 from tidegate.mysql.marker import MarkerWriter  # noqa: E402
 
 NAME: Final = "bench_quiet"

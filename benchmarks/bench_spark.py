@@ -35,10 +35,10 @@ from spark_jobs.background import BackgroundSession  # noqa: E402
 from spark_jobs.session import application_session  # noqa: E402
 from spark_jobs.steps import decode_changes as step  # noqa: E402
 from spark_jobs.steps.replay_schema_history import replay_schema_history  # noqa: E402
-from tests.support.road import Road  # noqa: E402
+from tests.kit.road import Road  # noqa: E402
 from tidegate import spark_settings, tables  # noqa: E402
-from tidegate.demo import jars, mariadb  # noqa: E402
 from tidegate.lake.bronze_index import BronzeIndex  # noqa: E402
+from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.segments.segment import Segment  # noqa: E402
 
 RUNS = 3

@@ -19,8 +19,8 @@ from benchmarks.peers import mariadb_binlog
 from benchmarks.workloads import Workload
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.config import DumpMode
-from tidegate.demo.server import Server
 from tidegate.limits import SEGMENT_BYTES_DEFAULT
+from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
 from tidegate.mysql.server_facts import SourceFacts, read_facts
 from tidegate.mysql.stream.cutter import Cutter, CutterSettings

@@ -93,7 +93,7 @@ def _local(folder: Path, sizes: Sizes, meter: Meter, spark: Any) -> Row:
 def _s3(sizes: Sizes, meter: Meter) -> Row:
     row = Row("commit_s3", "the same on S3 (moto, whose own CPU isn't counted)", "commits per CPU second")
     try:
-        from tests.support.s3 import moto
+        from tests.kit.s3 import moto
     except ImportError as error:
         row.why_missing = str(error)
         return row
@@ -278,7 +278,7 @@ class _Beside:
 def _spark() -> Iterator[Any]:
     """A session with tidegate's own settings."""
     try:
-        from tests.support.spark import session
+        from tests.kit.spark import session
     except ImportError as error:
         raise Missing(str(error)) from error
     with session() as made_:

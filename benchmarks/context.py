@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.cpu import Meter
 from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 
 @dataclass(slots=True)

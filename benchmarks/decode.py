@@ -19,7 +19,7 @@ from benchmarks.figures import Missing, Row, in_turns
 from benchmarks.peers import maven, replication
 from benchmarks.peers.process import Peer
 from benchmarks.workloads import DATABASE, Workload
-from tests.unit.binlog.support import ALL_TIME, segment, version_on
+from tests.kit.decoding import ALL_TIME, segment, version_on
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.event_index import index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812

@@ -13,9 +13,9 @@ from pathlib import Path
 from benchmarks.workloads import DATABASE
 from tidegate import config
 from tidegate.capture.run import CaptureRun
-from tidegate.demo.server import Server
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, TlsMode
 from tidegate.mysql.server_facts import current_position
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from urllib.parse import quote
 
 from tidegate import spark_settings
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.tables import MARKER
 
 TICK_SECONDS: Final = 0.1

@@ -24,7 +24,7 @@ from benchmarks.figures import Missing, Row
 from benchmarks.report import Report
 from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
-from tidegate.demo import mariadb
+from tidegate.local import mariadb
 
 ALL = ("capture", "decode", "road", "apply", "latency", "quiet", "commit")
 _OWN_SERVER = {"latency", "quiet", "commit"}

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks.workloads import DATABASE
 from spark_jobs.table_shapes import shape_of
-from tests.unit.binlog.support import version_on
+from tests.kit.decoding import version_on
 from tidegate import tables
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.merge import silver_sql
 
 _FILES = 20

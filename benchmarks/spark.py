@@ -20,8 +20,8 @@ from spark_jobs.application import Application, Window
 from spark_jobs.background import BackgroundSession
 from spark_jobs.session import application_session
 from tidegate import config, spark_settings
-from tidegate.demo import jars
 from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.local import jars
 
 Step = Callable[[Application, Window], None]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pymysql.cursors import Cursor
 
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 DATABASE = "bench"
 _STEP = 5000

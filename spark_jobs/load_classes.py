@@ -1,6 +1,6 @@
 """Do once what jobs do with Spark, so that the JVM's archive of classes has what they load.
 
-In:  a folder for a table that nobody needs (tidegate/demo/class_archive.py submits this).
+In:  a folder for a table that nobody needs (tidegate/local/class_archive.py submits this).
 Out: nothing.
 """
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from tests.kit.s3 import s3
+from tests.kit.spark import spark
 from tests.support.capture_process import nursery
-from tests.support.s3 import s3
 from tests.support.schedule import Scheduler, rank
 from tests.support.servers import ROOT, any_server, fresh_database, mariadb, mysql9
-from tests.support.spark import spark
 
 __all__ = ["any_server", "fresh_database", "mariadb", "mysql9", "nursery", "s3", "spark"]
 

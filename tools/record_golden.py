@@ -177,7 +177,7 @@ def set_back(cursor: Any, before: dict[str, str]) -> None:
 
 def commit_ts_of(content: bytes, born_at: int) -> int:
     """The commit_ts from which a version holds: that of the first statement at or behind a position."""
-    from tests.unit.binlog.support import segment_of_file
+    from tests.kit.decoding import segment_of_file
 
     if born_at == 0:
         return 0

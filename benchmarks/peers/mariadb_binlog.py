@@ -13,10 +13,10 @@ from pathlib import Path
 
 from benchmarks.figures import Missing
 from benchmarks.workloads import Workload
-from tests.support import mysql9
-from tidegate.demo.ivy import locked
-from tidegate.demo.server import Server
+from tests.kit import mysql9
 from tidegate.errors import DownloadFailed, HostLacks
+from tidegate.local.ivy import locked
+from tidegate.local.server import Server
 
 NAME = "mariadb-binlog --raw"
 

@@ -3,7 +3,7 @@
 In:  Maven coordinates.
 Out: a folder of jars with everything they depend on, under .tidegate/bench/jars; Missing when it can't be had.
 
-pyspark ships Ivy (tidegate.demo.ivy says more); it checks each file against the repository's own checksum.
+pyspark ships Ivy (tidegate.local.ivy says more); it checks each file against the repository's own checksum.
 Fetched once, then offline.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from benchmarks.figures import Missing
-from tidegate.demo import ivy
+from tidegate.local import ivy
 
 CONNECTOR = ("mysql-binlog-connector-java 0.30.1", ("com.zendesk:mysql-binlog-connector-java:0.30.1",))
 DEBEZIUM = (

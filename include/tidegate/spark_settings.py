@@ -31,7 +31,7 @@ def application(job: str, root: Path) -> Path:
 
 
 def class_archive(root: Path) -> Path:
-    """Classes of Spark and Delta as a JVM maps them (tidegate/demo/class_archive.py)."""
+    """Classes of Spark and Delta as a JVM maps them (tidegate/local/class_archive.py)."""
     return root / ".tidegate" / "spark.jsa"
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.support.servers import ROOT
-from tidegate.demo.airflow import Airflow
+from tidegate.local.airflow import Airflow
 
 
 class AirflowInstance(Airflow):

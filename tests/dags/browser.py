@@ -23,7 +23,7 @@ from selenium.webdriver.support.expected_conditions import (
 )
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tidegate.demo.airflow import Airflow
+from tidegate.local.airflow import Airflow
 
 PAGE_SECONDS_MAX = 40
 # Root has no sandbox in a container; /dev/shm is small there.

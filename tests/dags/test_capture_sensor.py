@@ -16,8 +16,8 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, Terminal, Transient
+from tidegate.local.server import Server
 from tidegate.tables import SEGMENTS
 
 pytestmark = [pytest.mark.airflow, pytest.mark.server]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.airflow, pytest.mark.server]
 

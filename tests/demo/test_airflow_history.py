@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.demo.airflow import Airflow
+from tidegate.local.airflow import Airflow
 
 pytestmark = pytest.mark.airflow
 

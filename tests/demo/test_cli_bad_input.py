@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli import main
-from tidegate.demo.processes import sole
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE
+from tidegate.local.processes import sole
 
 CONNECTION = "AIRFLOW_CONN_SHOP_DB"
 PIPELINE = """pipeline: shop
@@ -199,7 +199,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(
 ) -> None:
     monkeypatch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
     monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path))
-    monkeypatch.setattr("tidegate.demo.jars.ensure", lambda _: None)
+    monkeypatch.setattr("tidegate.local.jars.ensure", lambda _: None)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = str(taken.getsockname()[1])

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers import ROOT
-from tidegate.demo import jars, mariadb
-from tidegate.demo.processes import marked
+from tidegate.local import jars, mariadb
+from tidegate.local.processes import marked
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.airflow, pytest.mark.timeout(1200)]
 

@@ -11,7 +11,7 @@ import subprocess
 import time
 import uuid
 
-from tidegate.demo.processes import end_all, marked
+from tidegate.local.processes import end_all, marked
 
 DEAF_CHILD = """
 import subprocess, sys, time

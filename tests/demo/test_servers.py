@@ -9,7 +9,7 @@ import pymysql
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

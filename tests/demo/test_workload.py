@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.servers import ROOT
 from tidegate.demo import shop_schema
-from tidegate.demo.server import Server
 from tidegate.demo.workload import Workload
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from tests.fuzz.guarded import allocate_fenced, fenced
+from tests.kit.decoding import ALL_TIME, segment
 from tests.support.log_decode import decoded as decoded_file
-from tests.unit.binlog.support import ALL_TIME, segment
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.errors import TidegateError

@@ -19,7 +19,7 @@ from tidegate.binlog.events import ROWS_TYPES, EventType, read_header, type_name
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, parse
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind

@@ -17,10 +17,10 @@ from tests.support.servers import FreshDatabase
 from tidegate.capture.recovery import recover
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Flavour
-from tidegate.demo.server import Server
 from tidegate.errors import PositionLost
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.acceptance import find_gap, record_gap
 from tidegate.mysql.connection import connect
 from tidegate.mysql.continuity import Captured

@@ -34,7 +34,7 @@ from tests.dags.pages import look_at_maintain_form, look_for_held_table
 from tidegate import config, tables
 from tidegate.binlog.warm import warm
 from tidegate.config import Apply
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.verification import Options, verify
 

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate import config
 from tidegate.capture.run import CaptureRun
-from tidegate.demo.server import Server
 from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -21,7 +21,7 @@ from tests.integration.capture_support import (
 )
 from tests.support.servers import FreshDatabase
 from tidegate.commit_ts import physical_ms
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.tables import SegmentFlag, SegmentKind
 
 pytestmark = pytest.mark.server

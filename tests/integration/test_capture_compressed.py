@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.integration.capture_support import assert_equals_binlog, bronze_segments, capture_run, capture_until_quiet
+from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.servers import FreshDatabase
-from tests.unit.binlog.support import ALL_TIME, version_on
 from tidegate.binlog.decode import decode_in_pieces
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.transaction_scan import BEGINS
-from tidegate.demo.server import Server
 from tidegate.limits import EXPANDED_PIECE_BYTES, SEGMENT_BYTES_MAX
+from tidegate.local.server import Server
 from tidegate.segments.result import Problem
 from tidegate.segments.segment import Segment
 from tidegate.tables import COMMIT_TS, EVERY_TABLE, OP, OP_DELETE, ORDINAL

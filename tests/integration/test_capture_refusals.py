@@ -21,7 +21,6 @@ from tests.integration.capture_support import (
 )
 from tests.support.servers import FreshDatabase
 from tidegate.capture.run import CaptureRun
-from tidegate.demo.server import Server
 from tidegate.errors import (
     LakeRefused,
     PositionLost,
@@ -30,6 +29,7 @@ from tidegate.errors import (
     StreamCorrupt,
     TidegateError,
 )
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, TlsMode, connect
 from tidegate.mysql.server_facts import read_facts
 

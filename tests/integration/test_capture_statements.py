@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.integration.capture_support import assert_equals_binlog, bronze_segments, capture_run, capture_until_quiet
+from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.servers import FreshDatabase
-from tests.unit.binlog.support import ALL_TIME, version_on
 from tidegate.binlog.decode import decode_segment
-from tidegate.demo.server import Server
 from tidegate.limits import SEGMENT_BYTES_MAX
+from tidegate.local.server import Server
 from tidegate.segments.result import Known
 from tidegate.tables import EVERY_TABLE
 

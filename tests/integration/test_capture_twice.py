@@ -25,10 +25,10 @@ from tests.integration.capture_support import (
 from tests.support.servers import FreshDatabase
 from tidegate.capture.run import CaptureRun
 from tidegate.capture.source_lease import SourceLease
-from tidegate.demo.server import Server
 from tidegate.errors import Fenced, LeaseHeld
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import LEASES, take_lease
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

@@ -24,8 +24,8 @@ from tests.integration.capture_support import (
 )
 from tests.support.servers import FreshDatabase
 from tidegate.commit_ts import physical_ms
-from tidegate.demo.server import Server
 from tidegate.limits import CLOCK_SLACK_SECONDS
+from tidegate.local.server import Server
 from tidegate.mysql import clock_connection as side
 from tidegate.tables import SegmentKind
 

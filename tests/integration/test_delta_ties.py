@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.s3 import S3
+from tests.kit.s3 import S3
 from tests.support.ties import check_ties, run_ties
 from tidegate.delta.actions import add, metadata, protocol
 from tidegate.delta.log import Change, DeltaLog

@@ -16,9 +16,9 @@ import pytest
 from tests.support.servers import FreshDatabase
 from tidegate.cli import main
 from tidegate.config import load
-from tidegate.demo.server import Server
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.mysql.server_facts import read_facts
 from tidegate.mysql.start.baseline import read_baseline

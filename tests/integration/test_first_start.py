@@ -16,9 +16,9 @@ from tests.integration.capture_support import assert_equals_binlog, binlog_end, 
 from tests.support.capture_process import CaptureProcess
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.tables import SCHEMA_HISTORY
 
 pytestmark = pytest.mark.server

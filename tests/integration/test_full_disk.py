@@ -26,8 +26,8 @@ from tests.integration.capture_support import (
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.demo.server import Server
 from tidegate.errors import ValueLogFull
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

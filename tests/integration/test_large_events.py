@@ -23,8 +23,8 @@ from tests.integration.capture_support import (
 from tests.support.seeds import many
 from tests.support.servers import FreshDatabase
 from tidegate.binlog.events import ROWS_TYPES, read_header
-from tidegate.demo.server import Server
 from tidegate.limits import PACKET_BYTES_MAX
+from tidegate.local.server import Server
 from tidegate.tables import SegmentFlag
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]

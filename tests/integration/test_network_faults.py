@@ -24,7 +24,7 @@ from tests.support.fault_proxy import FaultProxy, Way
 from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.mysql.connection import TlsMode
 
 pytestmark = pytest.mark.server

@@ -1,6 +1,6 @@
 """The road with its lake on S3: capture through delta-rs, apply through Spark, each with the connection's keys.
 
-Needs what CI doesn't bring: the jars of `make jars-s3`. The store is that of tests/support/s3.py.
+Needs what CI doesn't bring: the jars of `make jars-s3`. The store is that of tests/kit/s3.py.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from tests.kit.s3 import S3
 from tests.support.bronze import pack
-from tests.support.s3 import S3
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import config
 from tidegate.capture.run import CaptureRun
-from tidegate.demo.jars import S3 as JARS
-from tidegate.demo.server import Server
 from tidegate.lake.bronze_log import BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MIN
+from tidegate.local.jars import S3 as JARS
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import current_position
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from tests.support.random_partitions import Definition, definitions, rows
 from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import read

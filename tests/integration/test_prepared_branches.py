@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
 from tidegate.errors import SourceUnavailable
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.start.prepared import wait_for_prepared
 

@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.background import BackgroundSession
 from spark_jobs.rebuild import Rebuild, rebuild
+from tests.kit.road import Road
 from tests.support.bronze import pack
-from tests.support.road import Road
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
-from tidegate.demo.server import Server
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake import control
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

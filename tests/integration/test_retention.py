@@ -11,7 +11,7 @@ from tests.integration.capture_support import capture_run
 from tests.support.servers import FreshDatabase
 from tidegate.capture import status_file as lifeboat
 from tidegate.capture.value_log.log import value_log_folder
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 

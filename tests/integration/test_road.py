@@ -13,13 +13,13 @@ import pytest
 import typer.testing
 from pyspark.sql import SparkSession
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.cli.main import app as command_line
-from tidegate.demo.server import Server
 from tidegate.demo.workload import Workload
 from tidegate.lake import control
+from tidegate.local.server import Server
 from tidegate.schema.model.types import ZeroDates
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -15,13 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import ROOT
 from tidegate.cli.main import app
-from tidegate.demo import mariadb as mariadb_package
-from tidegate.demo.server import Server
 from tidegate.errors import PositionLost, UsageError
 from tidegate.lake import held
+from tidegate.local import mariadb as mariadb_package
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.road import Road
 from tests.support.own_server import own_server_or_skip
-from tests.support.road import Road
 from tidegate.capture.run import CaptureRun
 from tidegate.capture.value_log import log as value_log
-from tidegate.demo.server import Server
 from tidegate.errors import PositionLost, SourceUnavailable, VerifyError
 from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.local.server import Server
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag

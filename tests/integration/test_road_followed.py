@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.road import Road
 from tests.support.driver import killed
-from tests.support.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.capture.run import CaptureRun
-from tidegate.demo.server import Server
 from tidegate.errors import LakeRefused
 from tidegate.lake import control, held, status
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import current_position
 

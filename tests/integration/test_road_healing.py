@@ -12,12 +12,12 @@ import pytest
 import typer.testing
 from pyspark.sql import SparkSession
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.cli.main import app as command_line
-from tidegate.demo.server import Server
 from tidegate.lake import control
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

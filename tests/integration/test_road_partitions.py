@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.application import Application
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.tables import NEEDS_SNAPSHOT
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

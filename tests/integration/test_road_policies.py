@@ -10,12 +10,12 @@ import typer.testing
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.cli.main import app as command_line
-from tidegate.demo.server import Server
 from tidegate.lake import status
+from tidegate.local.server import Server
 from tidegate.tables import DDL_ASKS
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.seeds import VARIABLE, many, seed
 from tests.support.servers import FreshDatabase
 from tests.support.workload import Workload
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.long]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import ROOT, FreshDatabase
-from tidegate.demo import mariadb as mariadb_package
-from tidegate.demo.server import Server
 from tidegate.errors import SourceRefused
+from tidegate.local import mariadb as mariadb_package
+from tidegate.local.server import Server
 from tidegate.tables import UNLOGGED_CHANGES
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

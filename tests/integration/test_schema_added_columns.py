@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.ddl.statement import DdlStatement

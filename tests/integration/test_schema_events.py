@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kit.decoding import current_binlog
 from tests.support.servers import FreshDatabase
-from tests.unit.binlog.support import current_binlog
 from tidegate.binlog.events import EventType
 from tidegate.binlog.query import parse_query
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory

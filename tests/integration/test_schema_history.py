@@ -13,10 +13,10 @@ from tests.support.random_ddl import RandomDdl
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.config import parse
-from tidegate.demo.server import Server
 from tidegate.errors import DDLError, SourceUnavailable
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import current_position, read_facts
 from tidegate.mysql.start.baseline import baseline_writer, read_baseline, read_schema

@@ -12,7 +12,7 @@ from tests.support.random_definitions import RandomDefinitions
 from tests.support.servers import FreshDatabase
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import shown_columns
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.schema.ddl import tokens as ddl_tokens
 
 pytestmark = pytest.mark.server

@@ -16,7 +16,7 @@ from tests.support.seeds import many, seed
 from tests.support.servers import FreshDatabase
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import shown_columns
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.schema.ddl.tokens import Server as Flavour
 
 pytestmark = pytest.mark.server

@@ -25,8 +25,8 @@ from tests.integration.capture_support import (
     info_of,
 )
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
 from tidegate.errors import SourceRefused
+from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
 from tidegate.mysql.server_facts import read_facts
 from tidegate.mysql.start.settled import settled

@@ -24,8 +24,8 @@ from tests.integration.capture_support import (
     wait_for_bronze,
 )
 from tests.support.own_server import own_server_or_skip
-from tidegate.demo.server import Server
 from tidegate.errors import PositionLost, StreamCorrupt
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 

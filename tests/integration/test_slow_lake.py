@@ -27,9 +27,9 @@ from tests.support.writing import writing
 from tidegate.capture import status_file as lifeboat
 from tidegate.capture.status_file import Lifeboat
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.demo.server import Server
 from tidegate.errors import ValueLogFull
 from tidegate.lake import bronze_file
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

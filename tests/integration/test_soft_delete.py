@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.road import Road
 from tests.support.readers import READERS
-from tests.support.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -16,9 +16,9 @@ from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.capture.standing import Standing, standing
 from tidegate.cli.status import status_lines
-from tidegate.demo.server import Server
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 
 pytestmark = pytest.mark.server

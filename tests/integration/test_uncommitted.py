@@ -18,9 +18,9 @@ from tests.integration.capture_support import binlog_end, info_of
 from tests.support.own_server import own_server_or_skip
 from tests.support.servers import FreshDatabase
 from tidegate.config import parse
-from tidegate.demo.server import Server
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
 from tidegate.mysql.server_facts import SourceFacts, read_facts
 from tidegate.mysql.start import baseline as of_baseline

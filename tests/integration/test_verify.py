@@ -19,8 +19,8 @@ from deltalake import write_deltalake
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.config import Pipeline, parse
-from tidegate.demo.server import Server
 from tidegate.errors import UsageError, VerifyError
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult

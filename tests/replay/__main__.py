@@ -27,16 +27,16 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from tests.kit import mysql9
+from tests.kit.road import Road
+from tests.kit.spark import session
 from tests.replay.compare import Found, compare
 from tests.replay.player import Player
 from tests.replay.scripts import chosen, install, label, statements, text_of
-from tests.support import mysql9
-from tests.support.road import Road
 from tests.support.servers import ROOT
-from tests.support.spark import session
-from tidegate.demo import mariadb
-from tidegate.demo.server import Server
 from tidegate.errors import TidegateError
+from tidegate.local import mariadb
+from tidegate.local.server import Server
 
 _WRONG: Final = ("different", "ghost", "missing")
 _HELD_SHARE_MAX: Final = 0.02

@@ -21,7 +21,7 @@ import pymysql
 from deltalake import DeltaTable, QueryBuilder
 
 from tidegate import tables
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 Rows = Counter[tuple[str | None, ...]]
 _SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema")

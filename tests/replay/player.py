@@ -20,7 +20,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.connections import Connection
 
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 _ANSWER_SECONDS: Final = 20
 _DROPS_SENT: Final = 0.25

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.support import mysql9
-from tidegate.demo.ivy import locked
+from tests.kit import mysql9
 from tidegate.errors import DownloadFailed
+from tidegate.local.ivy import locked
 
 _PACKAGE: Final = "mariadb-test-data"
 _SUITES: Final = (

@@ -11,7 +11,7 @@ from tests.replay.__main__ import arguments, replay
 from tests.replay.compare import compare
 from tests.replay.scripts import statements
 from tests.support.servers import ROOT
-from tidegate.demo import mariadb
+from tidegate.local import mariadb
 
 
 def test_a_file_is_cut_into_what_a_server_understands() -> None:

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.road import Road
 from tests.support.driver import killed
-from tests.support.road import Road
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import tables
-from tidegate.demo.server import Server
 from tidegate.lake import control
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

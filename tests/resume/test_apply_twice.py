@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.road import Road
+from tests.kit.road import Road
 from tests.support.servers import ROOT, FreshDatabase
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

@@ -19,7 +19,7 @@ from tests.integration.capture_support import assert_equals_binlog, binlog_end, 
 from tests.support.capture_process import CaptureProcess
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.tables import SegmentFlag
 
 pytestmark = pytest.mark.server

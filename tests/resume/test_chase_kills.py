@@ -19,7 +19,7 @@ from tests.support.nursery import GATE, Child, Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate.capture import status_file as lifeboat
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

@@ -17,8 +17,9 @@ from typing import Any, Final, Self
 
 from pyspark.sql import SparkSession
 
+from tests.kit import spark
 from tests.soak.witness import Wrong
-from tests.support import driver, spark
+from tests.support import driver
 from tests.support.nursery import TRANSIENT
 
 RUNNING_MAX: Final = 3

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 import pymysql
 
 from tests.soak.plan import TABLES
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 DATABASE: Final = "soak"
 BURST_SESSION: Final = 99

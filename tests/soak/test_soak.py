@@ -16,7 +16,7 @@ from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
 from tests.support.seeds import many, seed
 from tests.support.servers import ROOT
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 
 def test_a_plan_follows_from_its_seed_and_a_longer_one_begins_with_a_shorter_one() -> None:

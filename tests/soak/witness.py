@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 
 from tests.integration.capture_support import IN_USE, assert_follows, part_of
 from tests.soak.source import DATABASE
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS
 

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.steps.decode_changes import DecodePlan, InDriver, decode_refs, in_driver, in_workers
+from tests.kit.decoding import ALL_TIME
 from tests.unit.binlog import encode as e
-from tests.unit.binlog.support import ALL_TIME
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
 from tidegate import limits
 from tidegate.binlog.batch import decode_batch

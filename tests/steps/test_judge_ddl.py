@@ -12,7 +12,7 @@ from spark_jobs.background import BackgroundSession
 from spark_jobs.steps.judge_ddl import judge_ddl
 from spark_jobs.table_moves import find_moves
 from spark_jobs.table_shapes import version_changes
-from tests.support.spark import no_spark
+from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze_index import BronzeIndex

@@ -10,7 +10,7 @@ from spark_jobs.application import HELD, Application, TableState, Window
 from spark_jobs.background import BackgroundSession
 from spark_jobs.steps.decode_changes import _plan
 from spark_jobs.steps.plan_window import plan_window
-from tests.support.spark import no_spark
+from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.config import Cascades
 from tidegate.lake.bronze_index import BronzeIndex

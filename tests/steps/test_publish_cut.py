@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.application import ACTIVE, HELD, RELEASED, Application, Place, TableState, TableWindow, Window
 from spark_jobs.background import BackgroundSession
 from spark_jobs.steps.publish_cut import publish_cut
-from tests.support.spark import no_spark
+from tests.kit.spark import no_spark
 from tidegate import config, tables
 from tidegate.errors import Overtaken
 from tidegate.lake import control

@@ -14,7 +14,7 @@ from spark_jobs.application import HELD, RELEASED, Application, TableState
 from spark_jobs.background import BackgroundSession
 from spark_jobs.failures import TablesFailed, first_line, passes
 from spark_jobs.tries import TRIES_MAX, Tries, release_after_a_pause
-from tests.support.spark import no_spark
+from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
 from tidegate.lake.bronze_index import BronzeIndex

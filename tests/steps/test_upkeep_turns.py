@@ -12,7 +12,7 @@ from spark_jobs.application import Application, TableWindow, Window
 from spark_jobs.background import BackgroundSession
 from spark_jobs.steps import compact_silver as step
 from spark_jobs.upsert_target import StagePhase, UpsertTarget
-from tests.support.spark import no_spark
+from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.support.mysql9 import MySQL9
-from tidegate.demo.mariadb import MariaDB
+from tests.kit.mysql9 import MySQL9
+from tidegate.local.mariadb import MariaDB
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMED_FILE = re.compile(r"`([\w.-]+(?:/[\w.<>*-]+)*/?)`")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.capture_support import pipeline_text
 from tests.support.nursery import Nursery
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 SETTINGS: dict[str, Any] = {"segment_bytes": 4096, "land_seconds": 0.1, "heartbeat_seconds": 0.5}
 

@@ -20,9 +20,9 @@ from spark_jobs.steps.plan_window import next_catch_up, next_window, plan_window
 from spark_jobs.steps.publish_cut import publish_cut
 from spark_jobs.steps.replay_schema_history import replay_schema_history
 from spark_jobs.table_moves import hold_partners
-from tests.support.spark import no_spark
+from tests.kit.decoding import segment
+from tests.kit.spark import no_spark
 from tests.unit.binlog import encode as e
-from tests.unit.binlog.support import segment
 from tidegate import config, tables
 from tidegate.cli.main import app as command_line
 from tidegate.commit_ts import compose

@@ -17,11 +17,11 @@ from typing import Final
 
 import pytest
 
-from tests.support import mysql9
-from tidegate.demo import mariadb
-from tidegate.demo.ivy import locked
-from tidegate.demo.server import Server
+from tests.kit import mysql9
 from tidegate.errors import DownloadFailed, HostLacks
+from tidegate.local import mariadb
+from tidegate.local.ivy import locked
+from tidegate.local.server import Server
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 

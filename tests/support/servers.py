@@ -1,7 +1,7 @@
 """Fixtures of real servers, one per test session (and per xdist worker, each with its own data and port).
 
 In:  the root of the checkout (downloads are shared under .tidegate/, behind file locks).
-Out: `mariadb`, `mysql9`: tidegate.demo.server.Server; `any_server`: both, one after the other;
+Out: `mariadb`, `mysql9`: tidegate.local.server.Server; `any_server`: both, one after the other;
      `fresh_database`: a factory of empty databases that are dropped after the test.
 
 Where MySQL 9 can't be had its tests are skipped (tests/support/own_server.py).
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.own_server import ROOT, own_server, own_server_or_skip
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 __all__ = ["ROOT", "FreshDatabase", "any_server", "fresh_database", "mariadb", "mysql9"]
 

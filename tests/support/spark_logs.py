@@ -112,7 +112,7 @@ def logs(spark: SparkSession, folder: Path) -> dict[str, Path]:
 
 def write_golden() -> None:
     """Their logs alone, without what only Spark reads."""
-    from tests.support.spark import session
+    from tests.kit.spark import session
 
     with tempfile.TemporaryDirectory() as folder, session() as spark:
         for name, table in logs(spark, Path(folder)).items():

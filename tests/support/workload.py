@@ -16,7 +16,7 @@ import pymysql
 
 from tests.support.workload_alter import Actions, Shape
 from tests.support.workload_types import MARIADB, MYSQL, ColumnType
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 STATEMENTS = 12  # of a round
 TABLES_MAX = 5

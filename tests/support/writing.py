@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 PACKET_BYTES = 64 << 20
 

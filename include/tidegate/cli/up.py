@@ -38,9 +38,9 @@ def up(
     of before (tables and progress are in the lake), unless --keep-history is given; a fresh one runs maintain at once.
     For several pipelines in one Airflow use an Airflow of your own: see README, "Run it".
     """
-    from tidegate.demo import jars
-    from tidegate.demo.airflow import Airflow
-    from tidegate.demo.processes import sole
+    from tidegate.local import jars
+    from tidegate.local.airflow import Airflow
+    from tidegate.local.processes import sole
     from tidegate.mysql.connection import ConnectionInfo
 
     root = home()

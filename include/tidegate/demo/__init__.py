@@ -1,7 +1,5 @@
-"""A shop to try tidegate on: an embedded MariaDB, a workload, and Airflow around them.
+"""A shop to try tidegate on: its schema, its workload, its display, around tidegate.local's MariaDB and Airflow.
 
 In:  a machine with Python, Java and nothing else.
-Out: real servers on 127.0.0.1, everything they write under .tidegate/.
-
-Nothing here is needed to run tidegate against one's own server; the tests use the same servers.
+Out: rows in both databases, and the proof that they are equal. Nothing here is needed for one's own server.
 """

@@ -22,14 +22,15 @@ from typing import Final
 from rich.console import Console
 
 from tidegate import config
-from tidegate.demo import jars, mariadb, queries
-from tidegate.demo.airflow import Airflow
+from tidegate.demo import queries
 from tidegate.demo.outcome import show
-from tidegate.demo.processes import sole
 from tidegate.demo.progress import Progress, Snapshot
 from tidegate.demo.workload import Workload
 from tidegate.errors import ProcessFailed
 from tidegate.lake.files import lake_files
+from tidegate.local import jars, mariadb
+from tidegate.local.airflow import Airflow
+from tidegate.local.processes import sole
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.position import MariadbGtidPosition
 from tidegate.verify.report import Report

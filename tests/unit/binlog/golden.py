@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.kit.decoding import ALL_TIME, segment_of_file
 from tests.support.servers import ROOT
-from tests.unit.binlog.support import ALL_TIME, segment_of_file
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.segments.result import DecodedSegment
 

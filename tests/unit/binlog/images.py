@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.unit.binlog.support import segment_of_file
+from tests.kit.decoding import segment_of_file
 from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, Images, decode_images
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.events import EventType

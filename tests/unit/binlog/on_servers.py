@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file, version_on
-from tidegate.demo.server import Server
+from tests.kit.decoding import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file, version_on
+from tidegate.local.server import Server
 from tidegate.segments.result import DecodedSegment
 
 Row = tuple[Any, ...]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.kit.decoding import changed_rows
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.on_servers import Kind, assert_same, log_of, written
-from tests.unit.binlog.support import changed_rows
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kit.decoding import ALL_TIME, changed_rows, current_binlog, segment_of_file, version_on
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.on_servers import log_of
-from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, segment_of_file, version_on
 from tidegate.binlog.decode import decode_segment
-from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.local.server import Server
 from tidegate.schema.model.charset_text import SINGLE_BYTE, codec_of, decode_text, utf8_table
 
 NOT_TEXT = {"binary", "filename"}

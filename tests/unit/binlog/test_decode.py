@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.decoding import ALL_TIME, DECODERS, changed_rows, decode_both, segment, version
 from tests.unit.binlog import encode as e
-from tests.unit.binlog.support import ALL_TIME, DECODERS, changed_rows, decode_both, segment, version
 from tidegate.binlog.events import EventType
 from tidegate.commit_ts import compose
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent

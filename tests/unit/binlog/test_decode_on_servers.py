@@ -9,9 +9,9 @@ import random
 
 import pytest
 
+from tests.kit.decoding import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file, version_on
 from tests.support.servers import FreshDatabase
-from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file, version_on
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
 

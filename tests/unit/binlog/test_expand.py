@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kit.decoding import ALL_TIME, changed_rows, decode_both, segment, version
 from tests.unit.binlog import encode as e
-from tests.unit.binlog.support import ALL_TIME, changed_rows, decode_both, segment, version
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_in_pieces, decode_segment
 from tidegate.binlog.event_index import EventIndex, index_pieces

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.decoding import ALL_TIME, changed_rows, segment_of_file
 from tests.support.servers import ROOT
-from tests.unit.binlog.support import ALL_TIME, changed_rows, segment_of_file
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.event_index import index_pieces

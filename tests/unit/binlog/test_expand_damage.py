@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.kit.decoding import DECODERS, changed_rows
 from tests.unit.binlog import encode as e
-from tests.unit.binlog.support import DECODERS, changed_rows
 from tests.unit.binlog.test_expand import ORDERS, VERSIONS, WINDOWS, made, many, row, transaction, write
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.events import EventType

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.decoding import DECODERS, changed_rows
 from tests.unit.binlog.golden import CASES, decoded
-from tests.unit.binlog.support import DECODERS, changed_rows
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.segments.result import DecodedSegment

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.decoding import DECODERS
 from tests.unit.binlog.golden import CASES, decoded, versions_of
-from tests.unit.binlog.support import DECODERS
 from tidegate.segments.result import DecodedSegment
 from tidegate.silver_names import silver_column
 from tidegate.tables import OP, OP_DELETE, ORDINAL

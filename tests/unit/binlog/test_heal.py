@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.decoding import segment_of_file
 from tests.unit.binlog.golden import CASES, versions_of
-from tests.unit.binlog.support import segment_of_file
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.heal import HEALED, Mismatch, heal
 from tidegate.binlog.plan import make_plan

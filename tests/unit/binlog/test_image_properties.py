@@ -14,9 +14,9 @@ import struct
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.kit.decoding import ALL_TIME, changed_rows, decode_both
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.logs import Dress, Table, segment_of, transaction
-from tests.unit.binlog.support import ALL_TIME, changed_rows, decode_both
 from tests.unit.binlog.type_cells import TYPES, Cell
 from tidegate.binlog.events import EventType
 from tidegate.tables import OP, OP_DELETE

@@ -11,11 +11,11 @@ from unittest import mock
 
 import pytest
 
+from tests.kit.decoding import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.images import images_of, replica
-from tests.unit.binlog.support import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file
 from tidegate.binlog.json_document import patched_json_text
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers import FreshDatabase
-from tests.unit.binlog.support import (
+from tests.kit.decoding import (
     ALL_TIME,
     changed_rows,
     current_binlog,
@@ -17,7 +16,8 @@ from tests.unit.binlog.support import (
     segment_of_file,
     version_on,
 )
-from tidegate.demo.server import Server
+from tests.support.servers import FreshDatabase
+from tidegate.local.server import Server
 
 CHARACTERS = "ab\"\\/\b\f\n\r\t\x01\x1f\x7f é中𝄞\u2028'"
 OPAQUE = [

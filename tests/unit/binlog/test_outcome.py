@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tests.kit.decoding import ALL_TIME, changed_rows, segment, segment_of_file
 from tests.unit.binlog.golden import GOLDEN
-from tests.unit.binlog.support import ALL_TIME, changed_rows, segment, segment_of_file
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.event_index import EventIndex, index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants

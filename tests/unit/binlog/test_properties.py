@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.kit.decoding import ALL_TIME, changed_rows, decode_both
 from tests.support.seeds import many
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.logs import (
@@ -30,7 +31,6 @@ from tests.unit.binlog.logs import (
     segment_of,
     transaction,
 )
-from tests.unit.binlog.support import ALL_TIME, changed_rows, decode_both
 from tests.unit.binlog.type_cells import TYPES, Cell
 from tidegate.commit_ts import compose
 from tidegate.tables import COMMIT_TS, OP, OP_DELETE, OP_UPSERT, ORDINAL

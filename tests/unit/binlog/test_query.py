@@ -6,12 +6,12 @@ import struct
 
 import pytest
 
+from tests.kit.decoding import current_binlog
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog import encode as e
-from tests.unit.binlog.support import current_binlog
 from tidegate.binlog.events import EventType
 from tidegate.binlog.query import Query, parse_query
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 
 CHARSET = b"\x04\x08\x00\x08\x00\x08\x00"  # latin1
 # Every variable before or between those that are needed; as both servers write them.

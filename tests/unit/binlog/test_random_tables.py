@@ -24,11 +24,11 @@ from typing import Any
 
 import pytest
 
+from tests.kit.decoding import ALL_TIME, current_binlog, decode_both, segment_of_file
 from tests.support.seeds import many, seed
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.random_tables import RandomTable, both_at_once
-from tests.unit.binlog.support import ALL_TIME, current_binlog, decode_both, segment_of_file
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion

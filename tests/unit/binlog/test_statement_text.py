@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.kit.decoding import current_binlog, segment_of_file
 from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
-from tests.unit.binlog.support import current_binlog, segment_of_file
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.statement_text import statement_text
-from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.local.server import Server
 from tidegate.mysql.start.ddl_since import ddl_since
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import DdlNotRead

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+from tests.kit.decoding import changed_rows, version_on
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.on_servers import Kind, assert_same, log_of, written
-from tests.unit.binlog.support import changed_rows, version_on
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.segments.result import DecodedSegment
 from tidegate.tables import OP, OP_DELETE
 from tidegate.verify.cells import cell

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
+from tests.kit.decoding import ALL_TIME, segment_of_file
 from tests.unit.binlog.golden import GOLDEN, versions_of
-from tests.unit.binlog.support import ALL_TIME, segment_of_file
 from tidegate.binlog.decode import decode_segment
 from tidegate.schema.model.columns import Generated, TableVersion
 

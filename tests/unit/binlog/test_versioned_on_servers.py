@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.kit.decoding import ALL_TIME, current_binlog, decode_both, segment_of_file
 from tests.support.servers import FreshDatabase
-from tests.unit.binlog.support import ALL_TIME, current_binlog, decode_both, segment_of_file
 from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.demo.server import Server
 from tidegate.errors import UnsupportedValue
+from tidegate.local.server import Server
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.s3 import moto
 from tests.support.interrupted_store import Memory
-from tests.support.s3 import moto
 from tidegate.delta import lease as module
 from tidegate.delta.lease import Lease
 from tidegate.delta.lease_entry import LeaseEntry, Process, entry_name, newest_entry, numbers

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.s3 import S3, moto
+from tests.kit.s3 import S3, moto
 from tidegate.delta import object_store
 from tidegate.delta import store as module
 from tidegate.delta.object_store import ObjectStore

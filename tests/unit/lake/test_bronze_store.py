@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.kit.s3 import S3
 from tests.support.bronze import QuietBronze, pack
-from tests.support.s3 import S3
 from tidegate.lake import bronze_file, bronze_log
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.bronze_index import BronzeIndex, read_segments

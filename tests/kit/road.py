@@ -16,9 +16,9 @@ from spark_jobs.apply import run as run_apply
 from spark_jobs.background import BackgroundSession
 from tidegate import config
 from tidegate.capture.run import CaptureRun
-from tidegate.demo.server import Server
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import current_position
 from tidegate.verify.report import Outcome

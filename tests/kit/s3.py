@@ -76,7 +76,7 @@ def s3() -> Iterator[S3]:
 @contextmanager
 def moto() -> Iterator[S3]:
     """A server for one test alone."""
-    argv = [sys.executable, "-m", "tests.support.s3"]
+    argv = [sys.executable, "-m", "tests.kit.s3"]
     with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

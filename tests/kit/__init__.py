@@ -1,0 +1,1 @@
+"""What tests, benchmarks and tools share: servers, Spark, a lake's road, segments to decode."""
