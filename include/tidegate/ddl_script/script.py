@@ -1,6 +1,6 @@
 """A DDL script as a session runs it: statements, `USE`, `SET sql_mode`, `SET NAMES`, temporary tables.
 
-In:  the statements of a script (script_text.py), as a person wrote it or a dump tool did.
+In:  the statements of a script (text.py), as a person wrote it or a dump tool did.
 Out: one Step per statement: what it changed, or why it wasn't understood; a SchemaHistory at the end.
 
 Only here do temporary tables matter: row-based binlogs leave them out. Statements about rows are passed over.
@@ -9,9 +9,11 @@ Only here do temporary tables matter: row-based binlogs leave them out. Statemen
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tidegate.ddl_script.query import Columns, query_columns
 from tidegate.ddl_script.settings import Settings, database_of_use
 from tidegate.errors import DDLError
 from tidegate.schema.ddl.reader import DdlNotRead, read
@@ -32,7 +34,7 @@ from tidegate.schema.ddl.tree import (
     TableName,
     Truncate,
 )
-from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import splits
 
@@ -68,7 +70,7 @@ class Script:
     """A session that runs DDL on a server that was empty but for one database."""
 
     def __init__(self, database: str, server_version: str, charset: str = "") -> None:
-        self.history = SchemaHistory("script", derives=True)
+        self.history = SchemaHistory("script", columns_of_query=self._columns_of_query)
         self.database = database
         self.server_version = server_version
         self.settings = Settings()
@@ -157,7 +159,6 @@ class Script:
                 timestamp_us=0,
                 charset="utf8mb4",
                 server_version=self.server_version,
-                told=self.settings.told(Server.of(self.server_version)),
             ),
         )
 
@@ -175,8 +176,6 @@ class Script:
         match statement:
             case CreateLike(table, like) if like in self._temporary:
                 raise self._from_temporary(table, like)
-            case CreateTable(table, query=query) if query and self._temporary & set(query.tables):
-                raise self._from_temporary(table, *query.tables)
             case DropTables(tables) if self._temporary & set(tables):
                 kept = tuple(table for table in tables if table not in self._temporary)
                 self._temporary -= set(tables)
@@ -193,8 +192,16 @@ class Script:
                 return None
         return statement
 
-    def _from_temporary(self, table: TableName, *sources: TableName) -> DdlNotRead:
-        named = ", ".join(f"`{d}.{t}`" for d, t in sources)
+    def _columns_of_query(self, cursor: Cursor, database: str, columns: Columns) -> list[Column]:
+        def lasting(table: TableName) -> Sequence[Column]:
+            if table in self._temporary:
+                raise DDLError("it takes columns from a temporary table", remedy="write them")
+            return columns(table)
+
+        return query_columns(cursor, database, lasting)
+
+    def _from_temporary(self, table: TableName, source: TableName) -> DdlNotRead:
+        named = f"`{source[0]}.{source[1]}`"
         error = DdlNotRead(f"{table[0]}.{table[1]} takes columns from a temporary table ({named})", remedy="write them")
         self.history.hold([table], error)
         return error
@@ -213,8 +220,8 @@ def _kind(parsed: Statement, sql: str) -> str:
     match parsed:
         case CreateTable(temporary=True) | CreateLike(temporary=True) | DropTables(temporary=True):
             return "table.temp"
-        case CreateTable(select=select):
-            return "table.create_select" if select else "table.create"
+        case CreateTable(query_at=query_at):
+            return "table.create" if query_at is None else "table.create_select"
         case CreateLike():
             return "table.create_like"
         case AlterTable():

@@ -1,4 +1,4 @@
-"""What SET says in a script: sql_mode, the variables that it is put together from, the connection's character set.
+"""What SET says in a script: sql_mode, and the variables that it is put together from.
 
 In:  a cursor behind SET.
 Out: settings that the next statements run under. A value that can't be known from the script is the server's default.
@@ -10,7 +10,6 @@ import re
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl.statement import SessionTold
 from tidegate.schema.ddl.tokens import (
     ANSI_QUOTES,
     MAXDB,
@@ -20,9 +19,7 @@ from tidegate.schema.ddl.tokens import (
     REAL_AS_FLOAT,
     Cursor,
     Kind,
-    Server,
 )
-from tidegate.schema.model.charsets import collation_pair, default_collation, shown_charset
 
 _ANSI: Final = ANSI_QUOTES | PIPES_AS_CONCAT
 _MODES: Final = {
@@ -45,38 +42,16 @@ _SCOPES: Final = _OTHERS | {"SESSION", "LOCAL"}
 
 
 class Settings:
-    """sql_mode: its bits, as ddl_tokens names them. strict: whether it is; None until a statement says so."""
+    """sql_mode: its bits, as schema/ddl/tokens.py names them."""
 
     def __init__(self) -> None:
         self.sql_mode = mode_bits(_DEFAULT)
         self._mode_text = _DEFAULT
         self._variables: dict[str, str] = {}
-        self.strict: bool | None = None
-        self._charset = ""
-        self._collation = ""
-        self._usual_division = True
-
-    def told(self, server: Server) -> SessionTold:
-        """What the statements said so far."""
-        return SessionTold(*self._connection(server), self.strict, self._usual_division)
-
-    def _connection(self, server: Server) -> tuple[str, str]:
-        """(charset, collation) of collation_connection; "" until a statement says so."""
-        try:
-            if self._collation:
-                return collation_pair(self._collation, "", server)
-            if self._charset:
-                charset = shown_charset(self._charset, server)
-                return charset, default_collation(charset, server)
-        except DDLError:
-            pass
-        return "", ""
 
     def follow(self, cursor: Cursor) -> None:
         """SET a = x, @b = y, ...: what isn't of interest is stepped over."""
         while not cursor.ended:
-            if self._names(cursor):
-                continue
             scope, name, is_user = self._target(cursor)
             if not (cursor.take_mark(":") | cursor.take_mark("=")):
                 _skip(cursor)
@@ -88,21 +63,6 @@ class Settings:
                 self._assign(scope, name, value, is_user=is_user, is_default=cursor.tokens[before].upper == "DEFAULT")
             if not cursor.take_mark(","):
                 return
-
-    def _names(self, cursor: Cursor) -> bool:
-        """SET NAMES x [COLLATE y], SET CHARACTER SET x: whether it stands here."""
-        if cursor.take("CHARACTER", "SET") or cursor.take("CHARSET"):
-            self._charset = self._collation = ""  # the database's
-            _skip(cursor)
-        elif cursor.now.upper == "NAMES" and cursor.ahead().text not in ("=", ":"):
-            cursor.next()
-            word = cursor.next()
-            self._charset = "" if word.upper == "DEFAULT" else word.text
-            self._collation = cursor.next().text if cursor.take("COLLATE") else ""
-        else:
-            return False
-        cursor.take_mark(",")
-        return True
 
     def _target(self, cursor: Cursor) -> tuple[str, str, bool]:
         """(scope, name, whether it is a user's variable): `sql_mode`, `GLOBAL sql_mode`, `@@session.sql_mode`, `@x`."""
@@ -125,12 +85,6 @@ class Settings:
         elif name == "sql_mode" and scope not in _OTHERS:
             self._mode_text = _DEFAULT if value is None or is_default else value
             self.sql_mode = mode_bits(self._mode_text)
-            self.strict = None if value is None or is_default else _is_strict(value)
-        elif name == "div_precision_increment" and scope not in _OTHERS:
-            self._usual_division = is_default
-        elif name in ("character_set_connection", "collation_connection") and scope not in _OTHERS:
-            told = "" if value is None or is_default else value
-            self._charset, self._collation = (told, "") if name.startswith("char") else ("", told)
 
     def _value(self, cursor: Cursor, depth: int = 0) -> str | None:
         """The text of an expression over strings; None for one that we can't work out."""
@@ -178,13 +132,6 @@ def mode_bits(text: str) -> int:
     for word in re.split(r"[,\s]+", text.upper()):
         bits |= _MODES.get(word, 0)
     return bits
-
-
-def _is_strict(mode: str) -> bool | None:
-    words = set(re.split(r"[,\s]+", mode.upper()))
-    if mode.isdigit() or "ORACLE" in words:
-        return None  # Oracle's texts are NULL when they are empty
-    return not words.isdisjoint({"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL"})
 
 
 def database_of_use(cursor: Cursor) -> str:

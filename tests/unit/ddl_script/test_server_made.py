@@ -55,21 +55,6 @@ def test_a_type_of_another_mode_is_what_that_mode_makes_of_it() -> None:
     assert list(types_of(script).values()) == ["datetime", "timestamp"]
 
 
-def test_a_date_with_a_zero_month_or_day_may_be_null() -> None:
-    script, _ = run("CREATE TABLE t SELECT DATE'2001-00-01' a, TIMESTAMP'2001-01-00 00:00:00' b, DATE'0000-01-01' c")
-    assert [column["nullable"] for column in columns_of(script).values()] == [True, True, False]
-
-
-def test_a_union_of_enums_is_no_enum() -> None:
-    union = "CREATE TABLE t SELECT a, b FROM s UNION SELECT a, b FROM s"
-    script, _ = run("CREATE TABLE s (a ENUM('x','yy'), b SET('p','q'))", union)
-    assert types_of(script) == {"a": "varchar(2)", "b": "varchar(3)"}
-
-
-def test_a_null_is_named_in_capitals() -> None:
-    assert list(types_of(run("CREATE TABLE t SELECT null")[0])) == ["NULL"]
-
-
 def test_a_column_dropped_and_added_in_one_statement_stays_in_its_keys() -> None:
     script, _ = run(
         "CREATE TABLE t (x INT, a INT, PRIMARY KEY (x, a), KEY k (x))", "ALTER TABLE t DROP x, ADD X INT NOT NULL"

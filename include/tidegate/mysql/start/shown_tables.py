@@ -18,7 +18,7 @@ from tidegate.ddl_script.settings import mode_bits
 from tidegate.errors import DDLError
 from tidegate.mysql.sql import quote_name
 from tidegate.schema.ddl.reader import read
-from tidegate.schema.ddl.statement import EventSaid, SessionTold
+from tidegate.schema.ddl.statement import EventSaid
 from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.ddl.tree import CreateTable
 from tidegate.schema.model.partitions import Partitioning
@@ -71,7 +71,7 @@ def _shown(shown: bytes, name: Name, sql_mode: int, server: Server, settings: Se
         keys = tuple(ForeignKey("(its SHOW CREATE TABLE can't be read)", name, action) for action in actions)
         return Shown(Partitioning(unknown=f"its SHOW CREATE TABLE can't be read: {error.what}"), keys)
     assert isinstance(statement, CreateTable), "SHOW CREATE TABLE of a base table"
-    context = Context(server, ("", ""), lambda: 0, SessionTold(), EventSaid(), settings, name)
+    context = Context(server, ("", ""), lambda: 0, EventSaid(), settings, name)
     keys = created_storage(statement.storage, statement.indexes, context)[1]
     partitioning = statement.partitioning
     if "\\udc" in repr(partitioning):  # which escapes what surrogateescape made

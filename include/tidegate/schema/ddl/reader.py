@@ -1,7 +1,7 @@
 """Read a DDL statement: the structure that columns, keys and rows depend on, and nothing else.
 
 In:  a statement's text, the session's default database and sql_mode, the server that ran it.
-Out: a Statement (ddl_statements.py). Ignored, by name, for what changes no table's columns and no rows.
+Out: a Statement (tree.py). Ignored, by name, for what changes no table's columns and no rows.
 
 The server accepted the statement, so its grammar is not checked; what must be read is read, the rest is stepped over
 token by token. What can't be read is a DdlNotRead that names the tables as far as it can: never a guess.
@@ -16,6 +16,7 @@ from tidegate.errors import REFILL, DDLError
 from tidegate.schema.ddl.alter import read_actions, read_storage
 from tidegate.schema.ddl.columns import read_column, read_constraint, read_parts, starts_constraint
 from tidegate.schema.ddl.partitions import read_partitioning
+from tidegate.schema.ddl.query import query_in_parentheses, query_starts
 from tidegate.schema.ddl.tokens import Cursor, Server
 from tidegate.schema.ddl.tree import (
     Action,
@@ -39,7 +40,6 @@ from tidegate.schema.ddl.tree import (
     Truncate,
 )
 from tidegate.schema.ddl.types import charset_name
-from tidegate.schema.ddl_query import query_in_parentheses, query_starts, read_query
 from tidegate.schema.model.columns import IndexKind
 from tidegate.schema.model.partitions import ExchangePartition, Partitioning, PartitionToTable, TableToPartition
 from tidegate.schema.model.unlogged import Storage
@@ -243,7 +243,7 @@ def _create_table(
         cursor.next()
         period = _table_elements(cursor, columns, indexes)
     options = _table_options(cursor, database)
-    if not columns and not options.select:
+    if not columns and options.query_at is None:
         raise DDLError("CREATE TABLE without columns", remedy="the engine finds them: leave it out (tables.exclude)")
     return CreateTable(
         table,
@@ -253,9 +253,8 @@ def _create_table(
         if_not_exists,
         or_replace,
         temporary,
-        options.select,
+        options.query_at,
         period,
-        read_query(cursor, database) if options.select else None,
         options.versioned,
         options.partitioning,
         options.storage,
@@ -281,10 +280,10 @@ def _table_elements(cursor: Cursor, columns: list[ColumnDefinition], indexes: li
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """select: a query follows, and the cursor is at it."""
+    """query_at: the token at which a query follows, and the cursor is."""
 
     charset: Charset
-    select: bool = False
+    query_at: int | None = None
     versioned: bool = False
     partitioning: Partitioning | None = None
     storage: Storage = field(default_factory=Storage)
@@ -308,7 +307,7 @@ def _table_options(cursor: Cursor, database: str) -> _Options:
         elif cursor.take("PARTITION", "BY"):
             partitioning = read_partitioning(cursor)
         elif query_starts(cursor):
-            return _Options(Charset(charset, collation), True, versioned, partitioning, storage)
+            return _Options(Charset(charset, collation), cursor.at, versioned, partitioning, storage)
         elif found := read_storage(cursor, database):
             storage = Storage(found.engine or storage.engine, storage.union if found.union is None else found.union)
         elif word in ("COMMENT", "CONNECTION", "PASSWORD"):
@@ -317,7 +316,7 @@ def _table_options(cursor: Cursor, database: str) -> _Options:
             cursor.next()
         else:
             cursor.skip_one()
-    return _Options(Charset(charset, collation), False, versioned, partitioning, storage)
+    return _Options(Charset(charset, collation), None, versioned, partitioning, storage)
 
 
 def _database(cursor: Cursor, database: str, *, create: bool, or_replace: bool = False) -> DefineDatabase:

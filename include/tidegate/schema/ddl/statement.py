@@ -12,21 +12,6 @@ from tidegate.schema.ddl.secrets import masked
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTold:
-    """What a script says of its session, of what a row-based log never has to: types of CREATE TABLE ... SELECT.
-
-    charset, collation: of collation_connection, as the server shows them, "" when nobody told. strict: whether sql_mode
-    has STRICT_TRANS_TABLES or STRICT_ALL_TABLES, None when nobody told. usual_division: whether div_precision_increment
-    is what it is by default.
-    """
-
-    charset: str = ""
-    collation: str = ""
-    strict: bool | None = None
-    usual_division: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class EventSaid:
     """What a QUERY event says beside the statement, of what a DDL's effect depends on.
 
@@ -63,7 +48,6 @@ class DdlStatement:
     timestamp_us: int
     charset: str
     server_version: str = ""
-    told: SessionTold = SessionTold()
     legible: bool = True
     said: EventSaid = EventSaid()
 

@@ -1,6 +1,6 @@
 """What a DDL statement says, as data: the reader writes it, the replay follows it.
 
-In:  the reader (ddl_reader.py).
+In:  the reader (reader.py).
 Out: frozen values. Names are as written; nothing here depends on what tables exist.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from tidegate.schema.model.columns import Generated, IndexKind
 from tidegate.schema.model.partitions import PartitionAction, Partitioning
 from tidegate.schema.model.unlogged import DropForeignKey, Reference, Storage
-from tidegate.schema.select_expressions import Expression
 
 TableName = tuple[str, str]  # (database, table)
 
@@ -237,61 +236,12 @@ Action = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class QuerySource:
-    """A table in FROM, or a query. name: its alias, else its own. outer: an outer join may put NULLs in its place.
-
-    table: ("", "") for a query.
-    """
-
-    table: TableName
-    name: str
-    outer: bool = False
-    query: Query | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryItem:
-    """An item of a select list: a column (of a source by name, or of any when source is ""), `*`, or an expression.
-
-    name: of the column that it makes; "*" for all columns.
-    """
-
-    name: str
-    source: str = ""
-    column: str = ""
-    expression: Expression | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query whose columns follow from those of its tables. groups: DISTINCT or GROUP BY.
-
-    unions: the other queries of a UNION; the first one gives the names.
-    """
-
-    items: tuple[QueryItem, ...]
-    sources: tuple[QuerySource, ...]
-    groups: bool = False
-    unions: tuple[Query, ...] = ()
-
-    @property
-    def tables(self) -> tuple[TableName, ...]:
-        """All tables that it reads, those of queries inside it too."""
-        found: list[TableName] = []
-        for source in self.sources:
-            found += source.query.tables if source.query else (source.table,)
-        for query in self.unions:
-            found += query.tables
-        return tuple(found)
-
-
 # --- statements -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """select: the table also takes rows and columns of a query. query: that query, when it can be read.
+    """query_at: the token at which a query begins whose columns and rows the table also takes; None for none.
 
     period: columns of its PERIODs, which are NOT NULL whatever is written.
     """
@@ -303,9 +253,8 @@ class CreateTable:
     if_not_exists: bool = False
     or_replace: bool = False
     temporary: bool = False
-    select: bool = False
+    query_at: int | None = None
     period: tuple[str, ...] = ()
-    query: Query | None = None
     versioned: bool = False
     partitioning: Partitioning | None = None
     storage: Storage = field(default_factory=Storage)

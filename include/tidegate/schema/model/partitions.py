@@ -1,6 +1,6 @@
 """How a table is partitioned, as schema_history keeps it, and what ALTER TABLE makes of it.
 
-In:  a PARTITION BY clause that was read (ddl_partitions.py), and the actions of ALTER TABLE on partitions.
+In:  a PARTITION BY clause that was read (ddl/partitions.py), and the actions of ALTER TABLE on partitions.
 Out: frozen values with a JSON form (the `partitioning` cell of control/schema_history).
 
 What isn't understood leaves a Partitioning that says why it isn't known: nobody guesses where a row lies.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate.schema.ddl.statement import EventSaid, SessionTold
+from tidegate.schema.ddl.statement import EventSaid
 from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.model.server_settings import ServerSettings
 
@@ -24,7 +24,6 @@ class Context:
     server: Server
     defaults: tuple[str, str]
     new_id: Callable[[], int]
-    told: SessionTold
     said: EventSaid
     settings: ServerSettings
     table: tuple[str, str]

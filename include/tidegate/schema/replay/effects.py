@@ -6,13 +6,13 @@ Out: the states of its tables in a Work; nothing is recorded here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
 from tidegate.errors import RECREATE, DDLError
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.ddl.tokens import Cursor, Server
 from tidegate.schema.ddl.tree import (
     AlterTable,
     CreateLike,
@@ -36,17 +36,18 @@ from tidegate.schema.replay.partition_moves import PartitionMoves
 from tidegate.schema.replay.shape import Shape, alter, copy, create
 from tidegate.schema.replay.table_charsets import resolve_charset
 from tidegate.schema.replay.work import Work
-from tidegate.schema.select_collations import Session
-from tidegate.schema.table_query import query_columns
 
 DEFAULTS: Final = "defaults"
+
+# (a cursor at a query, the session's database, the columns of a table that it names) -> the columns that it gives.
+QueryColumns = Callable[[Cursor, str, Callable[[TableName], Sequence[Column]]], list[Column]]
 
 
 class Known(Protocol):
     """What of a SchemaHistory counts here."""
 
     @property
-    def derives(self) -> bool: ...
+    def columns_of_query(self) -> QueryColumns | None: ...
     @property
     def held(self) -> Collection[TableName]: ...
     def keeps(self, database: str, table: str) -> bool: ...
@@ -111,7 +112,7 @@ class Effects:
         gap_ts = self._context.settings.gap_ts
         proven = (
             not statement.if_not_exists
-            or self._history.derives
+            or self._history.columns_of_query is not None
             or (known is not None and known.commit_ts >= gap_ts)
             or (database is not None and database.commit_ts >= gap_ts and makes_database(database.ddl))
             or surely_new(name, self._logged, self._context.server, self._context.settings)
@@ -122,15 +123,16 @@ class Effects:
         if statement.temporary or (statement.if_not_exists and self._work.lives(statement.table)):
             return
         taken: list[Column] = []
-        if statement.select:
-            if statement.query is None or not self._history.derives:
+        if statement.query_at is not None:
+            if self._history.columns_of_query is None:
                 raise DDLError(
                     "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
                     remedy=f"set binlog_format=ROW for every session; {RECREATE}",
                 )
-            defined = {column.name.lower() for column in statement.columns}
-            session = Session(self._context.server, self._context.told)
-            taken = query_columns(statement.query, lambda table: self._source(table).columns, session, defined)
+            cursor = Cursor(self._logged.sql, self._logged.sql_mode, self._context.server)
+            cursor.at = statement.query_at
+            columns = self._history.columns_of_query
+            taken = columns(cursor, self._logged.database, lambda table: self._source(table).columns)
         shape = create(statement, self._context, taken)
         last = self._history.last(statement.table)
         if last is not None and last.merged_by:

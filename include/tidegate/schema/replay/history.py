@@ -37,7 +37,7 @@ from tidegate.schema.model.server_settings import ServerSettings
 from tidegate.schema.model.types import UNKNOWN
 from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.schema.replay.context import Context
-from tidegate.schema.replay.effects import DEFAULTS, Effects
+from tidegate.schema.replay.effects import DEFAULTS, Effects, QueryColumns
 from tidegate.schema.replay.logged_effects import check_base_table
 from tidegate.schema.replay.shape import Shape
 from tidegate.schema.replay.work import Work
@@ -74,7 +74,7 @@ class SchemaHistory:
         rows: Iterable[Mapping[str, Any]] = (),
         keeps: Callable[[str, str], bool] = lambda _database, _table: True,
         *,
-        derives: bool = False,
+        columns_of_query: QueryColumns | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
@@ -82,14 +82,15 @@ class SchemaHistory:
         Rows may be those alone that are still needed (lake/schema_rows.py), with bounds that come from all of them. A
         table's rows are parsed when it is first asked for.
 
-        keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error. derives: work out
-        the columns of CREATE TABLE ... SELECT, for a script; from a log rows would be missing.
+        keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error.
+        columns_of_query: what tells the columns of CREATE TABLE ... SELECT. A script has it, which also begins on an
+        empty server; from a log rows would be missing.
         """
         self.source = source
         self.held: dict[TableName, DdlNotRead] = {}
         self.unfollowed: list[TableVersion] = []
         self.keeps = keeps
-        self.derives = derives
+        self.columns_of_query = columns_of_query
         self._sequences: set[TableName] = set()
         self._tables: set[TableName] = set()  # with a version that is no sequence
         self._unusual: set[TableName] = set()
@@ -331,7 +332,7 @@ class SchemaHistory:
         database = touched[0][0] if touched else statement.database
         defaults = self.defaults(database, server)
         table = touched[0] if touched else ("", "")
-        return Context(server, defaults, self.new_id, statement.told, statement.said, self.settings, table)
+        return Context(server, defaults, self.new_id, statement.said, self.settings, table)
 
     @property
     def settings(self) -> ServerSettings:

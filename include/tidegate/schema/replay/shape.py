@@ -1,6 +1,6 @@
 """A table's columns and indexes, and what CREATE and ALTER make of them.
 
-In:  a shape, what a statement says (ddl_statements.py), and the Context it ran in.
+In:  a shape, what a statement says (ddl/tree.py), and the Context it ran in.
 Out: a new shape; the given one is left as it was. Column ids: a changed or renamed column keeps its id, a new one
      takes a fresh one.
 

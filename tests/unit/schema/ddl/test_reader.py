@@ -158,7 +158,7 @@ def test_every_form_of_key_is_read() -> None:
 def test_create_select_is_seen_in_each_of_its_forms(sql: str) -> None:
     statement = _read(sql)
     assert isinstance(statement, CreateTable)
-    assert statement.select
+    assert statement.query_at is not None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_create_select_is_seen_in_each_of_its_forms(sql: str) -> None:
 def test_what_only_looks_like_create_select_is_not(sql: str) -> None:
     statement = _read(sql)
     assert isinstance(statement, CreateTable)
-    assert not statement.select
+    assert statement.query_at is None
 
 
 @pytest.mark.parametrize("action", ["IMPORT TABLESPACE", "DISCARD PARTITION p TABLESPACE", "TRUNCATE PARTITION"])

@@ -1,0 +1,29 @@
+"""Where the query of CREATE TABLE ... SELECT starts.
+
+In:  a cursor.
+Out: whether a query starts there. What it says is nobody's business here: a log of rows never holds one.
+"""
+
+from __future__ import annotations
+
+from tidegate.schema.ddl.tokens import Cursor, Kind
+
+
+def query_starts(cursor: Cursor) -> bool:
+    """Whether [AS] SELECT ..., WITH x AS ..., TABLE t, VALUES ROW(...) or one of them in parentheses starts here."""
+    word, after = cursor.now.upper, cursor.ahead()
+    if word in ("SELECT", "TABLE"):
+        return True
+    if word == "AS":
+        return after.text != "="
+    if word == "WITH":
+        return after.upper == "RECURSIVE" or cursor.ahead(2).upper == "AS"
+    if word == "VALUES":
+        return after.upper == "ROW"
+    return cursor.is_mark("(") and query_in_parentheses(cursor)
+
+
+def query_in_parentheses(cursor: Cursor) -> bool:
+    """Whether the parenthesis that starts here holds a query."""
+    after = cursor.ahead()
+    return after.upper in ("SELECT", "WITH", "VALUES", "TABLE") or (after.text == "(" and after.kind == Kind.MARK)
