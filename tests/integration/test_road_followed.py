@@ -122,7 +122,7 @@ def test_what_joins_leaves_and_comes_back_is_whole_or_waits_by_name(
     assert "renamed from another table" in waits[f"{database}.late_taken"].reason
     assert f"{database}.s2" in waits[f"{database}.shards"].reason
     told = {table.table: table.way_out for table in status.table_statuses(road.lake)}
-    assert "leave it out again" in told[f"{database}.shards"]
+    assert f"leave it out again by tables.exclude: [{database}.s2]" in told[f"{database}.shards"]
     assert {state.state for state in app.states.values()} == {"held", "dropped", "active", "left"}
     found = road.assert_equal()
     whole = {f"{prefix}_{kind}" for prefix in ("late", "out") for kind in MEANWHILE if kind != "gone"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,14 @@ from pyspark.sql import SparkSession
 
 from tests.replay.__main__ import arguments, replay
 from tests.replay.compare import compare
-from tests.replay.scripts import statements
+from tests.replay.scripts import chosen, install, statements, text_of
+from tests.support.seeds import many, seed
 from tests.support.servers import ROOT
+from tidegate.binlog.statements import is_dml
 from tidegate.local import mariadb
+from tidegate.schema.ddl.reader import read
+from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.ddl.tree import Ignored
 
 
 def test_a_file_is_cut_into_what_a_server_understands() -> None:
@@ -43,6 +49,29 @@ send update t1 set a = 1;
         b"delete from t1",
         b"update t1 set a = 1",
     ]
+
+
+@pytest.mark.server  # the files are downloaded
+def test_no_statement_about_views_triggers_routines_events_or_accounts_holds_a_table() -> None:
+    tree = install(ROOT)
+    words = rb"view|trigger|procedure|function|event|package(?:\s+body)?|user|role|server"
+    others = re.compile(
+        rb"(?:create|alter|drop)\s+(?:or\s+replace\s+)?(?:(?:aggregate|algorithm\s*=\s*\w+|definer\s*=\s*\S+|"
+        rb"sql\s+security\s+\w+)\s+)*(?:%b)\b" % words,
+        re.IGNORECASE,
+    )
+    seen = 0
+    for path in chosen(tree, seed(), many(400, 10_000)):
+        for statement in statements(text_of(tree, path)):
+            if not others.match(statement):
+                continue
+            seen += 1
+            text = statement.decode("latin-1")
+            assert not is_dml(text), text
+            for version in ("11.4.5-MariaDB", "9.7.0"):
+                found = read(text, database="d", server=Server.of(version))
+                assert isinstance(found, Ignored), text
+    assert seen > 100
 
 
 @pytest.mark.server

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from tests.kit import spark
 from tests.soak.witness import Wrong
 from tests.support import driver
-from tests.support.nursery import TRANSIENT
+from tests.support.nursery import TERMINAL, TRANSIENT
 
 RUNNING_MAX: Final = 3
 _SECONDS: Final = 600.0
@@ -30,11 +30,12 @@ _KILLED: Final = -signal.SIGKILL
 
 @dataclass(slots=True)
 class Driver:
-    """One process. wake_at: when it goes on, of one that was stopped."""
+    """One process. wake_at: when it goes on, of one that was stopped. met_refusal: its lake was something else."""
 
     process: Any
     job: str
     wake_at: float = 0.0
+    met_refusal: bool = False
 
     def send(self, number: signal.Signals) -> None:
         if self.process.exitcode is None:
@@ -97,7 +98,9 @@ class Applies:
             if (code := one.process.exitcode) is not None:
                 self._running.remove(one)
                 self.ended += code != _KILLED
-                if code not in (0, TRANSIENT, _KILLED):
+                if code == TERMINAL and one.met_refusal and "tidegate: LakeRefused: " in self._log.read_text():
+                    self._say(f"--- {one.process.pid} was refused by the lake")
+                elif code not in (0, TRANSIENT, _KILLED):
                     raise Wrong(f"{one.job} (process {one.process.pid}) ended with {code}: see apply.log")
 
     def kill_one(self) -> bool:
@@ -108,6 +111,11 @@ class Applies:
             self._running.remove(one)
             return True
         return False
+
+    def meet_refusal(self) -> None:
+        """Those that run now may find something else where their lake was: they end, and a person starts others."""
+        for one in self._running:
+            one.met_refusal = True
 
     def end(self) -> None:
         for one in self._running:

@@ -132,6 +132,7 @@ def move_lake(world: World, seconds: float) -> None:
     there = world.lake / SEGMENTS.path
     aside = there.with_name("aside")  # on the same disk
     aside.write_text("a file is where the table was")
+    world.applies.meet_refusal()
     _exchange(there, aside)
     time.sleep(seconds)
     _exchange(there, aside)

@@ -26,8 +26,7 @@ def release(
     from tidegate import tables
     from tidegate.lake import held
     from tidegate.lake.followed import SHARD_JOINED
-    from tidegate.lake.status import way_to_rows
-    from tidegate.merge.follow import APART
+    from tidegate.lake.status import way_out, way_to_rows
 
     loaded, lake = open_lake(pipeline)
     last = held_event(loaded.pipeline, lake, table)
@@ -38,8 +37,9 @@ def release(
             remedy=way_to_rows(last["reason"]),
         )
     if last["error"] == SHARD_JOINED:
+        what, _, _ = last["reason"].rpartition("; ")
         raise UsageError(
-            f"{table} would go on without older rows ({last['reason']})", where=loaded.pipeline, remedy=APART
+            f"{table} would go on without older rows ({what})", where=loaded.pipeline, remedy=way_out(last)
         )
     event = held.release(lake, last)
     typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")

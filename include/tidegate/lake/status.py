@@ -24,7 +24,6 @@ from tidegate.lake.bronze_log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import judgeable, last_events, waits
-from tidegate.merge.follow import APART
 from tidegate.schema.ddl.reader import DdlNotRead
 
 # The way out of what only a snapshot would end, as long as there are none.
@@ -144,7 +143,7 @@ def way_out(state: Mapping[str, Any]) -> str:
     if state["error"] == tables.NEEDS_SNAPSHOT:
         return way_to_rows(state["reason"])
     if state["error"] == SHARD_JOINED:
-        return APART
+        return str(state["reason"]).rpartition("; ")[2]
     if state["error"] == tables.UNLOGGED_CHANGES:
         return "take its cause away at the source, then truncate the table there, or drop and create it"
     told = any(way in state["reason"] for way in (REFILL, RECREATE))

@@ -45,8 +45,10 @@ Physical = tuple[str, str, str]  # source, database, table
 
 _ANEW: Final = ("create", "truncate")
 RELEASED, HELD, LEFT = "released", "held", "left"
+_SHARDS_NAMED_MAX: Final = 3
 TODAY: Final = "TRUNCATE it, or drop and create it, at the source; or leave it out of the pipeline file again"
-APART: Final = "route it to a table of its own, or leave it out again (tables.exclude): the others then go on"
+# Ends the reason of a logical table that waits for a shard with a past; before it stands how to leave that one out.
+APART: Final = "or route it to a table of its own: the others then go on with the next apply"
 ANEW: Final = "drop and create it at the source; or leave it out of the pipeline file again"
 
 
@@ -128,9 +130,13 @@ def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Ver
     late += [physical for physical in joined if (physical, name) in ground.left]
     if not late:
         return GOES_ON
-    source, database, table = late[0]
-    what = f"{name}: {database}.{table} of {source} flows into it now, and what it held before isn't in silver"
-    return Verdict(HELD, ground.applied(name), f"{what}; {APART}", tuple(sorted(set(late))))
+    late = sorted(set(late))
+    shards = ", ".join(f"{database}.{table} of {source}" for source, database, table in late[:_SHARDS_NAMED_MAX])
+    more = f" and {len(late) - _SHARDS_NAMED_MAX} others" if len(late) > _SHARDS_NAMED_MAX else ""
+    patterns = ", ".join(sorted({f"{database}.{table}" for _, database, table in late}))
+    what = f"{name}: {shards}{more} flow{'s' * (len(late) == 1)} into it now, and what it held before isn't in silver"
+    way = f"leave it out again by tables.exclude: [{patterns}] in the pipeline file, {APART}"
+    return Verdict(HELD, ground.applied(name), f"{what}; {way}", tuple(late))
 
 
 def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:

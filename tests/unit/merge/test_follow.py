@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from tidegate.lake.followed import SHARD_JOINED
+from tidegate.lake.status import way_out
 from tidegate.merge.follow import ANEW, Ground, follow
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 
@@ -93,6 +95,14 @@ def test_a_shard_with_a_past_holds_the_table_it_joins_until_it_flows_elsewhere()
     ground = Ground(90, lambda _: versions(CREATED), {}, lambda _: 40, lambda _: True, lambda _: True, {"s": 0})
     found = follow({other: "d.all"}, flows, ground)["d.all"]
     assert (found.state, found.commit_ts, found.physical) == ("held", 40, (late,))
+    assert found.reason.startswith("d.all: d.two of s flows into it now, and what it held before isn't in silver; ")
+    assert "leave it out again by tables.exclude: [d.two] in the pipeline file" in found.reason
+    event = {"pipeline": "p", "table": "d.all", "error": SHARD_JOINED, "reason": found.reason}
+    assert found.reason.endswith(f"; {way_out(event)}")
+    third = ("s", "d", "three")
+    both = follow({other: "d.all"}, {**flows, third: "d.all"}, ground)["d.all"]
+    assert "d.three of s, d.two of s flow" in both.reason
+    assert "[d.three, d.two]" in both.reason
     waiting = replace(ground, late={(late, "d.all")}, waits=lambda name: name == "d.all")
     assert follow(flows, {**flows, ("s", "d", "new"): "d.new"}, waiting).get("d.all") is None
     for now in ({other: "d.all"}, {other: "d.all", late: "d.two"}):
