@@ -11,9 +11,6 @@ the path that its own log has. Statements that undo each other leave nothing: st
 
 from __future__ import annotations
 
-import re
-import secrets
-import time
 import unicodedata
 import uuid
 from collections.abc import Mapping, Sequence
@@ -26,8 +23,6 @@ from tidegate.delta.state import Action, TableState, file_key
 from tidegate.errors import DeltaUnsupported, LakeRefused
 from tidegate.upsert import z85
 
-# Neither `_` nor `.` in front: files in folders named so are hidden from VACUUM, whoever runs it.
-_FOLDER: Final = re.compile(r"tg-([0-9a-f]{12})[0-9a-f]{20}")
 _VECTOR_UUID_CHARACTERS: Final = 20
 # What java.net.URI leaves as it is in a path; Spark compares such texts, so ours must be the same to the letter.
 _URI_LEGAL: Final = frozenset(
@@ -50,17 +45,6 @@ _IN_COPY: Final[Mapping[str, str | None]] = {
     "delta.universalFormat.enabledFormats": None,
 }
 _KINDS: Final = {"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo"}
-
-
-def folder_name() -> str:
-    """A folder for a new copy: the time in milliseconds is in front, as in a UUID of version 7."""
-    return f"tg-{int(time.time() * 1000):012x}{secrets.token_hex(10)}"
-
-
-def made_at(name: str) -> float | None:
-    """When a copy of this name was made, Unix seconds; None for other names."""
-    found = _FOLDER.fullmatch(name)
-    return int(found[1], 16) / 1000 if found else None
 
 
 class PrivateCopy:
@@ -100,11 +84,7 @@ class PrivateCopy:
     def _borrowed_vector(self, vector: Mapping[str, Any]) -> dict[str, Any]:
         if vector["storageType"] != "u":
             return dict(vector)
-        name = str(vector["pathOrInlineDv"])
-        prefix, code = name[:-_VECTOR_UUID_CHARACTERS], name[-_VECTOR_UUID_CHARACTERS:]
-        file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(code))}.bin"
-        place = self._absolute(f"{prefix}/{file}" if prefix else file)
-        return {**vector, "storageType": "p", "pathOrInlineDv": place}
+        return {**vector, "storageType": "p", "pathOrInlineDv": self._absolute(_vector_file(vector))}
 
     def _absolute(self, path: str) -> str:
         return f"{self._root}/{java_quoted(path)}"
@@ -127,6 +107,16 @@ class PrivateCopy:
             *self._adds(before, after, data_change=changes),
             *self._change_data(commits),
         ]
+
+    def files(self, actions: Sequence[Action]) -> set[str]:
+        """Which files of the copy's folder translated actions name: paths in the table, not quoted."""
+        found = set()
+        for body in (action.get("add") or action.get("cdc") or {} for action in actions):
+            found.add(unquote(body.get("path", "")))
+            vector = body.get("deletionVector") or {}
+            if vector.get("storageType") == "u":
+                found.add(_vector_file(vector))
+        return {path for path in found if path.startswith(f"{self.name}/")}
 
     def _check(self, commit: Sequence[Action]) -> None:
         if odd := {kind for action in commit for kind in action} - _KINDS:
@@ -236,6 +226,14 @@ def _is_legal(one: str) -> bool:
 
 def _is_relative(path: str) -> bool:
     return not path.startswith("/") and ":" not in path.split("/", 1)[0]
+
+
+def _vector_file(vector: Mapping[str, Any]) -> str:
+    """Where a vector of type u lies: its path in the table (PROTOCOL.md, "Derived Fields")."""
+    name = str(vector["pathOrInlineDv"])
+    prefix, code = name[:-_VECTOR_UUID_CHARACTERS], name[-_VECTOR_UUID_CHARACTERS:]
+    file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(code))}.bin"
+    return f"{prefix}/{file}" if prefix else file
 
 
 def _vector_id(vector: Mapping[str, Any]) -> str:

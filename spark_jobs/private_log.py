@@ -7,22 +7,20 @@ Delta's stores in the JVM don't arbitrate between processes on a local disk, and
 Spark gets a copy of the log in a folder of the table (private_copy.py), and what it did there is committed by
 tidegate.delta. Rows that are read for a rewrite are read from the copy, too: they are those that the commit replaces.
 
-A folder is named tg-<time><random>. With its commit its `_delta_log` goes and its data files stay, for VACUUM to take
-when they are dead; without a commit all of it goes. What a killed process leaves is told by its `_delta_log`, which
-VACUUM doesn't see, and by its age: remove_leftovers().
+With the commit the folder's `_delta_log` goes and its data files stay, for VACUUM to take when they are dead; without a
+commit a new folder goes as a whole. What a killed process leaves is told by its `_delta_log`, which VACUUM doesn't see,
+and by its age (private_folders.py).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.fs as pafs
-
-from spark_jobs.private_copy import PrivateCopy, folder_name, made_at
+from spark_jobs.private_copy import PrivateCopy
+from spark_jobs.private_folders import LOG, Folders, new_name
 from tidegate.delta.actions import lines, parsed
 from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog
@@ -32,24 +30,24 @@ from tidegate.delta.store import LogStore, log_store
 from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import COMMIT_ATTEMPTS_MAX, PRIVATE_LOG_SECONDS
+from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.merge.silver_sql import table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LOG = "_delta_log"
+_FOLDERS: Final = Folders()
 
 
 @dataclass(slots=True)
 class PrivateLog:
-    """A copy of a table's log that is open. keeps: whether its data files may be in a commit of the table."""
+    """A copy of a table's log that is open. keeps: whether the folder may hold data files of the table."""
 
     lake: LakeFiles
     session: SparkSession
     path: str
     copy: PrivateCopy
-    keeps: bool = False
+    keeps: bool
 
     @property
     def folder(self) -> str:
@@ -87,11 +85,19 @@ class PrivateLog:
 
     def begin(self) -> None:
         """Write the copy."""
-        self.lake.make_folder(f"{self.folder}/{_LOG}")
+        self.lake.make_folder(f"{self.folder}/{LOG}")
         self._write(0, self.copy.first)
 
+    def end(self) -> None:
+        """Take the copy away. Whatever happens here, the outcome stands."""
+        with suppress(Exception):  # maintain and VACUUM take what stays
+            self.lake.delete_folder(f"{self.folder}/{LOG}" if self.keeps else self.folder)
+            _forget(self.session, self.uri)
+            if self.keeps:
+                _FOLDERS.give(self.lake.uri(self.path), self.copy.name)
+
     def _write(self, version: int, actions: Sequence[Action]) -> None:
-        self.lake.write(f"{self.folder}/{_LOG}/{commit_name(version)}", [lines(actions)])
+        self.lake.write(f"{self.folder}/{LOG}/{commit_name(version)}", [lines(actions)])
 
     def commit(self, transactions: Mapping[str, int] | None = None) -> TableState:
         """One commit of all that was done on the copy; the table's state behind it.
@@ -121,13 +127,13 @@ class PrivateLog:
 
     def _committed(self, actions: Sequence[Action], attempt: Callable[[DeltaLog], TableState]) -> TableState:
         failpoint("private_before_commit")
-        self.keeps = any("add" in action or "cdc" in action for action in actions)
-        if self.keeps:
-            self.lake.settle(self.folder)  # Spark leaves its files to the system
+        before, files = self.keeps, self.copy.files(actions)
+        self.lake.settle_files(self.path, files)  # Spark leaves them to the system
+        self.keeps = before or bool(files)
         try:
             return attempt(self.lake.log(self.path))
         except (CommitConflict, DeltaUnsupported):
-            self.keeps = False
+            self.keeps = before
             raise
 
     def _commits(self) -> list[Sequence[Action]]:
@@ -143,7 +149,7 @@ class PrivateLog:
 
     @property
     def _store(self) -> LogStore:
-        return log_store(f"{self.lake.uri(self.folder)}/{_LOG}", self.lake.storage_options)
+        return log_store(f"{self.lake.uri(self.folder)}/{LOG}", self.lake.storage_options)
 
 
 @contextmanager
@@ -157,14 +163,21 @@ def private_log(
     state = lake.log(path).state() if read is None else read
     if not state.created:
         raise LakeRefused("there is no table to be written", where=lake.uri(path), remedy="make it first")
-    private = PrivateLog(lake, session, path, PrivateCopy(state, lake.spark_uri(path), folder_name()))
+    private = _opened(lake, session, path, state)
     try:
         private.begin()
         yield private
     finally:
-        with suppress(Exception):  # the outcome stands; maintain and VACUUM take what stays
-            lake.delete_folder(f"{private.folder}/{_LOG}" if private.keeps else private.folder)
-        _forget(session, private.uri)
+        private.end()
+
+
+def _opened(lake: LakeFiles, session: SparkSession, path: str, state: TableState) -> PrivateLog:
+    """In a folder that this process has already, or in a new one."""
+    name = _FOLDERS.take(lake.uri(path))
+    if name is not None and log_store(f"{lake.uri(path)}/{name}/{LOG}", lake.storage_options).names():
+        name = None  # its log is still there: who was to delete it had no luck
+    copy = PrivateCopy(state, lake.spark_uri(path), name or new_name())
+    return PrivateLog(lake, session, path, copy, keeps=name is not None)
 
 
 def change_table(
@@ -192,25 +205,6 @@ def change_table(
             if attempt == COMMIT_ATTEMPTS_MAX:
                 raise
     raise AssertionError("the loop returns or raises")
-
-
-def remove_leftovers(lake: LakeFiles, path: str, *, dry_run: bool = False) -> list[str]:
-    """Delete the private logs in a table's folder that are too old to be at work; their names.
-
-    Their data files are either in the table, or VACUUM finds them.
-    """
-    selector = pafs.FileSelector(lake.local(path), allow_not_found=True)
-    names = [info.base_name for info in lake.filesystem.get_file_info(selector)]
-    oldest = time.time() - PRIVATE_LOG_SECONDS
-    old = [name for name in names if (at := made_at(name)) is not None and at < oldest]
-    found = [name for name in old if _is_folder(lake, f"{path}/{name}/{_LOG}")]
-    for name in [] if dry_run else found:
-        lake.delete_folder(f"{path}/{name}/{_LOG}")
-    return found
-
-
-def _is_folder(lake: LakeFiles, path: str) -> bool:
-    return bool(lake.filesystem.get_file_info(lake.local(path)).type == pafs.FileType.Directory)
 
 
 def _operation(commits: Sequence[Sequence[Action]]) -> str:

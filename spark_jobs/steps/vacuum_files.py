@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
-from spark_jobs.private_log import remove_leftovers
+from spark_jobs.private_folders import remove_leftovers
 from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.state import TableState
 from tidegate.lake.control_upkeep import commit_times

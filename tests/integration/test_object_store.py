@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
@@ -81,10 +82,21 @@ def test_a_lake_on_s3_is_captured_and_applied(
     before = _bronze_files(lake)
     pack(lake)
     assert _bronze_files(lake) < before
-    mariadb.query(f"ALTER TABLE {database}.t ADD COLUMN b DATETIME")
-    mariadb.query(f"UPDATE {database}.t SET b = '2026-11-22 03:30:00' WHERE id = 4")
+    mariadb.query(f"ALTER TABLE {database}.t ADD COLUMN b DATETIME, ADD COLUMN n INT NOT NULL DEFAULT 7")
+    mariadb.query(f"UPDATE {database}.t SET b = '2026-11-22 03:30:00', n = 8 WHERE id = 4")
+    _capture(run, mariadb)
+    # Spark works on private logs: it fills the column, merges, rewrites all, and then clusters what that left.
+    file.write_text(file.read_text() + "apply: {writer: merge}\nmaintain: {cluster_share: 0}\n")
+    tidegate("apply", "--mode", "batch")
+    mariadb.query(f"ALTER TABLE {database}.t RENAME COLUMN a TO word")
+    mariadb.query(f"DELETE FROM {database}.t WHERE id > 4")
     _capture(run, mariadb)
     tidegate("apply", "--mode", "batch")
+    tidegate("maintain")
+    assert _rows(uri, store, "id, word, n") == {"id": [2, 4], "word": ["zwei", "four"], "n": [7, 8]}
+    every = lake.filesystem.get_file_info(pafs.FileSelector(lake.local(f"silver/{database}/t"), recursive=True))
+    assert any("/tg-" in info.path for info in every)
+    assert not [info.path for info in every if "/tg-" in info.path and "/_delta_log/" in info.path]
     assert "equal" in tidegate("rebuild", f"{database}.t", "--compare").splitlines()[-1]
 
 
@@ -105,10 +117,10 @@ def _bronze_files(lake: LakeFiles) -> int:
     return len(log.files()["one"])
 
 
-def _rows(uri: str, store: dict[str, str]) -> dict[str, list[object]]:
+def _rows(uri: str, store: dict[str, str], columns: str = "id, a") -> dict[str, list[object]]:
     silver = DeltaTable(uri, storage_options=store)
     found: dict[str, list[object]] = pa.table(
-        QueryBuilder().register("t", silver).execute("SELECT id, a FROM t ORDER BY id")
+        QueryBuilder().register("t", silver).execute(f"SELECT {columns} FROM t ORDER BY id")
     ).to_pydict()
     return found
 

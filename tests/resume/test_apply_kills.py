@@ -33,6 +33,7 @@ POINTS = {
     "apply_before_commit": False,
     "apply_after_commit:2": True,
     "apply_in_merge:2": True,
+    "private_before_commit": True,  # of a column whose rows get a value
     "apply_in_move": True,  # one table of a swap is written
     "apply_in_move:2": True,
     "apply_after_merge": True,

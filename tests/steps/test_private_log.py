@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs import private_log as module
-from spark_jobs.private_copy import java_uri, made_at
-from spark_jobs.private_log import PrivateLog, change_table, private_log, remove_leftovers
+from spark_jobs.private_copy import java_uri
+from spark_jobs.private_folders import made_at, remove_leftovers
+from spark_jobs.private_log import PrivateLog, change_table, private_log
 from spark_jobs.session import DELETION_VECTORS, maintenance_session, table_session
 from spark_jobs.silver_tables import columns_added
 from tests.support.readers import READERS
@@ -24,6 +25,7 @@ from tidegate.delta.log import Change
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.silver_sql import SilverColumn, table_at
+from tidegate.upsert.deletion_vector import read as vector_positions
 
 pytestmark = pytest.mark.spark
 
@@ -106,7 +108,10 @@ def test_each_statement_does_what_it_does_to_the_table_itself(
             theirs.configuration, theirs.protocol, theirs.domains,
         ), name  # fmt: skip
         assert told(ours.files) == told(theirs.files), name
+        dead = {file.deletion_vector for file in ours.files if file.deletion_vector}
+        assert [len(vector_positions(lake, "private", one)) for one in dead] == [one.cardinality for one in dead]
     assert by_spark(spark, str(tmp_path / "private")) == by_spark(spark, str(tmp_path / "direct"))
+    assert len(folders(tmp_path / "private")) == 1, "used again"
     assert all(file.path.startswith("tg-") for file in lake.log("private").state().files)
     assert not logs(tmp_path / "private")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.private_copy import PrivateCopy, folder_name, java_quoted, java_uri, made_at
+from spark_jobs.private_copy import PrivateCopy, java_quoted, java_uri
+from spark_jobs.private_folders import Folders, made_at, new_name
 from tidegate.delta.actions import clustering, domain, metadata, protocol
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import DeltaUnsupported, LakeRefused
+from tidegate.limits import JOB_HANGS_SECONDS
 from tidegate.upsert import z85
 
 NAME = "tg-0199aabbccdd00112233445566778899"
@@ -94,6 +97,11 @@ def test_new_files_and_vectors_get_the_folder_in_front_and_the_tables_own_get_th
             {"add": {**c, "tags": {"ZCUBE_ID": "1"}, "dataChange": False}},
         ],
     ])  # fmt: skip
+    assert made.files(actions) == {
+        f"{NAME}/deletion_vector_{uuid.UUID(int=9)}.bin",
+        f"{NAME}/ab/deletion_vector_{uuid.UUID(int=10)}.bin",
+        f"{NAME}/part-0.parquet",
+    }
     live = after(state, actions).live
     assert {path: one.action.get("deletionVector") for (path, _), one in live.items()} == {
         "a.parquet": vector(9, prefix=NAME),
@@ -199,12 +207,26 @@ def test_what_is_not_the_copys_is_refused(odd: Action) -> None:
 
 
 def test_folders_say_when_they_were_made_and_are_hidden_from_nobody() -> None:
-    name = folder_name()
+    name = new_name()
     assert name[0] not in "._"
     assert made_at(name) is not None
     assert made_at("tg-0199aabbccdd00112233445566778899") == pytest.approx(0x0199AABBCCDD / 1000)
     assert made_at("tg-orders") is None
     assert made_at(name + "x") is None
+
+
+def test_a_folder_is_used_by_one_at_a_time_and_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders, first, second = Folders(), new_name(), new_name()
+    assert folders.take("t") is None
+    folders.give("t", first)
+    folders.give("t", second)
+    assert folders.take("other") is None
+    assert {folders.take("t"), folders.take("t")} == {first, second}
+    assert folders.take("t") is None
+    folders.give("t", first)
+    later = time.time() + JOB_HANGS_SECONDS
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert folders.take("t") is None
 
 
 def test_uris_are_written_as_java_writes_them() -> None:

@@ -7,9 +7,9 @@ Out: LakeFiles, small and picklable: it travels to Spark workers, which open fil
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -139,6 +139,17 @@ class LakeFiles:
         if not os.path.isdir(place):  # noqa: PTH112
             _sync_file(place)
         sync_folder(place.rpartition("/")[0])
+
+    def settle_files(self, path: str, names: Iterable[str]) -> None:
+        """As settle, of these files in a folder or below it, and of the folders between."""
+        if not self.is_local:
+            return
+        base, folders = PurePosixPath(self.uri(path)), set[PurePosixPath]()
+        for place in (base / name for name in names):
+            _sync_file(str(place))
+            folders.update(one for one in place.parents if one.is_relative_to(base))
+        for folder in sorted(folders, reverse=True):
+            sync_folder(str(folder))
 
     def make_folder(self, path: str) -> None:
         """With its parents, on disk when this returns."""
