@@ -337,11 +337,13 @@ class Application:
     def names_in(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:
         """Every kept table, physical, that a segment may touch by what its row in bronze says."""
         history = self.histories.get(ref.source)  # none of a source that left the pipeline
-        known = history.tables() if history else ()
         for text in ref.tables:
-            names = known if text == tables.EVERY_TABLE else splits(text)
-            if len(names) > 1 and text != tables.EVERY_TABLE:  # a name with a dot: as the table that there is
-                names = [name for name in names if history and history.versions(*name)] or names
+            if text == tables.EVERY_TABLE:
+                names: Sequence[tuple[str, str]] = history.tables() if history else ()
+            else:
+                names = splits(text)
+                if len(names) > 1:  # a name with a dot: as the table that there is
+                    names = [name for name in names if history and history.versions(*name)] or names
             for name in names:
                 if self.keeps(ref.source, *name):
                     yield name

@@ -38,10 +38,8 @@ from tidegate.binlog.kernel.partial_rows import (
 )
 from tidegate.binlog.kernel.rows import count_images, decode_rows
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, Plan
-from tidegate.binlog.table_map import Wire
 from tidegate.errors import REFILL, DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.follow.added_columns import existing_row_value
-from tidegate.schema.model.columns import Generated
 
 __all__ = [
     "IMAGE_AFTER",
@@ -195,10 +193,7 @@ def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan
     image_bytes = int((events[:, L.EVENT_END] - events[:, L.EVENT_START]).sum())
     addressed = events.copy()
     addressed[:, [L.EVENT_START, L.EVENT_END]] += data.ctypes.data
-    marks = np.zeros((2, len(plan.columns), L.MARK_WORDS), np.int64)
-    marks[:, :, L.MARK_JSON] = [wire.type == Wire.JSON for wire in plan.table_map.columns]
-    if plan.defined:
-        marks[:, :, L.MARK_COMPUTED] = [column.generated is Generated.VIRTUAL for column in plan.defined]
+    marks = np.stack([plan.marks, plan.marks])
     if kernel is _NET:
         marks[:, :, L.MARK_NEEDED] = [isinstance(_default(plan, i), Terminal) for i in range(len(plan.columns))]
     rows_max = image_bytes // plan.row_bytes_usual + 64

@@ -282,6 +282,7 @@ def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -
     return judge_unfollowed(index, event, windows, known, error, named)
 
 
+_UNREAD: Final = np.isin(np.arange(256), list(UNREAD_ROWS_TYPES))  # by an event's type, which is a byte
 _LOST: Final = "the source lost events here (INCIDENT)"
 
 
@@ -337,7 +338,7 @@ def _by_version(
 ) -> Iterator[tuple[TableVersion, npt.NDArray[np.int64]]]:
     """The table's rows events under each version in force. Raises HeldError for what can't be decoded under any."""
     events = index.events[rows.events]
-    refused = np.flatnonzero((events[:, K.BITS] & K.XA_BIT) | np.isin(events[:, K.TYPE], list(UNREAD_ROWS_TYPES)))
+    refused = np.flatnonzero((events[:, K.BITS] & K.XA_BIT) | _UNREAD[events[:, K.TYPE]])
     if len(refused):
         raise HeldError(int(rows.events[refused[0]]), refusal(events[refused[0]]))
     in_order = sorted(versions, key=lambda version: version.commit_ts)

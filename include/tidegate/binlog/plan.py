@@ -9,7 +9,7 @@ Out: a Plan: an int64 array for the kernel and, per column, how its Arrow array 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -22,7 +22,7 @@ from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, pa
 from tidegate.binlog.versioned import hidden_columns, row_end_of, row_start_of
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.schema.model.charset_text import WIDEST, codec_of, decode_member, same_charset
-from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
+from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion
 from tidegate.schema.model.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
 from tidegate.silver_names import silver_column
 
@@ -78,7 +78,8 @@ class Plan:
     a batch fills into its own copy. keyed: columns up to and including the last key column, 0 without a key.
     row_bytes_usual: a guess, for sizing. hidden: so many of the last columns are no user's. row_end, row_start:
     numbers of the columns that end and begin a row of a system-versioned table, or -1 (versioned.py). defined: the
-    columns with their defaults; () when the plan comes from a TABLE_MAP alone.
+    columns with their defaults; () when the plan comes from a TABLE_MAP alone. schema: of the columns under their names
+    in silver. marks: int64[columns, MARK_WORDS] for a batch to begin with.
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -90,11 +91,19 @@ class Plan:
     row_end: int = -1
     row_start: int = -1
     defined: tuple[Column, ...] = ()
+    schema: pa.Schema = field(init=False)
+    marks: npt.NDArray[np.int64] = field(init=False)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns under their names in silver."""
-        return pa.schema([pa.field(silver_column(column.name), column.type.arrow) for column in self.columns])
+    def __post_init__(self) -> None:
+        """What every batch needs of the plan is made once."""
+        schema = pa.schema([pa.field(silver_column(column.name), column.type.arrow) for column in self.columns])
+        marks = np.zeros((len(self.columns), L.MARK_WORDS), np.int64)
+        marks[:, L.MARK_JSON] = [wire.type == Wire.JSON for wire in self.table_map.columns]
+        if self.defined:
+            marks[:, L.MARK_COMPUTED] = [column.generated is Generated.VIRTUAL for column in self.defined]
+        marks.setflags(write=False)
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "marks", marks)
 
 
 @lru_cache(maxsize=4096)
