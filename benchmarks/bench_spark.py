@@ -29,12 +29,12 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from benchmarks.cpu import tree_cpu  # noqa: E402
 from benchmarks.workloads import create, play_batches  # noqa: E402
-from spark_jobs.application import Application, Window  # noqa: E402
 from spark_jobs.apply import next_window, plan_window  # noqa: E402
-from spark_jobs.background import BackgroundSession  # noqa: E402
-from spark_jobs.session import application_session  # noqa: E402
-from spark_jobs.steps import decode_changes as step  # noqa: E402
-from spark_jobs.steps.replay_schema_history import replay_schema_history  # noqa: E402
+from spark_jobs.apply_steps import decode_changes as step  # noqa: E402
+from spark_jobs.apply_steps.replay_schema_history import replay_schema_history  # noqa: E402
+from spark_jobs.session.background import BackgroundSession  # noqa: E402
+from spark_jobs.session.spark import application_session  # noqa: E402
+from spark_jobs.window.application import Application, Window  # noqa: E402
 from tests.kit.road import Road  # noqa: E402
 from tidegate import spark_settings, tables  # noqa: E402
 from tidegate.lake.bronze_index import BronzeIndex  # noqa: E402
@@ -73,7 +73,7 @@ def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iter
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pickle
 
-        from spark_jobs.steps import decode_changes as work
+        from spark_jobs.apply_steps import decode_changes as work
 
         clock = Clock()
         mine = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]

@@ -27,7 +27,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 # Whose CPU it is, by a word of the command line; the first that fits.
 _ROLES: Final = (
     ("org.apache.spark.deploy.SparkSubmit", "jvm"),
-    ("spark_jobs.worker_daemon", "workers"),
+    ("spark_jobs.session.worker_daemon", "workers"),
     ("spark_jobs/apply.py", "driver"),
 )
 

@@ -16,9 +16,9 @@ from benchmarks.context import Context
 from benchmarks.cpu import tree_cpu
 from benchmarks.lakes import BenchLake
 from spark_jobs import apply as apply_job
-from spark_jobs.application import Application, Window
-from spark_jobs.background import BackgroundSession
-from spark_jobs.session import application_session
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.session.spark import application_session
+from spark_jobs.window.application import Application, Window
 from tidegate import config, spark_settings
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.local import jars

@@ -19,25 +19,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from spark_jobs.application import HELD, RELEASED, Application, Window
-from spark_jobs.background import BackgroundSession
-from spark_jobs.failures import TableWriteError
-from spark_jobs.following import stalled, take_up_selection
-from spark_jobs.healing import WindowHealed, begin_again
-from spark_jobs.job import configured, failed, lake_of, parser_of, sole
-from spark_jobs.session import application_session
-from spark_jobs.steps.checkpoint_tables import checkpoint_tables
-from spark_jobs.steps.choose_writers import choose_writers
-from spark_jobs.steps.compact_silver import compact_silver
-from spark_jobs.steps.decode_changes import decode_changes
-from spark_jobs.steps.judge_ddl import judge_ddl
-from spark_jobs.steps.measure_latency import measure_latency
-from spark_jobs.steps.merge_into_silver import merge_into_silver
-from spark_jobs.steps.plan_window import catches_up, next_catch_up, next_window, plan_window
-from spark_jobs.steps.publish_cut import publish_cut
-from spark_jobs.steps.record_ledger import record_ledger
-from spark_jobs.steps.replay_schema_history import replay_schema_history
-from spark_jobs.tries import Tries, release_after_a_pause
+from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
+from spark_jobs.apply_steps.choose_writers import choose_writers
+from spark_jobs.apply_steps.compact_silver import compact_silver
+from spark_jobs.apply_steps.decode_changes import decode_changes
+from spark_jobs.apply_steps.judge_ddl import judge_ddl
+from spark_jobs.apply_steps.measure_latency import measure_latency
+from spark_jobs.apply_steps.merge_into_silver import merge_into_silver
+from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up, next_window, plan_window
+from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.apply_steps.record_ledger import record_ledger
+from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.session.failures import TableWriteError
+from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.session.spark import application_session
+from spark_jobs.window.application import HELD, RELEASED, Application, Window
+from spark_jobs.window.following import stalled, take_up_selection
+from spark_jobs.window.healing import WindowHealed, begin_again
+from spark_jobs.window.tries import Tries, release_after_a_pause
 from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError

@@ -15,19 +15,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from spark_jobs.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.maintain_steps.cluster_files import cluster_files
+from spark_jobs.maintain_steps.compact_bronze import compact_bronze
+from spark_jobs.maintain_steps.compact_control import compact_control
+from spark_jobs.maintain_steps.forget_cuts import forget_cuts
+from spark_jobs.maintain_steps.forget_records import forget_records
+from spark_jobs.maintain_steps.purge_deleted_rows import purge_deleted_rows
+from spark_jobs.maintain_steps.remove_old_segments import remove_old_segments
+from spark_jobs.maintain_steps.retain_versions import retain_versions
+from spark_jobs.maintain_steps.vacuum_bronze import vacuum_bronze
+from spark_jobs.maintain_steps.vacuum_files import vacuum_files
 from spark_jobs.maintenance import LEFT, Maintenance, SilverTable
-from spark_jobs.session import application_session, maintenance_session
-from spark_jobs.steps.cluster_files import cluster_files
-from spark_jobs.steps.compact_bronze import compact_bronze
-from spark_jobs.steps.compact_control import compact_control
-from spark_jobs.steps.forget_cuts import forget_cuts
-from spark_jobs.steps.forget_records import forget_records
-from spark_jobs.steps.purge_deleted_rows import purge_deleted_rows
-from spark_jobs.steps.remove_old_segments import remove_old_segments
-from spark_jobs.steps.retain_versions import retain_versions
-from spark_jobs.steps.vacuum_bronze import vacuum_bronze
-from spark_jobs.steps.vacuum_files import vacuum_files
+from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.session.spark import application_session, maintenance_session
 from tidegate import tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
 from tidegate.home import EXIT_OK, home

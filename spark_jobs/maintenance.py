@@ -18,8 +18,8 @@ from typing import Any, Final
 import pyarrow.fs as pafs
 from pyspark.sql import SparkSession
 
-from spark_jobs.private_log import private_log
-from spark_jobs.session import CODEGEN_BYTES_MIN, fit_to_size
+from spark_jobs.merge.private_log import private_log
+from spark_jobs.session.spark import CODEGEN_BYTES_MIN, fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
 from tidegate.delta.log import DeltaLog

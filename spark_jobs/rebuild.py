@@ -19,13 +19,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from spark_jobs.application import DROPPED, HELD, Application, Window
 from spark_jobs.apply import apply_window
-from spark_jobs.background import BackgroundSession
-from spark_jobs.failures import TableWriteError
-from spark_jobs.job import configured, failed, lake_of, parser_of, sole
-from spark_jobs.session import application_session
-from spark_jobs.steps.plan_window import next_catch_up, next_window, window_between
+from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, window_between
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.session.failures import TableWriteError
+from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
+from spark_jobs.session.spark import application_session
+from spark_jobs.window.application import DROPPED, HELD, Application, Window
 from tidegate import tables
 from tidegate.config import Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease

@@ -77,7 +77,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
         # One MERGE per table and window is its only writer; other tables' writers don't matter to it.
         "spark.scheduler.mode": "FAIR",
         # Workers fork from a daemon that has loaded the compiled kernels already.
-        "spark.python.daemon.module": "spark_jobs.worker_daemon",
+        "spark.python.daemon.module": "spark_jobs.session.worker_daemon",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         # Statistics for every column an analyst may filter by are collected by Delta's default (32).
         "spark.databricks.delta.stats.collect": "true",

@@ -102,7 +102,7 @@ def test_a_maintain_runs_params_become_the_jobs_arguments() -> None:
 
 
 def test_a_field_that_was_cleared_reaches_the_job_as_nothing(tmp_path: Path) -> None:
-    from spark_jobs.job import configured
+    from spark_jobs.session.job import configured
     from tidegate import config
     from tidegate_airflow.maintain_operator import MaintainOperator
 

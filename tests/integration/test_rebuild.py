@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.background import BackgroundSession
 from spark_jobs.rebuild import Rebuild, rebuild
+from spark_jobs.session.background import BackgroundSession
 from tests.kit.road import Road
 from tests.support.bronze import pack
 from tests.support.servers import ROOT, FreshDatabase

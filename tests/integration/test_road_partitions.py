@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.application import Application
+from spark_jobs.window.application import Application
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables

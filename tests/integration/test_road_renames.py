@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from spark_jobs.application import Application
+from spark_jobs.window.application import Application
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.application import Application
 from spark_jobs.apply import run as run_apply
-from spark_jobs.background import BackgroundSession
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import Application
 from tidegate import config
 from tidegate.capture.run import CaptureRun
 from tidegate.lake.bronze_index import BronzeIndex

@@ -32,7 +32,7 @@ def session() -> Iterator[SparkSession]:
     Sessions that jobs make from this one start from Spark's defaults. It lives through hundreds of tests: with more
     memory than an application has, it spends less time on collecting garbage.
     """
-    from spark_jobs.session import application_session, fit_to_size
+    from spark_jobs.session.spark import application_session, fit_to_size
     from tidegate import config, spark_settings
     from tidegate.local import jars
 

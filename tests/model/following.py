@@ -6,7 +6,8 @@ Out: states of two sources with a table each (t of a, v of b), what capture has 
 
 The promise: silver holds what the log says up to max(its transaction version, applied), of every table that is kept,
 whatever its state; active tables are applied up to the cut. So a cut is complete of what it doesn't name as behind. The
-rules modelled are those at the head of include/tidegate/merge/follow.py; code: spark_jobs/following.py, publish_cut.py.
+rules modelled are those at the head of include/tidegate/merge/follow.py; code: spark_jobs/window/following.py,
+publish_cut.py.
 """
 
 from __future__ import annotations

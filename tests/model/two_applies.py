@@ -5,8 +5,8 @@ Out: states of silver's Delta log and of two applications (a retried task whose 
      at the newest version, then commits the next one, and may be killed between any two commits.
 
 The promise: once a cut is published, silver holds what the log says up to the cut, or up to its own transaction version
-where that is larger. It needs no lease: a lease saves work, and is not believed. Code: spark_jobs/silver_writer.py,
-positional_writer.py, steps/publish_cut.py.
+where that is larger. It needs no lease: a lease saves work, and is not believed. Code, in spark_jobs:
+merge/silver_writer.py, positional/writer.py, apply_steps/publish_cut.py.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import spark_jobs.steps.remove_old_segments as removal
+import spark_jobs.maintain_steps.remove_old_segments as removal
+from spark_jobs.maintain_steps.compact_bronze import compact_bronze
+from spark_jobs.maintain_steps.compact_control import compact_control
+from spark_jobs.maintain_steps.forget_cuts import forget_cuts
+from spark_jobs.maintain_steps.vacuum_bronze import vacuum_bronze
 from spark_jobs.maintenance import Maintenance
-from spark_jobs.steps.compact_bronze import compact_bronze
-from spark_jobs.steps.compact_control import compact_control
-from spark_jobs.steps.forget_cuts import forget_cuts
-from spark_jobs.steps.vacuum_bronze import vacuum_bronze
 from tidegate import config
 from tidegate.lake.bronze_log import BronzeFile
 from tidegate.lake.files import LakeFiles

@@ -81,8 +81,8 @@ def _drive(gateway: tuple[int, str], file: str, point: str, job: str, mode: str 
     try:
         _work(Path(file), job, mode)
     except BaseException as error:  # noqa: BLE001  as an interpreter would end
-        from spark_jobs.failures import TableWriteError
-        from spark_jobs.job import failed
+        from spark_jobs.session.failures import TableWriteError
+        from spark_jobs.session.job import failed
         from tidegate.errors import TidegateError
 
         if isinstance(error, TidegateError | TableWriteError):
@@ -100,10 +100,10 @@ def _work(file: Path, job: str, mode: str | None) -> None:
     from pyspark.java_gateway import launch_gateway
 
     from spark_jobs import apply, maintain
-    from spark_jobs.application import Application
-    from spark_jobs.background import BackgroundSession
     from spark_jobs.maintenance import Maintenance
-    from spark_jobs.session import fit_to_size, maintenance_session
+    from spark_jobs.session.background import BackgroundSession
+    from spark_jobs.session.spark import fit_to_size, maintenance_session
+    from spark_jobs.window.application import Application
     from tidegate import config
     from tidegate.lake.bronze_index import BronzeIndex
     from tidegate.lake.files import LakeFiles

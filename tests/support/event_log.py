@@ -11,15 +11,15 @@ from pathlib import Path
 
 import typer.testing
 
-from spark_jobs.application import HELD, Application
-from spark_jobs.background import BackgroundSession
-from spark_jobs.following import take_up_selection
-from spark_jobs.steps.decode_changes import decode_changes
-from spark_jobs.steps.judge_ddl import judge_ddl
-from spark_jobs.steps.plan_window import next_catch_up, next_window, plan_window
-from spark_jobs.steps.publish_cut import publish_cut
-from spark_jobs.steps.replay_schema_history import replay_schema_history
-from spark_jobs.table_moves import hold_partners
+from spark_jobs.apply_steps.decode_changes import decode_changes
+from spark_jobs.apply_steps.judge_ddl import judge_ddl
+from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, plan_window
+from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import HELD, Application
+from spark_jobs.window.following import take_up_selection
+from spark_jobs.window.moves import hold_partners
 from tests.kit.decoding import segment
 from tests.kit.spark import no_spark
 from tests.unit.binlog import encode as e

@@ -37,7 +37,7 @@ _LONG = (
     "tests/resume/test_apply_kills.py",
     "tests/integration/test_road_failover.py",
     "tests/integration/test_road.py",
-    "tests/steps/test_writers_agree.py",
+    "tests/spark_jobs/positional/test_writers_agree.py",
 )
 # Starting a JVM and loading what Spark needs costs as much as several files of tests.
 _FILES_WORTH_A_JVM = 6

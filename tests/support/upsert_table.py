@@ -14,12 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark_jobs.application import Application, TableWindow, Window
-from spark_jobs.background import BackgroundSession
-from spark_jobs.positional_writer import upsert_of, write_upserts
-from spark_jobs.steps import compact_silver as step
-from spark_jobs.steps.checkpoint_tables import checkpoint_tables
-from spark_jobs.upsert_target import StagedUpsert, StagePhase, UpsertTarget
+from spark_jobs.apply_steps import compact_silver as step
+from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
+from spark_jobs.positional.writer import upsert_of, write_upserts
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import Application, TableWindow, Window
 from tidegate import config, tables
 from tidegate.delta.state import TableState
 from tidegate.lake.bronze_index import BronzeIndex
@@ -28,6 +27,7 @@ from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.stage import Target, staged
+from tidegate.upsert.target import StagedUpsert, StagePhase, UpsertTarget
 
 NAME, PATH = "d.t", "silver/d/t"
 TEXT = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"

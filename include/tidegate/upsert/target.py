@@ -1,0 +1,86 @@
+"""What the positional writer is told of a table, and what decode staged for it: plain data that travels to workers.
+
+In:  nothing; these are values.
+Out: UpsertTarget (made by choose_writers), StagedUpsert (made by decode_changes), and whether silver fits a layout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.delta.state import TableState
+from tidegate.delta.types import arrow_schema
+from tidegate.upsert.file_layout import FileLayout
+
+
+@dataclass(frozen=True, slots=True)
+class StagePhase:
+    """Rows with commit_ts in (after_ts, upto_ts], and what silver looks like for them."""
+
+    after_ts: int
+    upto_ts: int
+    layout: FileLayout
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertTarget:
+    """A logical table that the positional writer takes.
+
+    path: of silver, relative to the lake. phases: its rows phases in order. hashed: it has no key, and its changes are
+    staged as for MERGE (spark_jobs/positional/rows.py).
+    """
+
+    name: str
+    path: str
+    phases: tuple[StagePhase, ...]
+    hashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StagedUpsert:
+    """Changes of one logical table in one phase, ready for the positional writer.
+
+    upto_ts: the phase's. keys: path of the key file, relative to the lake. changes: its records. files: paths of the
+    data files that it names, relative to the lake; no log names them yet.
+    """
+
+    name: str
+    upto_ts: int
+    keys: str
+    changes: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotStaged:
+    """Why a logical table's changes could not be laid out. error: name of the exception's class."""
+
+    name: str
+    error: str
+    message: str
+
+
+def misfit(snapshot: TableState, layout: FileLayout) -> str | None:
+    """How silver differs from what rows are laid out for, in one phrase: a column that we don't write would be null."""
+    held = {field.name: field for field in arrow_schema(snapshot.schema)}
+    ours = {field.name: field.type for field in layout.schema}
+    for name in sorted(held.keys() | ours.keys()):
+        there, here = held.get(name), ours.get(name)
+        if there is None or here is None:
+            return f"column {name} is not in {'silver' if there is None else 'the source'}"
+        if not _same(there.type, here):
+            return f"column {name} is {there.type} in silver and {here} at the source"
+        if not there.nullable:
+            return f"column {name} is NOT NULL in silver"
+    if snapshot.partition_columns != layout.partition_columns:
+        return "its partition columns changed"
+    return None
+
+
+def _same(there: pa.DataType, here: pa.DataType) -> bool:
+    """Lists compare by what they hold: the names of their elements differ."""
+    if pa.types.is_list(there) and pa.types.is_list(here):
+        return bool(there.value_type == here.value_type)
+    return bool(there == here)

@@ -1,0 +1,19 @@
+"""Step 10: the Delta logs of the tables just written get their checkpoints, beside the windows that follow.
+
+In:  window.delta_versions; the control tables that this application has appended to.
+Out: checkpoints that are due are begun (spark_jobs/window/checkpoints.py). Nothing waits for them.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.window.application import Application, Window
+from tidegate.tables import silver_path
+
+
+def checkpoint_tables(app: Application, window: Window) -> None:
+    """Note how far each table's log is."""
+    for name, version in window.delta_versions.items():
+        if version >= 0:
+            app.checkpoints.note(silver_path(*app.pair(name)), version)
+    for path, version in app.control.versions.items():
+        app.checkpoints.note(path, version)

@@ -1,0 +1,109 @@
+"""Step 10: small files and deleted rows of the tables just written are packed, within the window's share of work.
+
+In:  window.tables of the positional writer, silver as it is now.
+Out: perhaps one more commit per table, without a change of data. Never an error: what can't be done now is tried later.
+
+The cut is out already, so no reader waits for this; but the next window does, so where many tables are written by all
+windows only some are packed after each. tidegate/upsert/upkeep.py says what is worth it; what a table doesn't use of
+its share is saved for a file that is larger. A commit that finds the files changed is dropped: whoever was quicker has
+left other files, and a later window looks at those.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from spark_jobs.window.application import Application, TableWindow, Window
+from tidegate.delta.exchange import exchange
+from tidegate.errors import CommitConflict
+from tidegate.limits import UPKEEP_PER_WINDOW_SECONDS, UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS_MIN
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.fitness import why_not
+from tidegate.upsert.rewrite import rewrite
+from tidegate.upsert.target import misfit
+from tidegate.upsert.upkeep import TIER_FILES, choose
+
+# A window leaves one or two files, and it takes eight for a rewrite: after the first window of an application, looking
+# at every fourth is enough.
+_LOOK_EVERY: Final = TIER_FILES // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """One commit that moved rows. files: live, before and after. bytes, rows: of the files that were rewritten."""
+
+    version: int
+    files_before: int
+    files_after: int
+    bytes: int
+    rows: int
+
+
+def compact_silver(app: Application, window: Window) -> None:
+    """Pack tables that the positional writer has written, who waited for it longest first."""
+    if not app.pipeline.apply.upkeep_bytes:
+        return
+    due = sorted(_due(app, window), key=lambda entry: -app.upkeep_windows[entry.name])
+    now = time.monotonic()
+    end = now + max(UPKEEP_SECONDS_MIN, UPKEEP_PER_WINDOW_SECONDS * (now - window.began))
+
+    def one(entry: TableWindow) -> None:
+        if time.monotonic() < end:
+            _compact(app, entry, app.upkeep_windows.pop(entry.name))
+
+    if due:
+        with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upkeep") as pool:
+            list(pool.map(one, due))
+
+
+def _due(app: Application, window: Window) -> list[TableWindow]:
+    """Tables of the window whose files are to be looked at; counts the windows that wrote each since its last look."""
+    found = []
+    for entry in window.tables.values():
+        if entry.target is not None and entry.name in window.delta_versions:
+            wrote = app.upkeep_windows[entry.name] = app.upkeep_windows.get(entry.name, 0) + 1
+            if wrote >= _LOOK_EVERY or entry.name not in app.upkeep_saved:
+                found.append(entry)
+    return found
+
+
+def _compact(app: Application, entry: TableWindow, windows: int) -> None:
+    """windows: that wrote the table since its files were last looked at; each has earned it a share."""
+    assert entry.target is not None
+    earned = windows * app.pipeline.apply.upkeep_bytes
+    budget = min(app.upkeep_saved.get(entry.name, 0) + earned, UPKEEP_SAVED_BYTES_MAX)
+    app.upkeep_saved[entry.name] = budget
+    try:
+        done = compact(app, entry.target.path, entry.target.phases[-1].layout, budget)
+    except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of packing may stop them
+        print(f"{entry.name}: not compacted: {error}", file=sys.stderr, flush=True)
+        return
+    if done is not None:
+        app.upkeep_saved[entry.name] = budget - done.bytes
+
+
+def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:
+    """Rewrite what is worth it within the budget, in one commit; None when nothing is, or the commit came too late."""
+    log = app.lake.log(path)
+    snapshot = log.state()
+    chosen = choose(snapshot.files, budget_bytes, layout.key)
+    if not chosen or why_not(snapshot) or misfit(snapshot, layout):
+        return None
+    removes = [file for group in chosen for file in group.files]
+    adds = [add for group in chosen for add in rewrite(app.lake, path, group.files, layout)]
+    try:
+        version = exchange(log, removes, adds, operation="OPTIMIZE").version
+    except CommitConflict:
+        for add in adds:
+            with suppress(OSError):  # VACUUM takes what stays
+                app.lake.filesystem.delete_file(app.lake.local(f"{path}/{unquote(add['path'])}"))
+        return None
+    after = len(snapshot.files) - len(removes) + len(adds)
+    rows = sum(file.live_rows or 0 for file in removes)
+    return Compaction(version, len(snapshot.files), after, sum(group.bytes for group in chosen), rows)

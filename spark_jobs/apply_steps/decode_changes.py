@@ -1,0 +1,350 @@
+"""Step 5: raw bytes -> typed columns, per table, in parallel.
+
+In:  the window's segments (as places in bronze: payload bytes never pass through the JVM) and the table
+     versions in force.
+Out: staged files, net of changes per key within a task, in the layout that the table's writer takes: Parquet files of
+     changes per table version for MERGE, rows in silver's folder and key files for the positional writer
+     (spark_jobs/positional/staging.py); problems; the ledger.
+
+A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the last
+change per key of each table before anything is shuffled, and writes what remains. A problem holds its
+table only; when schema_history is what is wrong and the event knows better, it is healed and the window
+runs again. Windows of up to apply.driver_decode_bytes are decoded in the driver by the same function, in a
+few threads: the kernels, Arrow and Parquet don't hold Python's lock, and no worker has to start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_jobs.positional.staging import UpsertStage
+from spark_jobs.window.application import HELD, Application, Place, StagedFile, Window
+from spark_jobs.window.healing import heal_tables, note_mismatch
+from spark_jobs.window.shapes import keeps_deleted
+from tidegate import limits, tables
+from tidegate.binlog import decode
+from tidegate.config import Effects
+from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
+from tidegate.failpoint import failpoint
+from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.net_change import net_last_per_key
+from tidegate.merge.soft_delete import marked
+from tidegate.schema.model.columns import TableVersion, was_there
+from tidegate.schema.model.types import ZeroDates
+from tidegate.segments.segment import Segment, may_name
+from tidegate.segments.window import SegmentRef, split_evenly
+from tidegate.upsert.key_file import KeyFile
+from tidegate.upsert.key_hash import SEED, Seed
+from tidegate.upsert.row_hash import row_hashes
+from tidegate.upsert.target import StagedUpsert, UpsertTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# More threads than this wait for each other: what is Python in here holds its lock.
+_DRIVER_THREADS_MAX = 4
+_OUT = "kind string, body string"
+_SYSTEM = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
+
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodePlan:
+    """What a worker needs besides its segments; pickled once per window.
+
+    versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
+    writer, per source and physical table. seed: of this window's key hashes. routed: physical tables of routed ones.
+    known: what else is known of each source.
+    """
+
+    lake: LakeFiles
+    versions: dict[str, dict[Name, Sequence[TableVersion]]]
+    windows: dict[str, dict[Name, decode.Window]]
+    known: dict[str, decode.Known]
+    folder: str
+    targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
+    seed: Seed = SEED
+    routed: dict[str, set[Name]] = field(default_factory=dict)
+
+
+def decode_changes(app: Application, window: Window) -> None:
+    """Fill window.tables[...].staged, window.held and window.ledger."""
+    plan = _plan(app, window)
+    refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.known[ref.source].held]
+    if not refs:
+        return
+    if _fits_driver(app, sum(ref.payload_bytes for ref in refs)):
+        found: Iterable[tuple[str, str]] = in_driver(refs, plan, InDriver(window.key_files, app.pool))
+    else:
+        found = in_workers(app.spark, refs, plan)
+    for kind, body in found:
+        _collect(app, window, kind, json.loads(body))
+    heal_tables(app, window)
+    failpoint("apply_after_decode")
+    if any(entry.upserts for entry in window.tables.values()):
+        failpoint("apply_after_stage")
+
+
+def _fits_driver(app: Application, payload_bytes: int) -> bool:
+    """Whether a window is decoded here. Spark is asked where it runs only when the answer hangs on that."""
+    given = app.pipeline.apply.driver_decode_bytes
+    if given is not None:
+        return payload_bytes <= given
+    if payload_bytes <= limits.DRIVER_DECODE_CLUSTER_BYTES:
+        return True
+    alone = (app.spark.sparkContext.master or "").startswith("local")
+    return alone and payload_bytes <= limits.DRIVER_DECODE_LOCAL_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class InDriver:
+    """key_files: takes key files in memory, by path, instead of the staging folder. pool: for writing tables' rows."""
+
+    key_files: dict[str, KeyFile]
+    pool: Executor | None = None
+
+
+def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[tuple[str, str]]:
+    """decode_refs() in as many threads as there is work for; together they hold no more than one worker would."""
+    work = sum(ref.payload_bytes for ref in refs) // limits.DRIVER_DECODE_THREAD_BYTES
+    runs = split_evenly(refs, max(1, min(work, os.cpu_count() or 1, _DRIVER_THREADS_MAX)))
+    if len(runs) == 1:
+        yield from decode_refs(refs, plan, here)
+        return
+    share = limits.STAGE_BYTES // len(runs)
+
+    def decoded(run: list[SegmentRef]) -> list[tuple[str, str]]:
+        return list(decode_refs(run, plan, here, share))
+
+    with ThreadPoolExecutor(len(runs), thread_name_prefix="decode") as pool:
+        for found in pool.map(decoded, runs):
+            yield from found
+
+
+def decode_refs(
+    refs: Iterable[SegmentRef],
+    plan: DecodePlan,
+    here: InDriver | None = None,
+    stage_bytes: int = limits.STAGE_BYTES,
+) -> Iterator[tuple[str, str]]:
+    """Decode segments in order; yields ("staged" | "upsert" | "not staged" | "problem" | "ledger", JSON).
+
+    here: None in a worker. stage_bytes: decoded rows that are held before they are written out.
+    """
+    if here is None:
+        plan.lake.make_folder(plan.folder)
+    stage = _Stage(plan, here, stage_bytes)
+    for ref, segment in segments_or_damage(plan.lake, refs):
+        if isinstance(segment, StreamCorrupt):
+            yield from _damaged(ref, plan, segment)
+            continue
+        try:
+            yield from _decoded(ref, segment, plan, stage)
+        except (OSError, MemoryError, Transient):
+            raise
+        except Terminal as error:
+            yield from _damaged(ref, plan, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one segment is that segment's
+            yield from _damaged(ref, plan, unexpected(error))
+        failpoint("apply_in_decode")
+    yield from stage.flush()
+
+
+def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage) -> Iterator[tuple[str, str]]:
+    """What an undamaged segment gives. Raises StreamCorrupt, UnknownEvent."""
+    ledger = decode.Ledger(payload_bytes=0)
+    known = replace(plan.known.get(ref.source, decode.NOTHING_KNOWN), rolled_back_ts=ref.rolled_back_ts)
+    versions = plan.versions.get(ref.source, {})
+    for done in decode.decode_in_pieces(segment, versions, _windows_of(ref, plan), known=known):
+        for changes in done.changes:
+            yield from stage.add(ref.source, changes)
+        for problem in done.problems:
+            yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
+        ledger.add(done.ledger)
+    yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
+
+
+def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.Window]:
+    """A transaction that was given up in mid-stream is outside of every window."""
+    windows = plan.windows.get(ref.source, {})
+    if not ref.given_up_ts:
+        return windows
+    return {name: replace(window, upto_ts=ref.upto(window.upto_ts)) for name, window in windows.items()}
+
+
+def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[tuple[str, str]]:
+    """A problem for each table that the segment may hold changes of in its window; all its bytes are quarantined."""
+    known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
+    judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))
+    for (database, table), wanted in plan.windows.get(ref.source, {}).items():
+        named = may_name(ref.tables, (database, table))
+        if judged is not None:
+            named = (database, table) in judged
+        versions = plan.versions.get(ref.source, {}).get((database, table), ())
+        there = was_there(versions, ref.min_commit_ts) or was_there(versions, ref.max_commit_ts)
+        if named and there and ref.overlaps(wanted.after_ts, wanted.upto_ts):
+            problem = decode.Problem(
+                database, table, type(error).__name__, str(error), ref.max_commit_ts, ref.file, ref.start_pos
+            )
+            yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
+    ledger = decode.Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
+    yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
+
+
+class _Stage:
+    """Decoded changes per table version, netted and written when they grow large."""
+
+    def __init__(self, plan: DecodePlan, here: InDriver | None, bytes_max: int) -> None:
+        self._plan = plan
+        self._bytes_max = bytes_max
+        kept, pool = (here.key_files, here.pool) if here else (None, None)
+        self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, kept, pool)
+        self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
+        self._bytes = 0
+
+    def add(self, source: str, changes: decode.TableChanges) -> Iterator[tuple[str, str]]:
+        if changes.batch.num_rows == 0:
+            return
+        name = (changes.database, changes.table)
+        if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
+            changes = replace(changes, batch=marked(changes.batch))
+        target = self._plan.targets.get(source, {}).get(name)
+        if target is not None:
+            self._upserts.add(target, source, changes)
+        else:
+            owner = (source, changes.database, changes.table, changes.version)
+            self._held.setdefault(owner, []).append(changes.batch)
+        self._bytes += changes.batch.nbytes
+        if self._bytes >= self._bytes_max:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[tuple[str, str]]:
+        for (source, database, table, version), batches in self._held.items():
+            merged = pa.Table.from_batches(batches).combine_chunks()
+            key = self._key(source, (database, table), version)
+            for batch in merged.to_batches():
+                net = net_last_per_key(batch, key) if key else self._hashed(batch, (source, database, table))
+                yield "staged", json.dumps(asdict(self._write((source, database, table, version), net)))
+        for done in self._upserts.flush():
+            yield "upsert" if isinstance(done, StagedUpsert) else "not staged", json.dumps(asdict(done))
+        self._held.clear()
+        self._bytes = 0
+
+    def _key(self, source: str, name: Name, version: int) -> tuple[str, ...]:
+        return next(v.silver_key for v in self._plan.versions[source][name] if v.version == version)
+
+    def _hashed(self, batch: pa.RecordBatch, physical: tuple[str, str, str]) -> pa.RecordBatch:
+        """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""
+        columns = {name: batch.column(name) for name in batch.schema.names if name not in _SYSTEM}
+        if physical[1:] in self._plan.routed.get(physical[0], ()):
+            shard = zip(tables.SHARDS, physical, strict=True)
+            columns |= {name: pa.repeat(pa.scalar(text, pa.string()), batch.num_rows) for name, text in shard}
+        return batch.append_column(tables.ROW_HASH, row_hashes(columns))
+
+    def _write(self, owner: tuple[str, str, str, int], batch: pa.RecordBatch) -> StagedFile:
+        self._plan.lake.make_folder(self._plan.folder)
+        path = f"{self._plan.folder}/{uuid.uuid4().hex}.parquet"
+        stamps = pc.min_max(batch.column(batch.schema.get_field_index(tables.COMMIT_TS)))
+        pq.write_table(
+            pa.Table.from_batches([batch]),
+            self._plan.lake.local(path),
+            filesystem=self._plan.lake.filesystem,
+            compression="snappy",
+            use_dictionary=False,
+        )
+        source, database, table, version = owner
+        low, high = stamps["min"].as_py(), stamps["max"].as_py()
+        return StagedFile(source, database, table, version, path, batch.num_rows, batch.nbytes, low, high)
+
+
+def _plan(app: Application, window: Window) -> DecodePlan:
+    versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
+    windows: dict[str, dict[Name, decode.Window]] = {}
+    targets: dict[str, dict[Name, UpsertTarget]] = {}
+    routed: dict[str, set[Name]] = {}
+    zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
+    for entry in window.tables.values():
+        kept = keeps_deleted(app, entry)
+        for source, database, table in entry.physical:
+            name = (database, table)
+            if entry.target is not None and not entry.target.hashed:
+                targets.setdefault(source, {})[name] = entry.target
+            if entry.routed:
+                routed.setdefault(source, set()).add(name)
+            windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates, kept)
+            versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
+    known = {source: _known(app, window, source) for source in {ref.source for ref in window.refs}}
+    folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
+    # Whoever writes keys to the source must not know which of them hash alike.
+    seed = (secrets.randbits(64), secrets.randbits(64))
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, seed, routed)
+
+
+def _known(app: Application, window: Window, source: str) -> decode.Known:
+    refs = [ref for ref in window.refs if ref.source == source]
+    held = set[Name]()
+    for name in {name for ref in refs for name in app.names_in(ref)}:
+        logical = app.logical_name(*name)
+        state = app.states.get(logical)
+        waits = state is not None and (state.state == HELD or app.waits_below(logical, window.low_ts))
+        if logical in window.held or waits:
+            held.add(name)
+    history = app.histories.get(source)
+    has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
+    there = history.standing if history is not None and has_statements else {}
+    effects = app.pipeline.ddl.statement_effects is Effects.ALL
+    return decode.Known(held, there, app.judged.get(source, {}), effects=effects)
+
+
+def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[tuple[str, str]]:
+    """decode_refs() in a Spark job, a task per run of segments; key files go to the staging folder."""
+    packed = [pickle.dumps(run) for run in split_evenly(refs, 3 * spark.sparkContext.defaultParallelism)]
+    plan_packed = pickle.dumps(plan)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine: list[SegmentRef] = []
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                mine += pickle.loads(packed[number])  # noqa: S301  (our own driver's bytes)
+        for kind, body in decode_refs(mine, pickle.loads(plan_packed)):  # noqa: S301
+            yield pa.RecordBatch.from_arrays([pa.array([kind]), pa.array([body])], names=["kind", "body"])
+
+    # One task per run: a range of n numbers in n partitions has one in each.
+    for row in spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
+        yield row.kind, row.body
+
+
+def _collect(app: Application, window: Window, kind: str, body: dict[str, Any]) -> None:
+    if kind == "ledger":
+        window.ledger.append(body)
+        return
+    if kind == "upsert":
+        upsert = StagedUpsert(**body)
+        entry = window.tables.get(upsert.name)
+        (entry.upserts if entry else window.abandoned).append(upsert)
+        return
+    if kind == "not staged":
+        window.hold(body["name"], body["error"], body["message"])
+        return
+    logical = app.logical_name(body["database"], body["table"])
+    if kind == "problem":
+        physical = (body["source"], body["database"], body["table"])
+        place = Place(*physical, body["file"], body["pos"], body["commit_ts"])
+        window.hold(logical, body["error"], body["message"], place=place)
+        note_mismatch(window, place, bytes.fromhex(body["table_map"]), mariadb=body["mariadb"])
+    elif logical in window.tables:
+        window.tables[logical].staged.append(StagedFile(**body))

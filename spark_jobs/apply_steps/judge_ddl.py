@@ -1,0 +1,82 @@
+"""Step 3: the pipeline file's word on each kind of DDL, before any of it reaches silver.
+
+In:  window.tables with the versions that begin inside it, `ddl` of the pipeline file, what a person has approved.
+Out: tables whose DDL has to be asked for, or stops them, are held with the statement and its position.
+
+schema_history has followed the statement all the same: what comes later is read with the right columns. Only the
+table's silver waits, and catches up from bronze. Nothing is remembered here but the approval itself, in the table's
+`released` event: every look at the window gives the same answer.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.window.application import RELEASED, Application, Place, TableWindow, Window
+from spark_jobs.window.moves import hold_partners, partners
+from spark_jobs.window.shapes import version_changes
+from tidegate.config import Policy
+from tidegate.schema.follow.kinds import column_kinds, ddl_kinds
+from tidegate.schema.follow.moves.renames import RENAME
+from tidegate.schema.model.columns import TableVersion
+from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
+
+
+def judge_ddl(app: Application, window: Window) -> None:
+    """Hold what `ask` and `stop` hold."""
+    for entry in list(window.tables.values()):
+        if entry.name in window.tables:  # else a partner took it along
+            _judge(app, window, entry)
+
+
+def _judge(app: Application, window: Window, entry: TableWindow) -> None:
+    origins = {_id(move.new): move.old for move in window.moves if move.moved is None}
+    linked = partners(window.moves, entry.name)
+    own_ts = _approved_ts(app, entry.name)
+    # A rename, and EXCHANGE PARTITION, are one statement of several tables: a person approves it once.
+    renames_ts = max([own_ts, *(_approved_ts(app, name) for name in linked)])
+    for before, version in version_changes(app, entry, window.cut_ts):
+        kinds = ddl_kinds(before, version)
+        if origin := origins.get(_id(version)):
+            kinds += column_kinds(origin, version)
+        policies = {kind: getattr(app.pipeline.ddl, kind) for kind in kinds}
+        stops = [kind for kind, policy in policies.items() if policy is Policy.STOP]
+        several = version.kind == RENAME or (version.moved is not None and version.moved.links)
+        approved_ts = renames_ts if several else own_ts
+        asks = [kind for kind, policy in policies.items() if policy is Policy.ASK and version.commit_ts > approved_ts]
+        if stops or asks:
+            error, reason = (
+                (DDL_STOPS, _stop(version, stops[0])) if stops else (DDL_ASKS, _ask(app, entry, version, asks))
+            )
+            window.hold(entry.name, error, reason, app.applied(entry.name), Place.of(version))
+            break
+    if entry.name in window.held:
+        hold_partners(app, window, window.moves)
+
+
+def _id(version: TableVersion) -> tuple[str, str, str, int]:
+    return version.source, version.database, version.table, version.version
+
+
+def _approved_ts(app: Application, name: str) -> int:
+    """A person has approved the table's DDL up to here."""
+    state = app.states.get(name)
+    if state is None or state.state != RELEASED or state.error != DDL_APPROVED or state.place is None:
+        return 0
+    return state.place.at_ts
+
+
+def _what(version: TableVersion) -> str:
+    return f"{version.name} at {version.file}:{version.pos} of {version.source}"
+
+
+def _stop(version: TableVersion, kind: str) -> str:
+    return (
+        f"{_what(version)}: ddl.{kind} is stop in the pipeline file ({version.ddl[:120]});"
+        " change it there or leave the table out, then release the table"
+    )
+
+
+def _ask(app: Application, entry: TableWindow, version: TableVersion, kinds: list[str]) -> str:
+    return (
+        f"{_what(version)}: {', '.join(kinds)} waits for approval ({version.ddl[:120]});"
+        f" answer it in Airflow under Required Actions, or `tidegate release {app.pipeline.pipeline} {entry.name}`"
+    )

@@ -1,0 +1,128 @@
+"""Step 6: net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
+
+In:  window.tables with their staged files.
+Out: silver at cut_ts; window.delta_versions; tables that can't be written are held.
+
+Tables are independent, so they are written side by side, and one that fails waits alone. Within a table
+the phases run in order: rows before a DDL, the DDL, rows after it. A transaction whose txnVersion is already
+recorded is skipped, so a window can be tried again after a kill at any point.
+
+Tables that a rename links are written as one (spark_jobs/merge/linked.py).
+Tables of the positional writer without DDL, which are nearly all, are written together: they share their probing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from spark_jobs.merge.linked import LinkedWriter, linked
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.positional.rows import write_hashed
+from spark_jobs.positional.writer import (
+    GivenBack,
+    Outcome,
+    Upsert,
+    upsert_of,
+    write_upserts,
+)
+from spark_jobs.session.failures import raise_failures
+from spark_jobs.window.abandoned import remove_abandoned
+from spark_jobs.window.application import Application, TableWindow, Window
+from spark_jobs.window.moves import hold_partners
+from spark_jobs.window.shapes import version_changes, window_phases
+from tidegate.errors import Terminal
+from tidegate.failpoint import failpoint
+from tidegate.merge.phases import DdlPhase, RowsPhase
+from tidegate.tables import silver_path
+
+
+def merge_into_silver(app: Application, window: Window) -> None:
+    """Write every table of the window. A Terminal error holds its table; any other fails the window, all together."""
+    hold_partners(app, window, window.moves)
+    entries = []
+    for entry in window.tables.values():
+        if entry.staged or entry.upserts or version_changes(app, entry, window.cut_ts):
+            entries.append(entry)
+        elif entry.after_ts > app.cut_ts:
+            # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
+            window.delta_versions[entry.name] = app.lake.log(silver_path(entry.database, entry.table)).state().version
+    found = _kept(app, _write_all(app, window, entries))
+    failures: dict[str, BaseException] = {}
+    for name, outcome in found.items():
+        if isinstance(outcome, int):
+            app.note_applied(name, window.cut_ts)
+            window.delta_versions[name] = outcome
+            continue
+        app.forget_applied(name)
+        if isinstance(outcome, Terminal):
+            window.hold(name, type(outcome).__name__, str(outcome), app.held_at(name, outcome))
+        else:
+            failures[name] = outcome
+    remove_abandoned(app, window)
+    raise_failures(failures)
+    if found:
+        failpoint("apply_after_merge")
+
+
+def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
+    """The same outcomes; a table whose commit another writer has overwritten meanwhile has that as its outcome."""
+
+    def look(name: str) -> None:
+        app.lake.log(silver_path(*app.pair(name))).check_kept()
+
+    looks = {name: app.pool.submit(look, name) for name, outcome in found.items() if isinstance(outcome, int)}
+    return found | {name: error for name, done in looks.items() if (error := done.exception()) is not None}
+
+
+def _write_all(app: Application, window: Window, entries: Sequence[TableWindow]) -> dict[str, Outcome]:
+    """The Delta version that each table came to, or why it didn't."""
+    upserts = {entry.name: upsert for entry in entries if (upsert := _sole_upsert(app, entry, window))}
+    groups = linked(entries, window.moves)
+    together = {entry.name for group in groups for entry in group}
+    apart = [entry for entry in entries if entry.name not in upserts and entry.name not in together]
+    found = write_upserts(app, window, list(upserts.values()))
+    if apart or groups:
+        with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:
+            done = {entry.name: pool.submit(_write, app, entry, window) for entry in apart}
+            runs = [(group, pool.submit(LinkedWriter(app, window, group).run)) for group in groups]
+        found |= {name: future.exception() or future.result() for name, future in done.items()}
+        for group, run in runs:
+            error = run.exception()
+            found |= dict.fromkeys((entry.name for entry in group), error) if error else run.result()
+    return found
+
+
+def _sole_upsert(app: Application, entry: TableWindow, window: Window) -> Upsert | None:
+    """The upsert that is all of a table's window; None when there is more to do than that."""
+    if not entry.upserts or version_changes(app, entry, window.cut_ts):
+        return None
+    return upsert_of(app, entry, window.cut_ts)
+
+
+def _write(app: Application, entry: TableWindow, window: Window) -> int:
+    writer = SilverWriter(app, entry, window.ddl_times)
+    for phase in window_phases(app, entry, window.cut_ts):
+        if isinstance(phase, DdlPhase):
+            writer.change_schema(phase)
+        elif entry.target is None:
+            writer.write_rows(phase)
+        elif entry.target.hashed:
+            _write_hashed(app, entry, phase)
+        elif upsert := upsert_of(app, entry, phase.upto_ts):
+            outcome = write_upserts(app, window, [upsert])[entry.name]
+            if not isinstance(outcome, int):
+                raise outcome
+        failpoint("apply_in_merge")
+    return app.lake.log(writer.path).state().version
+
+
+def _write_hashed(app: Application, entry: TableWindow, phase: RowsPhase) -> None:
+    assert entry.target is not None, "chosen by choose_writers"
+    if any(file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts for file in entry.staged):
+        try:
+            rows = next(p for p in entry.target.phases if p.upto_ts == phase.upto_ts)
+            write_hashed(app, entry, rows)
+        except GivenBack as error:
+            app.merge_only[entry.name] = error.what
+            raise

@@ -1,0 +1,233 @@
+"""Step 1: which segments and tables this window takes.
+
+In:  BronzeIndex, the pipeline's table patterns and routes, applied_ts of each table.
+Out: window.tables: for each logical table that a segment of the window names, (applied_ts, cut_ts].
+
+A table that no segment of the window names is not in it: bronze's `tables` column proves that it has no
+changes. A table that is held stays out; its bytes wait in bronze. So does one that is released and below the window's
+low end: windows of its own run between the main ones, over the segments alone that name such tables, so that nobody
+else waits for it. A source that is behind the cut has its own windows too. The rules: tidegate/merge/follow.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from spark_jobs.window.application import (
+    DDL_NOT_READ,
+    HELD,
+    RELEASED,
+    Application,
+    Place,
+    TableState,
+    Window,
+    needs_snapshot_reason,
+)
+from spark_jobs.window.following import take_in, target
+from spark_jobs.window.moves import release_with_partners
+from spark_jobs.window.unlogged_tables import unlogged_reason
+from tidegate.errors import LakeUnavailable
+from tidegate.lake.bronze_backlog import Wanted, backlog
+from tidegate.lake.followed import Physical
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import WAITING
+from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
+
+
+def next_window(app: Application) -> Window | None:
+    """The main window: above the published cut, or None when nothing new is resolved."""
+    release_with_partners(app)
+    sources = _sources(app)
+    app.index.check_reaches(app.cut_ts, sources)
+    all_refs = app.index.refs
+    cut_ts = choose_cut(all_refs, sources, app.cut_ts, app.pipeline.apply.window_bytes)
+    if cut_ts is None:
+        return None
+    return window_between(app, app.cut_ts, cut_ts)
+
+
+def window_between(app: Application, low_ts: int, cut_ts: int) -> Window:
+    """The main window of (low_ts, cut_ts] with what bronze has of it."""
+    all_refs = app.index.refs
+    refs = [ref for source in _sources(app) for ref in all_refs.get(source, ())]
+    return Window(low_ts, cut_ts, in_window(refs, low_ts, cut_ts))
+
+
+def next_catch_up(app: Application, turn: int) -> Window | None:
+    """A window below the cut: for released tables, or for a source that is behind; by turns where there are several."""
+    release_with_partners(app)
+    tables = _released(app)
+    lanes = [*([None] if tables else []), *_going_on(app)]
+    if not lanes:
+        return None
+    source = lanes[turn % len(lanes)]
+    if source is None:
+        return _for_tables(app, tables)
+    low_ts = app.followed.behind[source]
+    app.index.check_reaches(low_ts, [source])
+    bytes_max = app.pipeline.apply.window_bytes
+    upto_ts, refs = backlog(app.lake, {source: Wanted(low_ts)}, _frontier(app, source), bytes_max)
+    return Window(low_ts, upto_ts, refs, behind=source) if upto_ts > low_ts else None
+
+
+def catches_up(app: Application) -> bool:
+    """Whether a window below the cut is to come."""
+    return bool(_released(app) or _going_on(app))
+
+
+def _going_on(app: Application) -> list[str]:
+    """Sources that are behind, and have more than silver has."""
+    behind = app.followed.behind
+    return sorted(s for s in behind if s in app.pipeline.sources and _frontier(app, s) > behind[s])
+
+
+def _sources(app: Application) -> list[str]:
+    return [source for source in app.pipeline.sources if source not in app.followed.behind]
+
+
+def _frontier(app: Application, source: str) -> int:
+    """How far a source that is behind can go: to the cut, and no further than it is resolved."""
+    return min(app.cut_ts, app.index.resolved(source))
+
+
+def _released(app: Application) -> dict[str, Collection[Physical]]:
+    """Tables that catch up by themselves, with the physical tables of each; none that can't go further now."""
+    found: dict[str, Collection[Physical]] = {}
+    for name, state in app.states.items():
+        if state.state == RELEASED and not state.behind_source and state.applied_ts < app.cut_ts:
+            physical = app.flows().get(name) or _unknown(app, name)
+            if physical and state.applied_ts < target(app, physical):
+                found[name] = physical
+    return found
+
+
+def _unknown(app: Application, name: str) -> set[Physical]:
+    """The physical tables that a name stands for which no history knows."""
+    found = {(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
+    return {one for one in found if app.keeps(*one) and app.logical_name(*one[1:]) == name}
+
+
+def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Window | None:
+    _hold_unreachable(app, tables)
+    if not tables:
+        return None
+    low_ts = min(app.states[name].applied_ts for name in tables)
+    wanted: dict[str, set[str]] = {}
+    for source, database, table in {one for of in tables.values() for one in of}:
+        wanted.setdefault(source, set()).add(f"{database}.{table}")
+    upto_ts, refs = backlog(
+        app.lake,
+        {source: Wanted(low_ts, names) for source, names in wanted.items()},
+        min(target(app, of) for of in tables.values()),
+        app.pipeline.apply.window_bytes,
+    )
+    return Window(low_ts, upto_ts, refs, catches_up=tables) if upto_ts > low_ts else None
+
+
+def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]]) -> None:
+    """What bronze no longer has is missing for good."""
+    found = {}
+    for name, physical in list(tables.items()):
+        begin = max(app.index.begin(source) for source, _, _ in physical)
+        at = app.states[name].applied_ts
+        if at < begin:
+            what = f"{name}: silver has it up to {at}, and bronze begins after {begin}"
+            way = "TRUNCATE it, or drop and create it, at the source"
+            found[name] = TableState(HELD, f"{what}; {way}", NEEDS_SNAPSHOT, app.cut_ts)
+            del tables[name]
+    app.record_states(found)
+
+
+def plan_window(app: Application, window: Window) -> None:
+    """Fill window.tables; hold tables whose rows before capture are unknown."""
+    _guard_histories(app, window)
+    _take(app, window)
+    written = [entry.after_ts for entry in window.tables.values()]
+    if window.main and max(written, default=0) > window.cut_ts:
+        # An earlier try wrote tables, was killed before its cut, and that cut lay further on: no other cut would tell
+        # what they hold.
+        _reach_to(app, window, max(written))
+    _hold_tables_that_need_a_snapshot(app, window)
+    _hold_behind_gaps(app, window)
+
+
+def _hold_behind_gaps(app: Application, window: Window) -> None:
+    """A person let capture go on where the source lost changes: the tables that they may have touched wait."""
+    for ref in window.gaps:
+        for database, table in app.names_in(ref):
+            name = app.logical_name(database, table)
+            window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
+            state = app.states.get(name)
+            if (state is not None and state.state == HELD) or app.applied(name) >= ref.max_commit_ts:
+                continue
+            place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
+            # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
+            way = "drop and create it" if ref.flags & SegmentFlag.HAS_DDL else "truncate it, or drop and create it,"
+            reason = (
+                f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}: the source lost transactions that may"
+                f" have changed it, which was accepted; {way} at the source"
+            )
+            window.hold(name, NEEDS_SNAPSHOT, reason, app.applied(name), place)
+
+
+def _take(app: Application, window: Window) -> None:
+    for ref in window.refs:
+        for database, table in app.names_in(ref):
+            take_in(app, window, (ref.source, database, table))
+
+
+def _reach_to(app: Application, window: Window, cut_ts: int) -> None:
+    sources, refs = _sources(app), app.index.refs
+    if resolved_everywhere(refs, sources) < cut_ts:
+        raise LakeUnavailable(
+            f"silver is at {cut_ts} in part, from a killed window, and not every source is resolved up to there",
+            where=app.lake.root,
+            remedy="start capture of every source",
+        )
+    further = window_between(app, window.low_ts, cut_ts)
+    window.cut_ts, window.refs, window.gaps = cut_ts, further.refs, further.gaps
+    _take(app, window)
+
+
+def _guard_histories(app: Application, window: Window) -> None:
+    """The DDL of a table that catches up is followed in order: its own windows come first, whatever is read above.
+
+    A table that had a statement which wasn't followed lacks a version from there on; the main window makes none either.
+    """
+    for name, state in app.states.items():
+        if state.state != RELEASED or state.error != DDL_NOT_READ:
+            continue
+        for source, database, table in app.flows().get(name, ()):
+            held = app.histories[source].held
+            if window.main and app.waits_below(name, window.low_ts):
+                held[(database, table)] = DdlNotRead(f"{name} catches up first", tables=(f"{database}.{table}",))
+            else:
+                held.pop((database, table), None)
+
+
+def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
+    """A table that held rows when capture started is named and held, never half filled in silence."""
+    sources = [window.behind] if window.behind else (list(app.histories) if window.main and app.unchecked() else [])
+    if sources:
+        physical = {
+            (source, *name)
+            for source in sources
+            for name in {*app.histories[source].ever(*WAITING), *app.histories[source].unusual}
+        }
+    else:
+        physical = {name for entry in window.tables.values() for name in entry.physical}
+    for source, database, table in sorted(physical):
+        if not app.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
+            continue
+        name = app.logical_name(database, table)
+        state = app.states.get(name)
+        if state is not None and (state.state == HELD or app.waits_below(name, window.low_ts)):
+            continue
+        version = app.histories[source].version_at(database, table, window.cut_ts)
+        if version is None:
+            continue
+        if version.status.waits:
+            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.mark(name), Place.of(version))
+        elif reason := unlogged_reason(app, version):
+            window.hold(name, UNLOGGED_CHANGES, reason, app.mark(name), Place.of(version))

@@ -1,0 +1,133 @@
+"""Step 8: publish cut_ts: from here on readers may use it.
+
+In:  window.delta_versions, window.held.
+Out: control/table_states events for tables that were held; control/cuts rows for what this window wrote.
+
+States go first: a cut must never be seen that covers a table which is behind it and isn't named as held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from spark_jobs.window.application import ACTIVE, DROPPED, HELD, RELEASED, Application, TableState, TableWindow, Window
+from spark_jobs.window.following import source_reached
+from spark_jobs.window.shapes import versions_at
+from tidegate import tables
+from tidegate.failpoint import failpoint
+from tidegate.lake.followed import Physical
+
+
+def publish_cut(app: Application, window: Window) -> None:
+    """Record held tables and what became of the others, then the cut; below it, how far a source is."""
+    app.check_claim()
+    found = dict(window.held)
+    if window.main:
+        _found_above(app, window, found)
+    elif window.catches_up is not None:
+        _caught_up(app, window, window.catches_up, found)
+    app.record_states(found)
+    failpoint("apply_before_publish")
+    named = dict.fromkeys((*window.delta_versions, *window.held))
+    if window.catches_up is not None:
+        named |= {name: None for name, state in found.items() if state.state != RELEASED}
+    rows = [_row(app, window, name) for name in named]
+    now = datetime.now(UTC)
+    if window.main:
+        cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": ACTIVE}
+        app.publish(
+            [{**row, "cut_ts": window.cut_ts, "published_at": now} for row in (cut, *rows)],
+            (app.cuts_app_id, window.cut_ts),
+        )
+        app.cut_ts = window.cut_ts
+    elif rows:  # below the published cut only their own rows are new
+        app.publish([{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
+    if window.behind is not None:
+        source_reached(app, window.behind, window.cut_ts)
+        if window.behind not in app.followed.behind:
+            app.record_states(_back_with(app, window.behind))
+    app.index.forget(app.cut_ts)
+    app.forget_versions()
+    failpoint("apply_after_publish")
+
+
+def _found_above(app: Application, window: Window, found: dict[str, TableState]) -> None:
+    """What dropped tables, and such as were released at the cut or above, are at the window's end."""
+    names = set(window.tables)
+    names |= {name for name, state in app.states.items() if state.state == RELEASED}
+    flows: Mapping[str, Collection[Physical]] = app.flows() if len(names) > len(window.tables) else {}
+    for name in sorted(names - found.keys()):
+        state, entry = app.states.get(name), window.tables.get(name)
+        physical = entry.physical if entry else flows.get(name, ())
+        if state is not None and state.state == RELEASED and not _goes_on(app, window, name, physical):
+            continue
+        dropped = _is_dropped(app, name, physical, window.cut_ts)
+        if dropped and (state is None or state.state != DROPPED):
+            found[name] = TableState(DROPPED, reason="dropped at the source", applied_ts=window.cut_ts)
+        elif not dropped and state is not None and state.state in (DROPPED, RELEASED):
+            found[name] = TableState(ACTIVE, applied_ts=window.cut_ts)
+
+
+def _goes_on(app: Application, window: Window, name: str, physical: Collection[Physical]) -> bool:
+    """Whether a released table has all that is in silver of the others, and none of its sources is behind."""
+    behind = any(source in app.followed.behind for source, _, _ in physical)
+    return bool(physical) and not behind and window.low_ts <= app.mark(name) <= window.cut_ts
+
+
+def _caught_up(
+    app: Application, window: Window, released: Mapping[str, Collection[Physical]], found: dict[str, TableState]
+) -> None:
+    """A released table goes on with all others when it has reached what they have.
+
+    Below that it stays released, as it was: what it is there, dropped perhaps, it needn't be for long.
+    """
+    for name, physical in released.items():
+        state = app.states.get(name)
+        if name in found or state is None or state.state != RELEASED:
+            continue
+        upto_ts = max(state.applied_ts, window.cut_ts)
+        if upto_ts < app.cut_ts:
+            found[name] = replace(state, applied_ts=upto_ts)
+        elif _is_dropped(app, name, physical, upto_ts):
+            found[name] = TableState(DROPPED, reason="dropped at the source", applied_ts=upto_ts)
+        else:
+            found[name] = TableState(ACTIVE, applied_ts=upto_ts)
+
+
+def _back_with(app: Application, source: str) -> dict[str, TableState]:
+    """Its tables, once a source is no longer behind."""
+    flows = app.flows()
+    found = {}
+    for name, state in app.states.items():
+        if state.behind_source == source:
+            dropped = _is_dropped(app, name, flows.get(name, ()), app.cut_ts)
+            reason = "dropped at the source" if dropped else ""
+            found[name] = TableState(DROPPED if dropped else ACTIVE, reason, applied_ts=app.cut_ts)
+    return found
+
+
+def _is_dropped(app: Application, name: str, physical: Collection[Physical], cut_ts: int) -> bool:
+    """Whether no physical table is left, of a routed table also none without changes in this window."""
+    database, table = app.pair(name)
+    known = [one for one in physical if app.histories[one[0]].version_at(*one[1:], cut_ts) is not None]
+    routed = bool(known) and app.logical(*known[0][1:])[2]
+    entry = TableWindow(name, database, table, routed, cut_ts, set(physical))
+    return bool(known) and not versions_at(app, entry, cut_ts)
+
+
+def _row(app: Application, window: Window, name: str) -> dict[str, object]:
+    """A row of control/cuts. The table's state is recorded already."""
+    state = app.states.get(name)
+    waits = state is not None and state.state in (HELD, RELEASED)
+    database, table = app.pair(name)
+    version = window.delta_versions.get(name)
+    if version is None:
+        version = app.lake.log(tables.silver_path(database, table)).state().version
+    return {
+        "table": name,
+        "delta_version": version,
+        "applied_ts": state.applied_ts if waits and state else window.cut_ts,
+        "state": state.state if state else ACTIVE,
+    }

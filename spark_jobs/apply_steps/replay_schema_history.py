@@ -1,0 +1,268 @@
+"""Step 2: replay the window's DDL onto schema_history.
+
+In:  segments with HAS_DDL, and the versions known so far.
+Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held; what planning and
+     this step noted of tables' states, in one commit.
+
+It runs before decode, because rows after a DDL need the columns as of their commit_ts. Replaying a
+statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
+can be tried again at any point: what it does to tables follows from the versions, whoever appended them.
+
+A rename links two tables: they go through the window together, or wait together (spark_jobs/window/moves.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from spark_jobs.window.application import (
+    DDL_NOT_READ,
+    HELD,
+    RELEASED,
+    Application,
+    Place,
+    TableState,
+    Window,
+    needs_snapshot_reason,
+)
+from spark_jobs.window.following import take_in
+from spark_jobs.window.moves import find_moves, hold_partners
+from spark_jobs.window.unlogged_tables import unlogged_reason
+from tidegate import tables
+from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
+from tidegate.failpoint import failpoint
+from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
+from tidegate.schema.model.unlogged import SEQUENCE
+from tidegate.segments.window import SegmentRef
+from tidegate.tables import (
+    DDL_ASKS,
+    DDL_STOPS,
+    NEEDS_SNAPSHOT,
+    RENAMED_WITH_HELD,
+    UNLOGGED_CHANGES,
+    SegmentFlag,
+    splits,
+)
+
+Name = tuple[str, str]  # database, table
+
+
+def replay_schema_history(app: Application, window: Window) -> None:
+    """Append the window's new table versions and hold what can't be followed."""
+    new: list[TableVersion] = []
+    refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL]
+    for ref in sorted(refs, key=lambda ref: (ref.source, ref.seq)):
+        if ref.flags & SegmentFlag.GAP:
+            new += app.histories[ref.source].pass_gap(ref.max_commit_ts, ref.file, ref.end_pos)
+            continue
+        for statement in _statements(app, window, ref):
+            if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
+                window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
+                new += _replay(app, window, ref.source, statement)
+    for history in app.histories.values():
+        new += history.unfollowed
+        history.unfollowed = []
+    if new:
+        failpoint("apply_before_schema_history")
+        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
+        failpoint("apply_after_schema_history")
+    if refs:
+        for history in app.histories.values():
+            for version in history.made_in(window.low_ts, window.cut_ts):
+                _take_in(app, window, version)
+        window.moves = find_moves(app, window.low_ts, window.cut_ts)
+        hold_partners(app, window, window.moves)
+    app.record_states({})  # what this step and the one before noted, before anything of it is written
+
+
+def _statements(app: Application, window: Window, ref: SegmentRef) -> list[DdlStatement]:
+    """A segment's DDL; when it can't be had, as the segment is damaged, all tables are held that the segment names."""
+    try:
+        return ddl_statements(app.index.read(ref))
+    except (OSError, MemoryError, Transient):
+        raise
+    except (StreamCorrupt, UnknownEvent) as damage:
+        error: Terminal = damage
+    except Exception as fault:  # noqa: BLE001 - a fault of ours in one segment is that segment's
+        error = unexpected(fault)
+    at = Place(ref.source, "", "", ref.file, ref.start_pos, ref.max_commit_ts)
+    said = app.judged.get(ref.source, {}).get((at.file, at.pos, at.at_ts))
+    _hold(app, window, at, set(app.names_in(ref)) if said is None else said, error, ref.min_commit_ts)
+    history = app.histories[ref.source]
+    every = tables.EVERY_TABLE in ref.tables
+    history.leave_behind(
+        history.tables() if every else {pair for text in ref.tables for pair in splits(text)}, _lost(at)
+    )
+    return []
+
+
+def _lost(at: Place) -> DdlStatement:
+    """What stands for the statements of a segment that can't be read."""
+    return DdlStatement("(a segment that can't be read)", "", 0, at.at_ts, at.file, at.pos, 0, "")
+
+
+def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
+    history = app.histories[source]
+    at = Place(source, "", "", statement.file, statement.pos, statement.commit_ts, statement.shown)
+    said = app.judged.get(source, {}).get((at.file, at.pos, at.at_ts))
+    if said is not None:
+        error: Terminal = DdlNotRead(
+            "a person judged that it changes this table", where=f"{source} at {statement.where}"
+        )
+        _hold(app, window, at, said, error)
+        return []
+    try:
+        return history.replay(statement)
+    except DdlNotRead as unread:
+        names, error = [pair for text in unread.tables for pair in splits(text)], unread
+        history.leave_behind(names or history.tables(), statement)
+        if _waits_together(app, window, statement, source, names):
+            return []
+    except Exception as fault:  # noqa: BLE001 - a fault of ours at one statement is its tables'
+        names, error = _touched(statement, history.server_of(statement)), unexpected(fault)
+        history.leave_behind(names or history.tables(), statement)
+    # Where nobody can say which tables it touches, it may be any that is there.
+    _hold(app, window, at, names or history.tables(), error)
+    return []
+
+
+def _touched(statement: DdlStatement, server: Server) -> list[tuple[str, str]]:
+    """The tables that a statement changes; [] when that isn't known."""
+    try:
+        found = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+    except DdlNotRead as error:
+        return [pair for text in error.tables for pair in splits(text)]
+    except Exception:  # noqa: BLE001 - that is what brought us here
+        return []
+    return list(touched_tables(found))
+
+
+def _hold(
+    app: Application,
+    window: Window,
+    at: Place,
+    names: Collection[tuple[str, str]],
+    error: Terminal,
+    since_ts: int = 0,
+) -> None:
+    """Hold those of the names that are kept, not applied beyond the place, and were there then (or at since_ts)."""
+    since_ts = since_ts or at.at_ts
+    for database, table in sorted(set(names)):
+        name = app.logical_name(database, table)
+        history = app.histories[at.source]
+        if not app.keeps(at.source, database, table) or app.applied(name) >= at.at_ts:
+            continue
+        versions = history.versions(database, table)
+        if not any(was_there(versions, stamp) for stamp in (since_ts, at.at_ts)):
+            continue
+        history.hold([(database, table)], DdlNotRead(str(error), tables=(f"{database}.{table}",)))
+        state = app.states.get(name)
+        if state is not None and app.waits_below(name, window.low_ts):
+            window.wait(name, replace(state, error=DDL_NOT_READ))  # it comes there by itself, and what is above waits
+        elif state is None or state.state != HELD:
+            place = replace(at, database=database, table=table)
+            window.hold(name, DDL_NOT_READ, str(error), app.applied(name), place)
+
+
+def _waits_together(
+    app: Application, window: Window, statement: DdlStatement, source: str, names: Sequence[Name]
+) -> bool:
+    """Whether a statement is left to the windows of a table that catches up to it first; its other tables go there too.
+
+    Such a table lacks a version since an earlier statement wasn't followed, so no version is made here either.
+    """
+    kept = sorted({app.logical_name(*name) for name in names if app.keeps(source, *name)})
+    first = next((name for name in kept if _lacks_versions(app, window, name)), None)
+    for name in kept if first else ():
+        state = app.states.get(name)
+        if not app.waits_below(name, window.low_ts) and (state is None or state.state != HELD):
+            reason = f"{name}: a statement at {statement.where} is about {first} as well, which catches up first"
+            window.wait(name, TableState(RELEASED, reason, DDL_NOT_READ, app.applied(name)))
+    return first is not None
+
+
+def _lacks_versions(app: Application, window: Window, name: str) -> bool:
+    state = app.states.get(name)
+    return state is not None and state.error == DDL_NOT_READ and app.waits_below(name, window.low_ts)
+
+
+def _take_in(app: Application, window: Window, version: TableVersion) -> None:
+    """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
+    physical = (version.source, version.database, version.table)
+    if not app.keeps(*physical) and version.engine == SEQUENCE:
+        _leave_out(app, window, version)
+    if not app.keeps(*physical) or not _may_be_ours(app, window, version):
+        return
+    routed = app.logical(version.database, version.table)[2]
+    name = app.logical_name(version.database, version.table)
+    if version.commit_ts <= app.applied(name):
+        return
+    state = app.states.get(name)
+    held = state is not None and state.state == HELD
+    if version.status.waits:
+        if not held and take_in(app, window, physical):
+            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
+        return
+    if reason := unlogged_reason(app, version):
+        if not held and take_in(app, window, physical):
+            window.hold(name, UNLOGGED_CHANGES, reason, app.applied(name), Place.of(version))
+        return
+    whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
+    whole = whole and version.commit_ts > window.gap_ts.get(name, 0)
+    if whole and (name in window.held or held) and _is_mended(app, window, version):
+        window.held.pop(name, None)
+        error = f"{tables.BEHIND_SOURCE} {window.behind}" if window.behind else ""
+        app.note_states({name: TableState(RELEASED, error=error, applied_ts=version.commit_ts - 1)})
+    take_in(app, window, physical)
+
+
+def _may_be_ours(app: Application, window: Window, version: TableVersion) -> bool:
+    """Whether the window has the segments of this table: below the cut it has those of a few alone."""
+    if window.catches_up is not None:
+        return app.logical_name(version.database, version.table) in window.catches_up
+    return (version.source == window.behind) if window.behind else version.source not in app.followed.behind
+
+
+def _is_mended(app: Application, window: Window, emptied: TableVersion) -> bool:
+    """Whether a table's hold is over once it is emptied, as nothing from before counts any more.
+
+    A person's answer, or a partner's, is still waited for. Where deleted rows stay, or another table took rows of this
+    one since it was held, those from before do count.
+    """
+    database, table, _ = app.logical(emptied.database, emptied.table)
+    name = f"{database}.{table}"
+    state = window.held.get(name) or app.states.get(name)
+    if state is None or _columns_are_lost(app, name, emptied):
+        return False
+    if state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES):
+        return True
+    asks = state.error in (DDL_STOPS, DDL_ASKS) or state.error.partition(" ")[0] == RENAMED_WITH_HELD
+    before = state.place is not None and state.place.at_ts <= emptied.commit_ts
+    versions = app.histories[emptied.source].versions(emptied.database, emptied.table)
+    since = [version for version in versions if app.applied(name) < version.commit_ts <= emptied.commit_ts]
+    gave = any(version.kind == "rename" or version.moved is not None for version in since)
+    return before and not asks and not gave and not app.pipeline.tables.keeps_deleted(database, table)
+
+
+def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:
+    """Whether a TRUNCATE stands behind an accepted gap that may hide an ALTER: only CREATE TABLE tells the columns."""
+    history = app.histories[emptied.source]
+    gap_ts = history.settings.gap_ts
+    if emptied.kind != "truncate" or app.applied(name) >= gap_ts:
+        return False
+    since = (v for v in history.versions(emptied.database, emptied.table) if gap_ts < v.commit_ts <= emptied.commit_ts)
+    return not any(version.kind == "create" for version in since)
+
+
+def _leave_out(app: Application, window: Window, version: TableVersion) -> None:
+    """What this window's DDL shows to be a sequence is no table: its rows are not asked for."""
+    entry = window.tables.get(app.logical_name(version.database, version.table))
+    if entry is not None:
+        entry.physical.discard((version.source, version.database, version.table))
+        if not entry.physical:
+            del window.tables[entry.name]

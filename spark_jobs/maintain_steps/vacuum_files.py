@@ -1,0 +1,73 @@
+"""Step 4 of maintain: files that no kept version needs are removed, by Delta's own VACUUM.
+
+In:  the versions that kept cuts name, and when each was replaced.
+Out: fewer files; nothing is touched when the table's retention doesn't cover a kept version.
+
+VACUUM removes what has been dead for delta.deletedFileRetentionDuration, and files that no commit ever named which
+are older than that. A kept version's files died when the version after it was committed, or later. So all that
+must hold is that this lies within the retention; retain_versions sees to it, and here it is checked.
+
+Private logs (spark_jobs/merge/private_log.py) of processes that were killed go first: VACUUM doesn't see them, but it
+finds their data files, unless these are the table's.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+from urllib.parse import unquote
+
+from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
+from spark_jobs.merge.private_folders import remove_leftovers
+from tidegate.delta.retention import tombstones_ms
+from tidegate.delta.state import TableState
+from tidegate.lake.control_upkeep import commit_times
+
+# Clocks of the store and of this machine may differ.
+_CLOCK_SECONDS: Final = 300
+
+
+def vacuum_files(job: Maintenance, table: SilverTable) -> None:
+    """VACUUM, or a list of what it would remove."""
+    started = time.monotonic()
+    if left := remove_leftovers(job.lake, table.path, dry_run=job.dry_run):
+        what = f"{'dry run: would remove' if job.dry_run else 'removed'} private logs {', '.join(left)}"
+        job.note(table.name, "vacuum", LEFT if job.dry_run else DONE, time.monotonic() - started, what)
+    if (why := why_not(job, table)) is not None:
+        job.note(table.name, "vacuum", LEFT, time.monotonic() - started, why)
+        return
+    if job.dry_run:
+        gone = job.spark.sql(f"VACUUM {job.sql_name(table)} DRY RUN").collect()
+        names = ", ".join(sorted(row[0].rsplit("/", 1)[-1] for row in gone)) or "nothing"
+        job.note(table.name, "vacuum", LEFT, time.monotonic() - started, f"dry run: would remove {names}")
+        return
+    # One listing says whether VACUUM, which takes a few Spark jobs, has anything to do.
+    there = job.written(table)
+    state = job.files(table)
+    oldest = _kept_since(state)
+    live = {unquote(file.path) for file in state.files}
+    if not any(at < oldest for path, at in there.items() if path not in live):
+        return
+    job.spark.sql(f"VACUUM {job.sql_name(table)}").collect()
+    if gone_now := len(there.keys() - job.written(table).keys()):
+        job.note(table.name, "vacuum", DONE, time.monotonic() - started, f"removed {gone_now} files")
+
+
+def why_not(job: Maintenance, table: SilverTable) -> str | None:
+    """What a VACUUM would take away from a kept cut, in one phrase; None when nothing."""
+    state = job.files(table)
+    oldest = _kept_since(state) + _CLOCK_SECONDS
+    older = [version for version in table.versions if version < state.version]
+    replaced = commit_times(job.lake, table.path, [version + 1 for version in older])
+    for version in older:
+        at = replaced.get(version + 1)
+        if at is None:
+            return f"kept cuts need version {version}, and the log no longer says when it was replaced"
+        if at < oldest:
+            return f"kept cuts need version {version}, which was replaced before what VACUUM would keep"
+    return None
+
+
+def _kept_since(state: TableState) -> float:
+    """Unix seconds: VACUUM keeps files that were live then or later."""
+    return time.time() - tombstones_ms(state.configuration) / 1000

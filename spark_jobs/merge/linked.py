@@ -1,0 +1,176 @@
+"""Tables that renames link, written together: phase by phase, by commit_ts across all of them.
+
+In:  entries of a window with their staged changes, the Moves among them.
+Out: the Delta version that each came to, or the error that stopped it. What its error stops is held with it; tables
+     that no later rename links to it go on.
+
+At a rename: every table's rows before it are written by then; the versions to read are fixed before anything is
+written; takers are written before givers are emptied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from spark_jobs.merge.marked import with_marked
+from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
+from spark_jobs.merge.partitions import partial_taker, refuse_doubts
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.window.application import Application, TableWindow, Window
+from spark_jobs.window.moves import Move, hold_with, partners
+from spark_jobs.window.shapes import shape_at, window_phases
+from tidegate.errors import REFILL, SchemaMismatch, Terminal
+from tidegate.failpoint import failpoint
+from tidegate.merge.phases import DdlPhase, Phase, RowsPhase
+from tidegate.merge.silver_sql import SilverShape
+from tidegate.schema.follow.moves.partition_rows import rows_where
+from tidegate.schema.follow.moves.renames import leaves, renamed_here
+from tidegate.schema.model.columns import TableVersion
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Step = tuple[TableWindow, Phase]
+
+
+def linked(entries: Sequence[TableWindow], moves: Sequence[Move]) -> list[list[TableWindow]]:
+    """The entries that moves link, in groups; the others are in none."""
+    named = {name for move in moves for name in (move.giver, move.taker)}
+    groups: dict[str, list[TableWindow]] = {}
+    for entry in entries:
+        if entry.name in named:
+            groups.setdefault(min(partners(moves, entry.name) | {entry.name}), []).append(entry)
+    return list(groups.values())
+
+
+class LinkedWriter:
+    """Writes one group of a window."""
+
+    def __init__(self, app: Application, window: Window, entries: Sequence[TableWindow]) -> None:
+        self._app = app
+        self._window = window
+        self._entries = entries
+        self._writers = {entry.name: SilverWriter(app, entry, window.ddl_times) for entry in entries}
+        self._stopped: dict[str, Terminal | None] = {}  # with its own error, or for its partner's
+
+    def run(self) -> dict[str, int | BaseException]:
+        """The outcome of each table that isn't held for another's sake."""
+        steps = [
+            (phase.upto_ts, isinstance(phase, RowsPhase), (entry, phase))
+            for entry in self._entries
+            for phase in window_phases(self._app, entry, self._window.cut_ts)
+        ]
+        for (upto_ts, rows), together in groupby(sorted(steps, key=lambda s: s[:2]), key=lambda s: s[:2]):
+            found = [step for _, _, step in together]
+            if rows:
+                for entry, phase in found:
+                    assert isinstance(phase, RowsPhase), "sorted so"
+                    self._attempt(entry.name, upto_ts, partial(self._writers[entry.name].write_rows, phase))
+            else:
+                self._change_schemas(upto_ts, found)
+        outcome: dict[str, int | BaseException] = {}
+        for name, writer in self._writers.items():
+            if name not in self._stopped:
+                outcome[name] = self._app.lake.log(writer.path).state().version
+            elif (error := self._stopped[name]) is not None:
+                outcome[name] = error
+        return outcome
+
+    def _change_schemas(self, commit_ts: int, found: Sequence[Step]) -> None:
+        """All that the statements at one commit_ts do to the tables."""
+        moves = [move for move in self._window.moves if move.commit_ts == commit_ts]
+        versions = {move.giver: version_before(self._app, move.giver, commit_ts) for move in moves}
+        takes: list[tuple[str, Callable[[], None]]] = []
+        rest: list[tuple[str, DdlPhase]] = []
+        for entry, phase in found:
+            assert isinstance(phase, DdlPhase), "sorted so"
+            mine = [move for move in moves if move.taker == entry.name and _in_phase(move, phase)]
+            replaced = [move.new for move in mine] + [new for old, new in phase.changes if mine and _left(old, new)]
+            others = tuple(change for change in phase.changes if change[1] not in replaced)
+            if others:
+                rest.append((entry.name, DdlPhase(commit_ts, others)))
+            if mine:
+                self._attempt(entry.name, commit_ts, partial(self._prepare, entry, mine, replaced, versions, takes))
+        for name, take in takes:
+            self._attempt(name, commit_ts, take)
+            failpoint("apply_in_move")
+        for name, phase in rest:
+            self._attempt(name, commit_ts, partial(self._writers[name].change_schema, phase))
+
+    def _prepare(
+        self,
+        entry: TableWindow,
+        moves: Sequence[Move],
+        replaced: Sequence[TableVersion],
+        versions: dict[str, int],
+        takes: list[tuple[str, Callable[[], None]]],
+    ) -> None:
+        """Find out whether a taker can have its rows, before any taker has written."""
+        writer = self._writers[entry.name]
+        shape = shape_at(self._app, entry, moves[0].commit_ts)
+        assert shape is not None, "a taker has columns"
+        given = taken_rows(writer, shape, moves, versions)
+        partly = any(partial_taker(move.new) for move in moves)
+        gave = {_physical(move.old) for move in self._window.moves if move.commit_ts == moves[0].commit_ts}
+        carried = all(_physical(version) in gave for version in replaced)
+
+        def beside(own: DataFrame | None) -> DataFrame:
+            """What it gets and, of its own rows, what stays."""
+            if partly:
+                self._refuse_partial(shape, own, moves)
+            elif shape.keeps_deleted and own is not None:
+                return with_marked(writer, shape, given, own, replaced, carried=carried)
+            return given
+
+        if partly or shape.keeps_deleted:
+            beside(writer.rows())
+        takes.append((entry.name, partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)))
+
+    def _refuse_partial(self, shape: SilverShape, own: DataFrame | None, moves: Sequence[Move]) -> None:
+        """Raise SchemaMismatch where a partition of the taker can't be told, or has rows that silver alone has."""
+        new = moves[0].new
+        if shape.keeps_deleted:
+            raise SchemaMismatch(
+                f"{new.ddl[:120]}: what becomes of deleted rows that stay isn't known here",
+                where=new.where,
+                remedy=REFILL,
+            )
+        for move in moves:
+            if own is not None and move.moved is not None and partial_taker(move.new):
+                rows = own.where(only_shards([move.new])) if shape.routed else own
+                where = rows_where(move.new.columns, move.new.partitioning, move.moved.partitions)
+                refuse_doubts(rows, where, move.new)
+
+    def _attempt(self, name: str, commit_ts: int, step: Callable[[], None]) -> None:
+        if name in self._stopped:
+            return
+        try:
+            step()
+        except Terminal as error:
+            self._stop(name, commit_ts, error)
+        failpoint("apply_in_merge")
+
+    def _stop(self, name: str, commit_ts: int, error: Terminal) -> None:
+        """A table stops, and with it whom a rename from here on links to it."""
+        self._stopped[name] = error
+        later = [move for move in self._window.moves if move.commit_ts >= commit_ts]
+        for partner in sorted(partners(later, name) - self._stopped.keys()):
+            self._stopped[partner] = None
+            self._app.forget_applied(partner)
+            hold_with(self._app, self._window, partner, name, str(error))
+
+
+def _physical(version: TableVersion) -> tuple[str, str, str]:
+    return version.source, version.database, version.table
+
+
+def _in_phase(move: Move, phase: DdlPhase) -> bool:
+    return any(new == move.new for _, new in phase.changes)
+
+
+def _left(old: TableVersion | None, new: TableVersion) -> bool:
+    """Whether a rename took a name's rows and gave it no others."""
+    return leaves(old, new) and not renamed_here(new)

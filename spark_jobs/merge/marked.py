@@ -1,0 +1,85 @@
+"""Deleted rows that stay (soft delete) in the silver table of a name that a rename gives other rows.
+
+In:  what the name gets, and its silver as it is.
+Out: both as one: of the name's own rows those that don't come back stay, marked.
+
+Marked rows belong to the name: after the cut-over of an online schema change they are still there. What was live goes
+away like the rows of a DROP TABLE. They can only stay where key and types are as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from spark_jobs.merge.moves import only_shards
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.merge.values import numbered
+from tidegate import tables
+from tidegate.errors import SchemaMismatch
+from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.schema.model.columns import TableVersion
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def with_marked(
+    writer: SilverWriter,
+    shape: SilverShape,
+    rows: DataFrame,
+    own: DataFrame,
+    replaced: Sequence[TableVersion],
+    *,
+    carried: bool,
+) -> DataFrame:
+    """rows, and the name's own that aren't among them. carried: whether what was live lives on under another name.
+
+    replaced: versions from the rename on; of a routed table the shards whose rows go. Raises SchemaMismatch when rows
+    that silver alone has would have to go.
+    """
+    fits_key = _same_key(writer, shape, own, replaced[0])
+    if shape.routed:
+        own = own.where(only_shards(replaced))
+    mark = tables.DELETED if tables.DELETED in own.columns else "false"
+    lost = own.where(mark) if carried else own
+    if not (fits_key and (shape.key or _fits(own, shape))):
+        _refuse(lost, replaced[0])
+        return rows
+    if not _fits(own, shape):
+        _refuse(lost.join(rows.select(*map(quote, shape.key)), on=list(shape.key), how="left_anti"), replaced[0])
+        return rows
+    stamp = f"CASE WHEN {mark} THEN {tables.COMMIT_TS} ELSE {replaced[0].commit_ts} END"
+    fixed = {tables.COMMIT_TS: f"CAST({stamp} AS BIGINT)", tables.DELETED: "true"}
+    select = []
+    for column in shape.all_columns:
+        if column.name not in (tables.ROW_HASH, tables.OCCURRENCE):
+            known = quote(column.name) if column.name in own.columns else f"CAST(NULL AS {column.type})"
+            select.append(f"{fixed.get(column.name, known)} AS {quote(column.name)}")
+    merge_key = list(shape.merge_key)
+    kept = numbered(own.selectExpr(*select), shape).join(
+        rows.select(*map(quote, merge_key)), on=merge_key, how="left_anti"
+    )
+    return rows.unionByName(kept)
+
+
+def _same_key(writer: SilverWriter, shape: SilverShape, own: DataFrame, new: TableVersion) -> bool:
+    history = writer.app.histories[new.source]
+    old = history.version_at(new.database, new.table, new.commit_ts - 1)
+    return old is not None and writer.shape_of(old).key == shape.key and _fits(own, shape, shape.key)
+
+
+def _fits(own: DataFrame, shape: SilverShape, names: Sequence[str] | None = None) -> bool:
+    """Whether silver has these columns of the shape (all by default) with the same types, or not at all."""
+    types = {field.name: field.dataType.simpleString() for field in own.schema.fields}
+    wanted = [column for column in shape.all_columns if names is None or column.name in names]
+    return all(types.get(column.name, column.type) == column.type for column in wanted)
+
+
+def _refuse(lost: DataFrame, new: TableVersion) -> None:
+    if count := lost.count():
+        raise SchemaMismatch(
+            f"{new.ddl[:120]}: silver keeps {count} rows of this name, which have another key or other types",
+            where=new.where,
+            remedy=f"delete the rows that {tables.DELETED} marks, then release the table",
+        )

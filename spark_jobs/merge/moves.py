@@ -1,0 +1,192 @@
+"""Rows of one silver table become another's, as a rename at the source says.
+
+In:  Moves at one commit_ts, the silver tables that give rows.
+Out: one Delta transaction per taker, with the rename's commit_ts as its txnVersion.
+
+Why it is exact after a kill: a taker reads the giver's silver at the version before anything of the rename's commit_ts,
+or later, was recorded in it. That version is found in the giver's own log, so both tables of a swap read what was
+there before either was written, however often the window is tried. Rows are copied, not shared: neither table's VACUUM
+or history knows of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from spark_jobs.merge.partitions import partial_taker, partition_given, partition_replaced
+from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.recast import recast_values
+from spark_jobs.merge.rewrite import overwrite
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.merge.values import literals, numbered
+from spark_jobs.window.application import Application
+from spark_jobs.window.moves import Move
+from tidegate import tables
+from tidegate.delta.state import Action
+from tidegate.errors import REFILL, LakeRefused, SchemaMismatch
+from tidegate.merge import silver_sql
+from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.schema.follow.silver_change import AddColumn, diff
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import BASELINE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NO_TABLE = -1
+
+
+def version_before(app: Application, name: str, commit_ts: int) -> int:
+    """The Delta version of a silver table that has everything below commit_ts and nothing from it on; -1: no table.
+
+    Everything below must have been written. Raises LakeRefused when the log no longer says.
+    """
+    app_id = tables.app_id(app.pipeline.pipeline, name)
+    log = app.lake.log(tables.silver_path(*app.pair(name)))
+    state = log.state()
+    version = state.version
+    if version == _NO_TABLE or state.transaction(app_id) < commit_ts:
+        return version
+    before = version
+    while version >= 0:
+        actions = log.actions(version)
+        if actions is None:
+            raise LakeRefused(
+                f"version {version} of the table's log is gone, and with it how the table was before a rename",
+                where=log.place,
+                remedy=REFILL,
+            )
+        recorded = _recorded(actions, app_id)
+        if recorded is not None and recorded < commit_ts:
+            break
+        version -= 1
+        if recorded is not None:
+            before = version
+    return before
+
+
+def _recorded(actions: Sequence[Action], app_id: str) -> int | None:
+    """The transaction version that a commit records for this application."""
+    found = (action["txn"] for action in actions if "txn" in action)
+    return next((int(txn["version"]) for txn in found if txn["appId"] == app_id), None)
+
+
+def taken_rows(
+    writer: SilverWriter, shape: SilverShape, moves: Sequence[Move], versions: Mapping[str, int]
+) -> DataFrame:
+    """What a taker gets: the givers' rows with its own columns. versions: as version_before gives them, by giver.
+
+    Raises SchemaMismatch for an ALTER ... RENAME that rewrites values.
+    """
+    parts = [_rows_of(writer, shape, move, versions[move.giver]) for move in moves]
+    return numbered(reduce(lambda one, other: one.unionByName(other), parts), shape)
+
+
+def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:
+    app, old, new = writer.app, move.old if move.moved is None else _aligned(move.old, move.new), move.new
+    actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
+    shards = zip(tables.SHARDS, (new.source, new.database, new.table), strict=True) if shape.routed else ()
+    fixed = {name: silver_sql.literal(value) for name, value in shards}
+    if version == _NO_TABLE:
+        _never_had_rows(app, old)
+        nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
+        return writer.session.sql(f"SELECT {nothing} WHERE false")
+    source = app.lake.spark_uri(tables.silver_path(*app.pair(move.giver)))
+    rows = writer.session.read.format("delta").option("versionAsOf", str(version)).load(source)
+    if app.logical(old.database, old.table)[2]:
+        rows = rows.where(silver_sql.only_shard(old))
+    rows = partition_given(rows, move)
+    if tables.DELETED in rows.columns and not shape.keeps_deleted:
+        rows = rows.where(f"NOT {tables.DELETED}")
+    _refuse_more_columns(app, rows, move)
+    recasts = recast_values(rows, actions, new)
+    names, given = {column.id: column.silver for column in old.columns}, set(rows.columns)
+    ids = {column.silver: column.id for column in new.columns}
+    added = literals([action for action in actions if isinstance(action, AddColumn)])
+    select = []
+    for column in _plain(shape):
+        before = names.get(ids.get(column.name, 0), "")
+        known = quote(before) if before in given else "NULL"
+        value = fixed.get(column.name) or added.get(column.name) or recasts.get(column.name) or known
+        if column.name == tables.COMMIT_TS or (column.name == tables.DELETED and column.name in given):
+            value = quote(column.name)
+        elif column.name == tables.DELETED:
+            value = "false"
+        select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
+    return rows.selectExpr(*select)
+
+
+def _aligned(old: TableVersion, new: TableVersion) -> TableVersion:
+    """The giver's version with the taker's column ids: the server took rows over as they stood, column by column."""
+    columns = tuple(replace(column, id=own.id) for column, own in zip(old.columns, new.columns, strict=True))
+    return replace(old, columns=columns, key=())
+
+
+def _refuse_more_columns(app: Application, rows: DataFrame, move: Move) -> None:
+    """Columns of silver's owner, or that an ignored DDL left: nobody said what a rename should make of them."""
+    if app.logical(move.old.database, move.old.table)[2]:
+        return  # those of other shards
+    known = {column.silver for column in move.old.columns}
+    more = [name for name in rows.columns if name not in known and not name.startswith(tables.SYSTEM_PREFIX)]
+    if more:
+        raise SchemaMismatch(
+            f"{move.new.ddl[:120]}: silver of {move.giver} has columns that the source hasn't: {', '.join(more)}",
+            where=move.new.where,
+            remedy="drop them from silver, then: `tidegate release`",
+        )
+
+
+def _never_had_rows(app: Application, version: TableVersion) -> None:
+    """Raise SchemaMismatch unless a table without silver was empty when capture began: a created one has silver."""
+    first = app.histories[version.source].versions(version.database, version.table)[0]
+    if first.kind != BASELINE or first.status != VersionStatus.ACTIVE:
+        raise SchemaMismatch(
+            f"{version.name} was renamed, but isn't in silver",
+            where=f"{version.source} at {version.file}:{version.pos}",
+            remedy=REFILL,
+        )
+
+
+def _plain(shape: SilverShape) -> list[silver_sql.SilverColumn]:
+    """The columns that aren't computed from others."""
+    return [column for column in shape.all_columns if column.name not in (tables.ROW_HASH, tables.OCCURRENCE)]
+
+
+def only_shards(versions: Sequence[TableVersion]) -> str:
+    """SQL condition: the rows of these physical tables in a routed one."""
+    return " OR ".join(f"({silver_sql.only_shard(version)})" for version in versions)
+
+
+def _replaced(version: TableVersion, *, routed: bool) -> str:
+    """SQL condition: the rows of a taker that go as others come."""
+    own = silver_sql.only_shard(version) if routed else "true"
+    return f"{own} AND {partition_replaced(version)}" if partial_taker(version) else own
+
+
+def take_rows(
+    writer: SilverWriter,
+    shape: SilverShape,
+    rows: Callable[[DataFrame], DataFrame],
+    replaced: Sequence[TableVersion],
+    commit_ts: int,
+) -> None:
+    """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced` shards or partitions.
+
+    rows: what the taker gets, given its own rows.
+    """
+    whole = not shape.routed and not any(partial_taker(version) for version in replaced)
+    (writer.ensure if whole else writer.ensure_columns)(shape)
+    where = " OR ".join(f"({_replaced(version, routed=shape.routed)})" for version in replaced)
+
+    def work(private: PrivateLog) -> None:
+        taken = rows(private.rows())
+        if whole:
+            overwrite(private, taken, shape)
+            return
+        taken = taken.select(*(quote(column.name) for column in shape.all_columns))
+        taken.write.format("delta").mode("overwrite").option("replaceWhere", where).save(private.uri)
+
+    writer.change(work, (writer.app_id, commit_ts))

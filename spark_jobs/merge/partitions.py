@@ -1,0 +1,82 @@
+"""Rows of silver that lie in partitions: statements about partitions write no row event, so silver moves them itself.
+
+In:  silver's rows, the version before the statement, the one that it made.
+Out: SQL of one Delta commit without those rows, or with them marked where deleted rows stay; which rows a table gives
+     to another one, and which of its own they replace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_jobs.window.moves import Move
+from tidegate import tables
+from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.schema.follow.moves.partition_rows import RowsWhere, rows_where
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.partitions import EXCHANGED, GIVEN, GROWN, SPLIT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def delete_statement(rows: DataFrame, target: str, shard: str, old: TableVersion, new: TableVersion) -> str:
+    """The SQL that deletes or marks them. rows, target: silver, read and as SQL names it. shard: "true" when unrouted.
+
+    Raises SchemaMismatch when it isn't certain of every row where it lies.
+    """
+    assert new.moved is not None, "asked of statements that delete rows"
+    where = rows_where(old.columns, old.partitioning, new.moved.partitions)
+    marks = tables.DELETED in rows.columns
+    own = f"{shard} AND NOT {tables.DELETED}" if marks else shard
+    refuse_doubts(rows.where(own), where, new)
+    if marks:
+        assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {new.commit_ts}"
+        return f"UPDATE {target} SET {assign} WHERE {own} AND {where.condition}"
+    return f"DELETE FROM {target} WHERE {own} AND {where.condition}"
+
+
+def refuse_doubts(rows: DataFrame, where: RowsWhere, new: TableVersion) -> None:
+    """Raise SchemaMismatch when a row may lie elsewhere than it seems."""
+    if where.doubt != "(false)" and rows.where(where.doubt).limit(1).collect():
+        raise SchemaMismatch(
+            f"{new.ddl[:120]}: in which partition some rows lie isn't certain: values of the partitioning columns are"
+            " null dates, or texts that compare in ways that aren't known here",
+            where=new.where,
+            remedy=REFILL,
+        )
+
+
+def partition_given(rows: DataFrame, move: Move) -> DataFrame:
+    """Of a giver's live and marked rows those that the taker gets: all, or a partition's.
+
+    Raises SchemaMismatch when it isn't certain where each of them lies, at the giver's or at the taker's.
+    """
+    moved = move.moved
+    if moved is None:
+        return rows
+    if moved.how in (GIVEN, SPLIT):
+        where = rows_where(move.old.columns, move.old.partitioning, moved.partitions)
+        refuse_doubts(rows, where, move.new)
+        return rows.where(where.condition)
+    # The server looks at each row unless told not to. WITHOUT VALIDATION one may lie where nobody looks for it.
+    where = rows_where(move.new.columns, move.new.partitioning, moved.partitions)
+    refuse_doubts(rows, where, move.new)
+    if rows.where(f"NOT {where.condition}").limit(1).collect():
+        raise SchemaMismatch(
+            f"{move.new.ddl[:120]}: rows came that don't belong into the partition",
+            where=move.new.where,
+            remedy=REFILL,
+        )
+    return rows
+
+
+def partial_taker(version: TableVersion) -> bool:
+    """Whether a table got rows beside those that it keeps."""
+    return version.moved is not None and version.moved.how in (EXCHANGED, GROWN)
+
+
+def partition_replaced(version: TableVersion) -> str:
+    """SQL condition: the taker's rows that go: those of the partition, which a new one has none of."""
+    assert version.moved is not None, "a partial taker"
+    return rows_where(version.columns, version.partitioning, version.moved.partitions).condition

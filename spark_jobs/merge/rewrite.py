@@ -1,0 +1,66 @@
+"""A silver table written anew with other columns, on a private log: plain Delta that every reader can read.
+
+In:  a private log, what changes about its columns.
+Out: the table's rows and columns replaced in the private log; it commits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.values import literals, numbered
+from tidegate import tables
+from tidegate.delta.actions import clustering
+from tidegate.delta.state import TableState
+from tidegate.delta.types import sql_type
+from tidegate.lake.silver_tables import features_added
+from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.schema.follow.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten
+from tidegate.schema.model.types import canonical
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def rewrite(
+    private: PrivateLog, actions: Sequence[SilverAction], shape: SilverShape, recasts: Mapping[str, str]
+) -> None:
+    """The rows that it has, with the shape's columns. recasts: SQL text of new values, by column."""
+    rows = private.rows()
+    renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameColumn)}
+    added = literals([a for a in actions if isinstance(a, AddColumn)])
+    select = []
+    for column in shape.columns:
+        old_name = renamed.get(column.name, column.name)
+        known = quote(old_name) if old_name in rows.columns else "NULL"
+        value = added.get(column.name) or recasts.get(column.name) or known
+        select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
+    select += [*map(quote, tables.SHARDS if shape.routed else ()), quote(tables.COMMIT_TS)]
+    if shape.keeps_deleted:
+        select.append(tables.DELETED if tables.DELETED in rows.columns else f"false AS {tables.DELETED}")
+    overwrite(private, numbered(rows.selectExpr(*select), shape), shape)
+
+
+def overwrite(private: PrivateLog, rows: DataFrame, shape: SilverShape) -> None:
+    """These rows and the shape's columns instead of what is there. Clustering is put back: an overwrite drops it."""
+    private.apply(features_added(private.inside, shape))
+    rows = rows.select(*(quote(c.name) for c in shape.all_columns))
+    for column in shape.all_columns:
+        rows = rows.withMetadata(column.name, {"comment": column.comment})
+    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(private.uri)
+    if shape.cluster_by:
+        private.apply([clustering(shape.cluster_by)])
+
+
+def keeps_values(state: TableState, action: SilverAction, recasts: Mapping[str, str]) -> bool:
+    """Whether silver has the values and their type already: a shorter VARCHAR whose texts all fit."""
+    if not isinstance(action, ValuesRewritten) or recasts.get(action.column.silver) != quote(action.old_name):
+        return False
+    return (action.old_name, canonical(action.column).delta) in types_of(state)
+
+
+def types_of(state: TableState) -> list[tuple[str, str]]:
+    """Name and Spark SQL type of each column."""
+    return [(field["name"], sql_type(field["type"])) for field in state.schema["fields"]]

@@ -1,0 +1,156 @@
+"""Which live rows of silver have a key of the window: little in the driver, much in ONE Spark job over all tables.
+
+In:  Probes: a table's candidate files and the table of keys to look for.
+Out: per file the positions of live rows whose key is in the table: Probe.hits.
+
+Only key columns are read. In a job a task takes files of about the same number of rows, of whichever tables; tables of
+keys are saved to the staging folder once, and every task maps them from there.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from spark_jobs.window.application import Application
+from tidegate.delta.live_file import LiveFile
+from tidegate.errors import TidegateError
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import PROBE_DRIVER_ROWS_MAX, PROBE_TASK_ROWS
+from tidegate.upsert import roaring
+from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.probe_file import Hits, probe_file
+
+# A file whose statistics don't say: as if it had this many rows per byte.
+_ROW_BYTES = 32
+_OUT = "number int, found binary"
+
+
+@dataclass(slots=True)
+class Probe:
+    """path: of the table, relative to the lake. hits: of the files that hold a row with such a key, in no order.
+
+    error: why a file could not be read; it concerns this table only.
+    """
+
+    path: str
+    table: KeyTable
+    files: Sequence[LiveFile]
+    hits: list[Hits] = field(default_factory=list)
+    error: TidegateError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Files of one table that one task probes. keys: path of the saved KeyTable. numbers: of the files in the job."""
+
+    path: str
+    keys: str
+    numbers: tuple[int, ...]
+    files: tuple[LiveFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Hits on their way to the driver: bitmaps, at most 8 KiB for 65,536 rows."""
+
+    fresh: bytes
+    dead: bytes
+    rows: int
+
+    def hits(self, file: LiveFile) -> Hits:
+        return Hits(file, roaring.decode(self.fresh), roaring.decode(self.dead), self.rows)
+
+
+def probe_all(app: Application, probes: Sequence[Probe]) -> None:
+    """Fill each probe's hits, or its error."""
+    work = [(probe, at) for probe in probes for at in range(len(probe.files))]
+    if sum(_rows(probe.files[at]) for probe, at in work) > PROBE_DRIVER_ROWS_MAX:
+        _in_workers(app, probes)
+        return
+
+    def one(item: tuple[Probe, int]) -> None:
+        probe, at = item
+        try:
+            found = probe_file(app.lake, probe.path, probe.files[at], probe.table)
+        except TidegateError as error:
+            probe.error = error
+            return
+        if len(found.fresh):
+            probe.hits.append(found)
+
+    if len(work) < 2:
+        for item in work:
+            one(item)
+        return
+    list(app.pool.map(one, work))
+
+
+def _rows(file: LiveFile) -> int:
+    return file.rows if file.rows is not None else file.size // _ROW_BYTES
+
+
+def _in_workers(app: Application, probes: Sequence[Probe]) -> None:
+    lake, places = app.lake, [(probe, at) for probe in probes for at in range(len(probe.files))]
+    packed = [pickle.dumps(parts) for parts in _tasks(lake, probes)]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for part in pickle.loads(packed[number]):  # noqa: S301  (our own driver's bytes)
+                    yield from _probed(lake, part)
+
+    # One task per bundle: a range of n numbers in n partitions has one in each.
+    for row in app.spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
+        probe, at = places[row.number]
+        found = pickle.loads(row.found)  # noqa: S301
+        if isinstance(found, TidegateError):
+            probe.error = found
+        else:
+            probe.hits.append(found.hits(probe.files[at]))
+
+
+def _probed(lake: LakeFiles, part: _Part) -> Iterator[pa.RecordBatch]:
+    table = KeyTable.open(lake, part.keys)
+    for number, file in zip(part.numbers, part.files, strict=True):
+        found: _Packed | TidegateError
+        try:
+            hits = probe_file(lake, part.path, file, table)
+        except TidegateError as error:
+            found = error
+        else:
+            if not len(hits.fresh):
+                continue
+            found = _Packed(roaring.encode(hits.fresh), roaring.encode(hits.dead), hits.rows)
+        columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(found)], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["number", "found"])
+
+
+def _tasks(lake: LakeFiles, probes: Sequence[Probe]) -> list[list[_Part]]:
+    """All files in order, in tasks of about PROBE_TASK_ROWS; a file is never split."""
+    folder = f"staging/probe-{uuid.uuid4().hex[:12]}"
+    lake.make_folder(folder)
+    tasks: list[list[_Part]] = [[]]
+    room, first = PROBE_TASK_ROWS, 0
+    for index, probe in enumerate(probes):
+        keys = f"{folder}/{index}.table"
+        if probe.files:
+            probe.table.save(lake, keys)
+        run: list[int] = []
+        for at, file in enumerate(probe.files):
+            run.append(at)
+            room -= _rows(file)
+            if room <= 0 or at == len(probe.files) - 1:
+                tasks[-1].append(
+                    _Part(probe.path, keys, tuple(first + i for i in run), tuple(probe.files[i] for i in run))
+                )
+                run = []
+            if room <= 0:
+                tasks.append([])
+                room = PROBE_TASK_ROWS
+        first += len(probe.files)
+    return [parts for parts in tasks if parts]

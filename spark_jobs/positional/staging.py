@@ -1,0 +1,112 @@
+"""Decoded changes as the positional writer takes them: rows in silver's folder, and narrow key files beside them.
+
+In:  decoded changes of tables with a key, per physical table, in log order per source.
+Out: StagedUpserts: per table, source and phase Parquet files in silver's own layout, ready to be adopted by the commit,
+     and a key file with one record per change that is the last of its key here (tidegate/upsert/stage.py).
+
+A worker (or the driver, for a small window) holds what it decoded, lays it out with silver's columns, keeps the last
+change per key, and writes. No file straddles two phases, so a phase never has to filter what was staged for another.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from tidegate import tables
+from tidegate.binlog.decode import TableChanges
+from tidegate.errors import Terminal
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.net_change import last_per_hash
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.key_file import KeyFile, write_keys
+from tidegate.upsert.key_hash import SEED, Seed, key_hashes
+from tidegate.upsert.stage import Target, staged
+from tidegate.upsert.target import NotStaged, StagedUpsert, StagePhase, UpsertTarget
+
+
+@dataclass(slots=True)
+class UpsertStage:
+    """What a task decoded for the positional writer, until flush() writes it.
+
+    seed: of the window's key hashes. kept: where key files go when the same process resolves them; None: to the
+    staging folder. pool: in which tables are written side by side, as each waits for the disk twice.
+    """
+
+    lake: LakeFiles
+    folder: str
+    seed: Seed = SEED
+    kept: dict[str, KeyFile] | None = None
+    pool: Executor | None = None
+    _held: dict[tuple[str, str], list[TableChanges]] = field(default_factory=dict)  # by table's name and source
+    _targets: dict[str, UpsertTarget] = field(default_factory=dict)
+
+    def add(self, target: UpsertTarget, source: str, changes: TableChanges) -> None:
+        self._targets[target.name] = target
+        self._held.setdefault((target.name, source), []).append(changes)
+
+    def flush(self) -> Iterator[StagedUpsert | NotStaged]:
+        """Write what is held, table by table. A table whose rows can't be laid out doesn't stop the others."""
+        held, self._held = self._held, {}
+        side_by_side = map if self.pool is None or len(held) == 1 else self.pool.map
+        for found in side_by_side(self._table, held.keys(), held.values()):
+            yield from found
+
+    def _table(self, of: tuple[str, str], parts: Sequence[TableChanges]) -> list[StagedUpsert | NotStaged]:
+        name, source = of
+        try:
+            return list(self._stage(self._targets[name], source, parts))
+        except Terminal as error:
+            return [NotStaged(name, type(error).__name__, str(error))]
+
+    def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
+        for phase in target.phases:
+            laid = [
+                laid_out(inside, phase.layout, (source, changes.database, changes.table))
+                for changes in parts
+                if (inside := within(changes.batch, phase)).num_rows
+            ]
+            if laid:
+                yield self._write(target, phase, source, pa.concat_tables(laid))
+
+    def _write(self, target: UpsertTarget, phase: StagePhase, source: str, changes: pa.Table) -> StagedUpsert:
+        last = last_per_hash(key_hashes([changes.column(name) for name in phase.layout.key], self.seed))
+        kept = last if len(last) < changes.num_rows else None
+        keys = staged(Target(self.lake, target.path, phase.layout, self.seed), changes, source, kept)
+        path = f"{self.folder}/{uuid.uuid4().hex}.keys"
+        if self.kept is None:
+            write_keys(self.lake, path, keys)
+        else:
+            self.kept[path] = keys
+        files = tuple(f"{target.path}/{unquote(add['path'])}" for add in keys.adds)
+        return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
+
+
+def laid_out(batch: pa.RecordBatch, layout: FileLayout, physical: tuple[str, str, str]) -> pa.Table:
+    """Silver's columns, whatever the physical table (source, database, table) has, then op and what orders changes."""
+    rows = batch.num_rows
+    shard = dict(zip(tables.SHARDS, physical, strict=True))
+    names = set(batch.schema.names)
+    columns = {}
+    for column in layout.schema:
+        if column.name in names:
+            columns[column.name] = batch.column(column.name)
+        elif column.name in shard:
+            columns[column.name] = pa.repeat(pa.scalar(shard[column.name], pa.string()), rows)
+        else:
+            columns[column.name] = pa.nulls(rows, column.type)
+    return pa.table(columns | {name: batch.column(name) for name in (tables.OP, tables.SEQ, tables.ORDINAL)})
+
+
+def within(batch: pa.RecordBatch, phase: StagePhase) -> pa.RecordBatch:
+    """The phase's share of a batch; nearly always all of it or nothing."""
+    stamps = batch.column(tables.COMMIT_TS).to_numpy()
+    inside = (stamps > phase.after_ts) & (stamps <= phase.upto_ts)
+    if inside.all():
+        return batch
+    return batch.filter(pa.array(inside)) if inside.any() else batch.slice(0, 0)

@@ -1,0 +1,214 @@
+"""Staged upserts into silver by position, many tables at once: resolve, probe, commit.
+
+In:  Upserts: a table's rows phase with what decode staged for it (spark_jobs/positional/staging.py).
+Out: one Delta commit each, data and applied_ts together: the version it made, or the error that stopped it.
+
+Resolving (the last change per key) and probing (which live rows have these keys) read narrow columns only. Little is
+probed in the driver, much in ONE Spark job over all tables (spark_jobs/positional/probe.py). A commit stands on
+the very snapshot that was probed: when someone else changed the table meanwhile, it is probed again as it is then. A
+phase that silver has recorded already is not done twice.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import BoundedSemaphore
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_jobs.positional.probe import Probe, probe_all
+from spark_jobs.window.application import Application, TableWindow, Window
+from tidegate import limits, tables
+from tidegate.delta.actions import moved
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.state import TableState
+from tidegate.errors import CommitConflict, Transient
+from tidegate.failpoint import failpoint
+from tidegate.upsert.actions import Actions, adopted, replaced, rows_of
+from tidegate.upsert.candidates import candidates
+from tidegate.upsert.cost import KEY_RECORD_BYTES
+from tidegate.upsert.data_file import write
+from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.fitness import why_not
+from tidegate.upsert.key_file import read_keys
+from tidegate.upsert.resolve import NewFile, Resolved, resolve
+from tidegate.upsert.rewrite import live_rows
+from tidegate.upsert.target import StagedUpsert, StagePhase, misfit
+
+OPERATION = "UPSERT"
+# Seconds to wait after a conflict, times the number of the try, jittered so that two writers fall out of step.
+CONFLICT_WAIT = 0.2
+
+Outcome = int | BaseException
+
+
+class GivenBack(Transient):
+    """The positional writer can't do this table after all: the window is tried again, and MERGE does it."""
+
+
+@dataclass(slots=True)
+class Upsert:
+    """One table's rows phase on its way into silver.
+
+    path: of the table, relative to the lake. files: the new files that the commit adopts. adopted: it has.
+    """
+
+    entry: TableWindow
+    phase: StagePhase
+    path: str
+    app_id: str
+    staged: list[StagedUpsert]
+    snapshot: TableState | None = None
+    resolved: Resolved | None = None
+    probe: Probe | None = None
+    files: list[NewFile] | None = None
+    adopted: bool = False
+
+    @property
+    def changes(self) -> int:
+        """Key records: a change that was not the last of its key in its task is in none."""
+        return sum(staged.changes for staged in self.staged)
+
+
+def upsert_of(app: Application, entry: TableWindow, upto_ts: int) -> Upsert | None:
+    """The upsert of a table's phase; None when nothing was staged for it."""
+    staged = [upsert for upsert in entry.upserts if upsert.upto_ts == upto_ts]
+    if not staged:
+        return None
+    assert entry.target is not None, "staged upserts have a target"
+    phase = next(phase for phase in entry.target.phases if phase.upto_ts == upto_ts)
+    return Upsert(entry, phase, entry.target.path, tables.app_id(app.pipeline.pipeline, entry.name), staged)
+
+
+def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
+    """Write each of them. The result is by the table's name; a table that fails doesn't stop the others."""
+    outcome: dict[str, Outcome] = {}
+    if not upserts:
+        return outcome
+    waiting = _within_memory(upserts, outcome)
+    rewriting = BoundedSemaphore(app.pipeline.apply.parallel_tables)
+    for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
+        prepared = _each(app, lambda upsert: _prepare(app, window, upsert), waiting)
+        outcome |= {name: found for name, found in prepared.items() if found is not None}
+        ready = [upsert for upsert in waiting if prepared[upsert.entry.name] is None]
+        probe_all(app, [upsert.probe for upsert in ready if upsert.probe is not None])
+        outcome |= _each(app, lambda upsert: _commit(app, upsert, rewriting), ready)
+        waiting = [upsert for upsert in ready if isinstance(outcome[upsert.entry.name], CommitConflict)]
+        if not waiting:
+            break
+        time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+    for upsert in upserts:
+        _settle(app, window, upsert, outcome[upsert.entry.name])
+    return outcome
+
+
+def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> list[Upsert]:
+    """Those whose keys the driver can hold together, small ones first; the others are given back.
+
+    What choose_writers knew was bytes of binlog; how many changes they hold is known only now.
+    """
+    kept, room = [], limits.UPSERT_KEYS_BYTES_MAX
+    for upsert in sorted(upserts, key=lambda upsert: upsert.changes):
+        needed = upsert.changes * KEY_RECORD_BYTES
+        if needed <= room:
+            room -= needed
+            kept.append(upsert)
+            continue
+        why = f"keys of {upsert.changes:,} changes need {-(-needed >> 20)} MiB of the driver"
+        outcome[upsert.entry.name] = GivenBack(
+            why, where=upsert.entry.name, remedy="the window is tried again, this table by MERGE"
+        )
+    return kept
+
+
+def _each(app: Application, step: Callable[[Upsert], int | None], among: Sequence[Upsert]) -> dict[str, Any]:
+    """Run a step for each, side by side: what it gave, or its exception."""
+    running = {upsert.entry.name: app.pool.submit(step, upsert) for upsert in among}
+    return {name: future.exception() or future.result() for name, future in running.items()}
+
+
+def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
+    """Look at silver as it is now and find what has to be probed; the version, when silver has the phase already."""
+    upsert.snapshot = snapshot = app.lake.log(upsert.path).state()
+    applied = snapshot.transaction(upsert.app_id)
+    if applied >= upsert.phase.upto_ts:
+        return snapshot.version
+    upsert.entry.check_follows(upsert.phase.after_ts, applied)
+    check_fit(upsert.entry.name, snapshot, upsert.phase.layout)
+    if upsert.resolved is None:
+        held = window.key_files
+        files = [held.pop(s.keys) if s.keys in held else read_keys(app.lake, s.keys) for s in upsert.staged]
+        upsert.resolved = resolve(files)
+    upsert.probe = Probe(upsert.path, upsert.resolved.table, candidates(snapshot.files, upsert.resolved.table))
+    return None
+
+
+def check_fit(name: str, snapshot: TableState, layout: FileLayout) -> None:
+    """Raise GivenBack unless silver can take rows of this layout by position."""
+    reason = why_not(snapshot) or misfit(snapshot, layout)
+    if reason is not None:
+        raise GivenBack(reason, where=name, remedy="the window is tried again, this table by MERGE")
+
+
+def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> int:
+    """All that the phase does to the table, in one commit on the snapshot that was probed.
+
+    rewriting: held by those that hold rows in memory.
+    """
+    snapshot, resolved, probe = upsert.snapshot, upsert.resolved, upsert.probe
+    assert snapshot is not None, "prepared"
+    assert resolved is not None, "prepared"
+    assert probe is not None, "prepared"
+    if probe.error is not None:
+        raise probe.error
+    with VectorWriter(app.lake, upsert.path) as vectors:
+        actions = replaced(probe.hits, vectors)
+        actions.extend(adopted(_new_files(app, upsert, resolved, rewriting), vectors))
+    failpoint("apply_before_commit")
+    upsert.adopted = True  # from here on it isn't known that no commit names them
+    try:
+        done = app.lake.log(upsert.path).commit(snapshot, upserted(actions, (upsert.app_id, upsert.phase.upto_ts)))
+    except CommitConflict:
+        upsert.adopted = False
+        raise
+    failpoint("apply_after_commit")
+    return done.version
+
+
+def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
+    """The one commit of a phase: its rows and applied_ts."""
+    found = moved(actions.removes, actions.adds, data_change=True)
+    return Change(found, OPERATION, dict([transaction]))
+
+
+def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: BoundedSemaphore) -> list[NewFile]:
+    """The staged files; one that lost most of its rows is written anew without them, once."""
+    if upsert.files is None:
+        upsert.files = []
+        for file in resolved.files:
+            live = rows_of(file.add) - len(file.losers)
+            if live and len(file.losers) > live:
+                with rewriting:
+                    pieces = live_rows(app.lake, upsert.path, LiveFile(file.add), upsert.phase.layout, file.losers)
+                    adds = write(app.lake, upsert.path, pa.concat_tables(pieces), upsert.phase.layout)
+                upsert.files += [NewFile(add, np.zeros(0, np.int64)) for add in adds]
+            else:
+                upsert.files.append(file)
+    return upsert.files
+
+
+def _settle(app: Application, window: Window, upsert: Upsert, outcome: Outcome) -> None:
+    """What becomes of the staged files, now that it is known what became of the phase."""
+    entry = upsert.entry
+    entry.upserts = [staged for staged in entry.upserts if staged.upto_ts != upsert.phase.upto_ts]
+    if not upsert.adopted and isinstance(outcome, int | CommitConflict | GivenBack):
+        window.abandoned += upsert.staged  # certainly in no commit; after any other error only VACUUM may tell
+    if isinstance(outcome, GivenBack):
+        app.merge_only[entry.name] = outcome.what

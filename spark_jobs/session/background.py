@@ -1,0 +1,90 @@
+"""Spark that comes up beside the work, and is waited for only by what needs it.
+
+In:  what makes the session, as spark.py does.
+Out: BackgroundSession: the session, or the one error that starting it ended with.
+
+Small windows are written without the JVM, so the first of a new application needn't wait for Spark. On a small machine
+it would even suffer from its start, which takes both cores for three seconds: apply begins it when a window is seen to
+need it, or once the first window is done.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from spark_jobs.session.failures import first_line, java_classes
+from tidegate.errors import ConfigError, SparkUnavailable, TidegateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# In the environment of every process that YARN starts.
+_YARN_CONTAINER: Final = "CONTAINER_ID"
+# Of these the next start would end alike: a setting that isn't one, a class that no jar has.
+_LASTING: Final = frozenset(
+    {"java.lang.IllegalArgumentException", "java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError"}
+)
+
+
+class BackgroundSession:
+    """The session of a job, begun once. Its methods may be called from any thread."""
+
+    def __init__(self, make: Callable[[], SparkSession]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._session: SparkSession | None = None
+        self._error: TidegateError | None = None
+        if _YARN_CONTAINER in os.environ:  # YARN takes a driver without a Spark context for one that failed
+            self.begin()
+
+    def begin(self) -> None:
+        """Start Spark, unless that was begun before; doesn't wait for it."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._start, name="spark", daemon=True)
+                self._thread.start()
+
+    def _start(self) -> None:
+        try:
+            self._session = self._make()
+        except BaseException as error:  # noqa: BLE001 - raised where Spark is asked for
+            traceback.print_exception(error)
+            self._error = _named(error)
+
+    def check(self) -> None:
+        """Raises what starting Spark has ended with; SparkUnavailable or ConfigError."""
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def session(self) -> SparkSession:
+        """Waits until it is there. Raises SparkUnavailable, whatever `check` does: no table is held for it."""
+        self.begin()
+        assert self._thread is not None, "begun"
+        self._thread.join()
+        if self._session is None:
+            what = self._error.what if self._error else "Spark did not start"
+            raise SparkUnavailable(what, where="Spark") from self._error
+        return self._session
+
+    def stop(self) -> None:
+        """End Spark if it was begun. What is coming up is waited for: a JVM can't end well in the midst of it."""
+        if self._thread is not None:
+            self._thread.join()
+        if self._session is not None:
+            self._session.stop()
+
+
+def _named(error: BaseException) -> TidegateError:
+    """Why Spark isn't there, in one line, and whether another try may help."""
+    if isinstance(error, TidegateError):
+        return error
+    what = f"Spark did not start: {first_line(error)}"
+    if any(name in _LASTING for names in java_classes(error) for name in names):
+        return ConfigError(what, where="Spark", remedy="check apply.spark_conf, the Spark connection and the jars")
+    return SparkUnavailable(what, where="Spark", remedy="see the lines above; the next run tries again")

@@ -1,0 +1,365 @@
+"""What an apply application knows between windows, and what a window collects on its way through the steps.
+
+In:  a pipeline and its lake.
+Out: Application (lives as long as the Spark application) and Window (lives for one pass of the steps).
+
+Nothing here is truth: after a restart all of it is read again from bronze, schema_history, cuts,
+table_states and silver's own transaction versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.checkpoints import Checkpoints
+from spark_jobs.window.window import (
+    ACTIVE,
+    DDL_NOT_READ,
+    DROPPED,
+    HELD,
+    LEFT,
+    RELEASED,
+    Place,
+    StagedFile,
+    TableState,
+    TableWindow,
+    Window,
+    needs_snapshot_reason,
+)
+from tidegate import tables
+from tidegate.config import Pipeline
+from tidegate.delta.lease import Lease
+from tidegate.errors import CommitOverwritten
+from tidegate.lake import control, judgements
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Followed, Physical
+from tidegate.lake.followed import load as load_followed
+from tidegate.lake.held import last_events
+from tidegate.lake.schema_rows import needed_rows
+from tidegate.limits import AT_ONCE_TABLES_MIN
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import Bounds, SchemaHistory
+from tidegate.segments.window import SegmentRef
+from tidegate.tables import splits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "ACTIVE",
+    "DDL_NOT_READ",
+    "DROPPED",
+    "HELD",
+    "LEFT",
+    "RELEASED",
+    "Application",
+    "Place",
+    "StagedFile",
+    "TableState",
+    "TableWindow",
+    "Window",
+    "needs_snapshot_reason",
+]
+
+
+# A shadow with no other version was there before the log was followed.
+_NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
+
+
+def _state_of(row: Mapping[str, Any]) -> TableState:
+    """From a row of control/table_states."""
+    cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
+    place = None if cells["source"] is None else Place(**cells)
+    return TableState(row["state"], row["reason"], row["error"], row["commit_ts"], place, row["recorded_at"])
+
+
+@dataclass(slots=True)
+class Application:
+    """One running apply job.
+
+    background: Spark, which may not be there yet. pool: for looks at tables' logs and files, and for commits. What is
+    done in it waits for nothing else that is.
+    """
+
+    background: BackgroundSession
+    pipeline: Pipeline
+    lake: LakeFiles
+    index: BronzeIndex
+    lease: Lease | None = None  # of apply, or of rebuild; none in a test
+    histories: dict[str, SchemaHistory] = field(default_factory=dict)
+    states: dict[str, TableState] = field(default_factory=dict)
+    judged: dict[str, judgements.Judged] = field(default_factory=dict)  # per source: what persons said of its log
+    cut_ts: int = 0
+    followed: Followed = field(default_factory=Followed)
+    large_tables: set[str] = field(default_factory=set)  # once large, not measured again
+    merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
+    upkeep_windows: dict[str, int] = field(default_factory=dict)  # that wrote a table since its files were looked at
+    upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
+    cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
+    _claim: tuple[str, int] | None = None
+    control: ControlTables = field(init=False)
+    checkpoints: Checkpoints = field(init=False)
+    pool: ThreadPoolExecutor = field(init=False)
+    _applied: dict[str, int] = field(default_factory=dict)
+    _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
+    _flows: tuple[list[int], dict[str, set[Physical]]] = field(default_factory=lambda: ([], {}))
+    _states_version: int = -1
+    _history_version: int = -1
+    _checked: tuple[int, int] = (-1, -1)
+    _noted: dict[str, TableState] = field(default_factory=dict)  # states that are to be recorded
+
+    @property
+    def spark(self) -> SparkSession:
+        """Waits for it: not for what a small window does. Raises SparkUnavailable, ConfigError."""
+        return self.background.session
+
+    def __post_init__(self) -> None:
+        self.control = ControlTables(self.lake)
+        self.checkpoints = Checkpoints(self.lake)
+        at_once = max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables)
+        self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="table")
+
+    def load(self) -> None:
+        """Read what earlier applications left: the newest published cut, schema histories, table states."""
+        self.control = ControlTables(self.lake)
+        self.cut_ts = control.application_version(self.lake, tables.CUTS, self.cuts_app_id) or 0
+        self.followed = load_followed(self.lake)
+        self.refresh()
+
+    def claim(self) -> None:
+        """From now on this application alone publishes cuts: one that lives on from before is told so.
+
+        Its cut would be true of what it knows, but not of a table that joined since, or was released.
+        """
+        claim_id = f"tidegate/{self.pipeline.pipeline}/apply"
+        self._claim = (claim_id, self.control.claim(tables.CUTS, claim_id))
+
+    def check_claim(self) -> None:
+        """Raises Overtaken when another application has started since, or this one's lease is lost."""
+        if self.lease is not None:
+            self.lease.check()
+        if self._claim is not None:
+            self.control.check(tables.CUTS, self._claim)
+
+    def publish(self, rows: Sequence[Mapping[str, Any]], app_transaction: tuple[str, int] | None = None) -> None:
+        """Append to control/cuts. Raises Overtaken."""
+        if self.lease is not None:
+            self.lease.check()
+        self.control.append(tables.CUTS, rows, app_transaction, self._claim)
+
+    @property
+    def cuts_app_id(self) -> str:
+        """Under which control/cuts records the newest published cut_ts, in the commit that publishes it."""
+        return f"tidegate/{self.pipeline.pipeline}/cuts"
+
+    def reload(self) -> None:
+        """Forget everything in memory and read it again."""
+        self._applied.clear()
+        self._noted.clear()
+        self._states_version = self._history_version = -1
+        self._checked = (-1, -1)  # what a try found out and did not record must be found out again
+        self.load()
+
+    def refresh(self) -> None:
+        """Take in what capture (a baseline) or a person (a release) has written since the last window."""
+        version = self.control.version(tables.TABLE_STATES)
+        if version != self._states_version:
+            self._states_version = version
+            self._history_version = -1  # a release lets a statement be read again: on the history before it
+            self.states = {table: _state_of(event) for table, event in last_events(self.lake).items()}
+            self.judged = judgements.read(self.lake)
+        version = self.control.version(tables.SCHEMA_HISTORY)
+        if version != self._history_version:
+            self._history_version = version
+            self._flows = ([], {})
+            needed = needed_rows(self.lake, self.pipeline.sources, self._floor)
+            self.histories = {
+                source: SchemaHistory(
+                    source,
+                    found.rows,
+                    partial(self.keeps, source),
+                    bounds=Bounds(found.next_id, found.floor, found.standing),
+                )
+                for source, found in needed.items()
+            }
+            for history in self.histories.values():
+                self._hold_in(history)
+
+    def forget_versions(self) -> None:
+        """After a published cut: let go of table versions that no window needs any more."""
+        for source, history in self.histories.items():
+            history.forget(partial(self._floor, source))
+
+    def _floor(self, source: str, database: str, table: str) -> int:
+        """The commit_ts from which on a table's versions are needed: it is applied up to there."""
+        position = self.followed.position(source, self.cut_ts)
+        state = self.states.get(self.logical_name(database, table)) if table else None
+        waits = state is not None and state.state in (HELD, RELEASED)
+        return min(position, state.applied_ts) if waits and state else position
+
+    def _hold_in(self, history: SchemaHistory) -> None:
+        """Tell a fresh history which tables wait because a statement could not be followed."""
+        for database, table in history.tables():
+            state = self.states.get(self.logical_name(database, table))
+            if state is not None and state.state == HELD and state.error == DDL_NOT_READ:
+                history.held[(database, table)] = DdlNotRead(state.reason, tables=(f"{database}.{table}",))
+
+    def unchecked(self) -> bool:
+        """Whether schema_history or table_states changed since this was last asked."""
+        now = (self._history_version, self._states_version)
+        changed, self._checked = now != self._checked, now
+        return changed
+
+    def history_written(self, version: int) -> None:
+        """Our own append to schema_history is in memory already, unless somebody's came before it."""
+        if version == self._history_version + 1:
+            self._history_version = version
+
+    def applied(self, name: str) -> int:
+        """applied_ts of a logical table: everything at or below it is in silver.
+
+        Silver's transaction version, or the last published cut when that is larger: a table that had no
+        changes is not touched, and the cut says that it is complete all the same.
+        """
+        if name not in self._applied:
+            database, table = self.pair(name)
+            silver = self.lake.log(tables.silver_path(database, table)).state()
+            self._applied[name] = silver.transaction(tables.app_id(self.pipeline.pipeline, name))
+        return max(self._applied[name], self.mark(name))
+
+    def mark(self, name: str) -> int:
+        """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,
+        or its source's position when it goes on with that one.
+        """
+        state = self.states.get(name)
+        if state is None or state.state not in (HELD, RELEASED, LEFT):
+            return self.cut_ts
+        if state.behind_source:
+            return max(state.applied_ts, self.followed.position(state.behind_source, self.cut_ts))
+        return state.applied_ts
+
+    def publications(self, window: Window) -> int:
+        """A number that each published window below the cut makes larger, and trying one again doesn't."""
+        return self.followed.number + 1 if window.behind else self._states_version + 1
+
+    def waits_below(self, name: str, low_ts: int) -> bool:
+        """Whether a table is released, and to catch up with low_ts first."""
+        state = self.states.get(name)
+        return state is not None and state.state == RELEASED and self.mark(name) < low_ts
+
+    def flows(self) -> Mapping[str, Collection[Physical]]:
+        """Every kept logical table that histories know, and the physical ones that flow into it."""
+        sizes = [len(history.tables()) for history in self.histories.values()]
+        if self._flows[0] != sizes:
+            found: dict[str, set[Physical]] = {}
+            for source, history in self.histories.items():
+                for database, table in history.tables():
+                    if self.keeps(source, database, table):
+                        found.setdefault(self.logical_name(database, table), set()).add((source, database, table))
+            self._flows = (sizes, found)
+        return self._flows[1]
+
+    def held_at(self, name: str, error: BaseException) -> int:
+        """applied_ts of a table that is held with an error; what another writer overwrote in silver isn't applied."""
+        if not isinstance(error, CommitOverwritten):
+            return self.applied(name)
+        log = self.lake.log(tables.silver_path(*self.pair(name)))
+        log.accept_loss()
+        self._applied[name] = log.state().transaction(tables.app_id(self.pipeline.pipeline, name))
+        return self._applied[name]
+
+    def note_applied(self, name: str, upto_ts: int) -> None:
+        self._applied[name] = upto_ts
+
+    def forget_applied(self, name: str) -> None:
+        """After an error: ask silver again what was committed."""
+        self._applied.pop(name, None)
+
+    def note_states(self, found: dict[str, TableState]) -> None:
+        """Take table_states events into memory; the next record_states appends them with its own, in one commit.
+
+        A window's steps may note them up to the one that writes silver.
+        """
+        self._noted |= found
+        self.states |= found
+
+    def record_states(self, found: Mapping[str, TableState], app_transaction: tuple[str, int] | None = None) -> None:
+        """Append table_states events and take them into memory. app_transaction: as control.append has it."""
+        found, self._noted = {**self._noted, **found}, {}
+        if not found:
+            return
+        now = datetime.now(UTC)
+        rows = [
+            {
+                "pipeline": self.pipeline.pipeline,
+                "table": name,
+                "state": state.state,
+                "reason": state.reason,
+                "error": state.error,
+                "commit_ts": state.applied_ts,
+                "recorded_at": now,
+                **({f"place_{key}": value for key, value in asdict(state.place).items()} if state.place else {}),
+            }
+            for name, state in found.items()
+        ]
+        version = self.control.append(tables.TABLE_STATES, rows, app_transaction)
+        self.states |= {name: replace(state, since=now) for name, state in found.items()}
+        if version == self._states_version + 1:  # else somebody wrote too: the next refresh reads it
+            self._states_version = version
+
+    def logical(self, database: str, table: str) -> tuple[str, str, bool]:
+        """(database, table, routed) of the logical table that a physical one flows into."""
+        found = self.pipeline.tables.logical(database, table)
+        self._pairs[f"{found[0]}.{found[1]}"] = found[:2]
+        return found
+
+    def logical_name(self, database: str, table: str) -> str:
+        """`database.table` of the logical table that a physical one flows into: the key of states and windows."""
+        return ".".join(self.logical(database, table)[:2])
+
+    def pair(self, name: str) -> tuple[str, str]:
+        """Database and table of a logical table's name, which may hold more than one dot."""
+        if name not in self._pairs:
+            for history in self.histories.values():
+                for database, table in history.tables():
+                    self.logical(database, table)
+        return self._pairs.get(name) or splits(name)[0]
+
+    def names_in(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:
+        """Every kept table, physical, that a segment may touch by what its row in bronze says."""
+        history = self.histories.get(ref.source)  # none of a source that left the pipeline
+        for text in ref.tables:
+            if text == tables.EVERY_TABLE:
+                names: Sequence[tuple[str, str]] = history.tables() if history else ()
+            else:
+                names = splits(text)
+                if len(names) > 1:  # a name with a dot: as the table that there is
+                    names = [name for name in names if history and history.versions(*name)] or names
+            for name in names:
+                if self.keeps(ref.source, *name):
+                    yield name
+
+    def keeps(self, source: str, database: str, table: str) -> bool:
+        """Whether a physical table is followed into silver: the pipeline's own, and shadows of theirs.
+
+        A shadow is followed from its CREATE TABLE in the log; of one that was there before not all rows are known.
+        """
+        if source not in self.pipeline.sources:
+            return False
+        if source in self.histories and self.histories[source].is_sequence((database, table)):
+            return False
+        patterns = self.pipeline.tables
+        return patterns.keeps(database, table) or (
+            patterns.shadows(database, table)
+            and source in self.histories
+            and any(one.status not in _NOT_BORN for one in self.histories[source].versions(database, table))
+        )

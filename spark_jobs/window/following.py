@@ -1,0 +1,321 @@
+"""Whom apply follows: a change of the pipeline file is taken up at the start, a source that stalls is left behind.
+
+In:  the pipeline file's selection, control/followed, schema histories, what bronze and silver have.
+Out: changes in control/followed, and the events of control/table_states that follow from them.
+
+The rules, and why a cut is complete by them, stand in tidegate/merge/follow.py. A warm application with an older
+pipeline file does no harm: what it publishes is true of what it follows, and what joins is judged when an application
+that has read the new file starts, by how far the cut is then.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from spark_jobs.window.application import (
+    ACTIVE,
+    DDL_NOT_READ,
+    DROPPED,
+    HELD,
+    LEFT,
+    RELEASED,
+    Application,
+    TableState,
+    TableWindow,
+    Window,
+)
+from tidegate import tables
+from tidegate.commit_ts import physical_ms
+from tidegate.config import Policy
+from tidegate.errors import LakeRefused, Overtaken
+from tidegate.failpoint import failpoint
+from tidegate.lake import control
+from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, SHARD_JOINED, Change, Physical, Selection, rows_of
+from tidegate.lake.schema_rows import needed_rows
+from tidegate.merge import follow as rules
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import UNFOLLOWED
+
+_FOREVER: Final = (1 << 63) - 1
+_ONE: Final = "run one apply of a pipeline at a time; this one begins again"
+
+
+def take_up_selection(app: Application) -> None:
+    """Compare the pipeline file with what was followed until now. Raises LakeRefused in another pipeline's lake."""
+    known = app.followed
+    if known.number and known.pipeline != app.pipeline.pipeline:
+        raise LakeRefused(
+            f"this lake belongs to pipeline {known.pipeline}: under another name all of bronze would be applied again",
+            where=app.lake.root,
+            remedy=f"name the pipeline {known.pipeline} again, or give it a lake path of its own",
+        )
+    _show(app)
+    now = Selection.of(app.pipeline)
+    if known.selection is not None and known.selection.text == now.text:
+        return
+    changes = [] if known.selection is None else _changes(app, known.selection, now)
+    _mark_unfollowed(app, changes)
+    _record(app, changes, now)
+    _show(app)
+    app.reload()
+
+
+def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
+    """Tables that are left while a statement about them waits to be followed: no version says so, and a later one would
+    be believed. Before the change is recorded, and once.
+    """
+    waits = {name for name, state in app.states.items() if state.error == DDL_NOT_READ}
+    left = {change.physical for change in changes if change.state == LEFT and change.logical in waits}
+    marks = [
+        replace(
+            versions[-1],
+            version=versions[-1].version + 1,
+            commit_ts=app.cut_ts,
+            kind=UNFOLLOWED,
+            ddl="an earlier statement",
+            status=VersionStatus.UNPROVEN,
+            moved=None,
+        )
+        for versions in _versions(app, left).values()
+        if versions[-1].commit_ts < app.cut_ts
+    ]
+    if marks:
+        app.control.append(tables.SCHEMA_HISTORY, [mark.to_row() for mark in marks])
+
+
+def _record(app: Application, changes: Sequence[Change], selection: Selection | None = None) -> None:
+    """One commit: it happened, or it didn't."""
+    number = app.followed.number + 1
+    rows = rows_of(number, app.pipeline.pipeline, changes, selection, app.cut_ts)
+    app.control.append(tables.FOLLOWED, rows, (f"tidegate/{app.pipeline.pipeline}/followed", number))
+    there = control.read(app.lake, tables.FOLLOWED, columns=["recorded_at"], filters=[("number", "==", number)])
+    if any(at != rows[0]["recorded_at"] for at in there["recorded_at"].to_pylist()):
+        raise Overtaken(
+            f"change {number} of control/followed is another application's", where=app.lake.root, remedy=_ONE
+        )
+    app.followed.take_in(number, rows)
+    failpoint("apply_after_followed")
+
+
+def _show(app: Application) -> None:
+    """The states that the newest change of the selection calls for, once."""
+    found, behind = {}, app.followed.behind
+    sources: dict[str, set[str]] = {}
+    for change in app.followed.changes:
+        sources.setdefault(change.logical, set()).add(change.source)
+    for change in app.followed.changes:
+        if change.reason:  # else a shard leaves others alone: they go on
+            error = _held_for(app, change) if change.state == HELD else ""
+            with_source = len(sources[change.logical]) == 1 and change.commit_ts >= behind.get(change.source, _FOREVER)
+            if change.state == RELEASED and with_source:
+                error = f"{tables.BEHIND_SOURCE} {change.source}"
+            found[change.logical] = TableState(change.state, change.reason, error, max(0, change.commit_ts))
+    app.record_states(found, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
+
+
+def _held_for(app: Application, change: Change) -> str:
+    """A table that is held for another reason must not go on when the shard flows elsewhere."""
+    before = app.states.get(change.logical)
+    other = before is not None and before.state == HELD and before.error != SHARD_JOINED
+    return SHARD_JOINED if change.reason.endswith(rules.APART) and not other else tables.NEEDS_SNAPSHOT
+
+
+def _changes(app: Application, before: Selection, now: Selection) -> list[Change]:
+    app.index.refresh(app.cut_ts)
+    found = [_source_joins(app, source) for source in sorted(now.sources - before.sources)]
+    gone = sorted(before.sources - now.sources)
+    found += [Change(source, LEFT, app.followed.position(source, app.cut_ts)) for source in gone]
+    known = needed_rows(app.lake, before.sources | now.sources, lambda *_: app.cut_ts)
+    names = {(of["source"], of["database"], of["table"]) for rows in known.values() for of in rows.rows if of["table"]}
+    old = _flows(before, before.sources, names)
+    # Of a source that joins nobody knows all tables yet: its own windows meet the others.
+    tables_of = {name for name in names if name[0] not in app.histories or not _is_sequence(app, name)}
+    new = _flows(now, now.sources, tables_of)
+    versions = _versions(app, {name for name in new if old.get(name) != new[name]})
+    ground = rules.Ground(
+        app.cut_ts,
+        lambda name: versions.get(name, ()),
+        app.followed.left,
+        app.mark,
+        lambda name: _has_silver(app, name),
+        lambda name: _emptied(app, name),
+        {source: app.index.begin(source) for source in now.sources},
+        {source: history.settings.gap_ts for source, history in app.histories.items()},
+        app.followed.late,
+        lambda name: name in app.states and app.states[name].error == SHARD_JOINED,
+    )
+    verdicts = rules.follow(old, new, ground)
+    for name, verdict in verdicts.items():
+        print(verdict.reason, file=sys.stderr, flush=True)
+        at = _left_at(app, name) if verdict.state == LEFT else verdict.commit_ts
+        found += [Change(s, verdict.state, at, verdict.reason, d, t, name) for s, d, t in verdict.physical]
+    for physical, name in old.items():
+        if new.get(physical) != name and verdicts.get(name, rules.GOES_ON).state != LEFT:
+            source, database, table = physical
+            found.append(Change(source, LEFT, _left_at(app, name), "", database, table, name))
+    return found
+
+
+def _source_joins(app: Application, source: str) -> Change:
+    """It counts from where it was left, or from its beginning; until its windows have reached the cut it is behind."""
+    left_ts = app.followed.sources_left.get(source, 0)
+    begin = app.index.begin(source)
+    return Change(source, CATCHING_UP, max(left_ts, begin), f"{source} joins at {left_ts}, bronze begins at {begin}")
+
+
+def _flows(selection: Selection, sources: Collection[str], names: Collection[Physical]) -> dict[Physical, str]:
+    """The silver table of every physical one that a selection keeps, shadows of kept ones included."""
+    patterns = selection.tables
+    return {
+        (source, database, table): ".".join(patterns.logical(database, table)[:2])
+        for source, database, table in names
+        if source in sources and (patterns.keeps(database, table) or patterns.shadows(database, table))
+    }
+
+
+def _is_sequence(app: Application, physical: Physical) -> bool:
+    return app.histories[physical[0]].is_sequence(physical[1:])
+
+
+def _left_at(app: Application, name: str) -> int:
+    """Up to where silver has a table that is left; NOT_WHOLE when the log from there on wouldn't make it whole."""
+    state = app.states.get(name)
+    if state is not None and state.state == HELD:
+        lacks = state.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED, DDL_NOT_READ) or state.error.startswith(
+            tables.RENAMED_WITH_HELD
+        )
+        if lacks:
+            return NOT_WHOLE
+    return NOT_WHOLE if state is not None and state.error == DDL_NOT_READ else app.mark(name)
+
+
+def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
+    """All versions of these tables, oldest first."""
+    rows = needed_rows(app.lake, {name[0] for name in joined}, lambda *name: -1 if name in joined else _FOREVER)
+    found: dict[Physical, list[TableVersion]] = {}
+    for of in rows.values():
+        for row in sorted(of.rows, key=lambda row: (row["commit_ts"], row["version"])):
+            name = (row["source"], row["database"], row["table"])
+            if name in joined:
+                found.setdefault(name, []).append(TableVersion.from_row(row))
+    return found
+
+
+def _has_silver(app: Application, name: str) -> bool:
+    database, table = app.pair(name)
+    return app.lake.log(tables.silver_path(database, table)).state().created
+
+
+def _emptied(app: Application, name: str) -> bool:
+    """Whether a CREATE or TRUNCATE leaves nothing of what was in silver before."""
+    ddl = app.pipeline.ddl
+    return Policy.IGNORE not in (ddl.truncate, ddl.drop_table) and not app.pipeline.tables.keeps_deleted(
+        *app.pair(name)
+    )
+
+
+def stalled(app: Application) -> None:
+    """Let the cut go on without sources that are too far behind the others."""
+    sources = [source for source in app.pipeline.sources if source not in app.followed.behind]
+    seconds = app.pipeline.apply.stalled_seconds
+    if seconds is None or len(sources) < 2:
+        return
+    newest = max(app.index.resolved(source) for source in sources)
+    for source in sources:
+        resolved = app.index.resolved(source)
+        if physical_ms(newest) - physical_ms(resolved) > seconds * 1000:
+            at = datetime.fromtimestamp(physical_ms(resolved) / 1000, UTC).isoformat(timespec="seconds")
+            since = f"is captured up to {at}" if resolved else "was never captured"
+            what = f"source {source} {since}, more than apply.stalled_seconds behind another; the cut goes on alone"
+            print(what, file=sys.stderr, flush=True)
+            leave_behind(app, source, f"{what}; it catches up by itself once capture of {source} runs")
+
+
+def leave_behind(app: Application, source: str, reason: str) -> None:
+    """A source that doesn't go on: the cut goes on without it, and its tables wait by name.
+
+    Tables first: a table that says it is as far as its source is so too when the source isn't behind yet.
+    """
+    error, found = f"{tables.BEHIND_SOURCE} {source}", {}
+    for name, physical in app.flows().items():
+        state = app.states.get(name)
+        if any(one[0] == source for one in physical) and (state is None or state.state in (ACTIVE, DROPPED)):
+            alone = all(one[0] == source for one in physical)
+            found[name] = TableState(RELEASED, reason, error if alone else "", app.cut_ts)
+    app.record_states(found)
+    _record(app, [Change(source, CATCHING_UP, app.cut_ts, reason)])
+
+
+def source_reached(app: Application, source: str, upto_ts: int) -> None:
+    """All of a source that was behind is in silver up to here."""
+    state = FOLLOWED if upto_ts >= app.cut_ts else CATCHING_UP
+    _record(app, [Change(source, state, upto_ts)])
+
+
+def _meet(app: Application, name: str, source: str) -> bool:
+    """Whether a window of a source that is behind may take a table; one without a state gets it first.
+
+    So that what an earlier try has written is told from what was there before.
+    """
+    state, position = app.states.get(name), app.followed.position(source, app.cut_ts)
+    if state is not None and state.state in (HELD, RELEASED):
+        return state.behind_source == source
+    error = f"{tables.BEHIND_SOURCE} {source}"
+    found = TableState(RELEASED, f"{name}: {source} is behind the cut", error, position)
+    if state is not None or _has_silver(app, name):
+        what = (
+            f"{name}: {source} was behind the cut when it brought this table, and silver has rows of it from elsewhere"
+        )
+        found = TableState(HELD, f"{what}; route it to a table of its own", tables.NEEDS_SNAPSHOT, app.cut_ts)
+    elif any(one[0] != source for one in app.flows().get(name, ())):
+        found = replace(found, error="")  # both sources have to be there for it to go on
+    app.note_states({name: found})
+    return found.behind_source == source
+
+
+def target(app: Application, physical: Collection[Physical]) -> int:
+    """Up to where a table can catch up: what all sources that feed it have in silver."""
+    return min(app.followed.position(source, app.cut_ts) for source, _, _ in physical)
+
+
+def take_in(app: Application, window: Window, physical: Physical) -> bool:
+    """Let a physical table's logical one take part in a window, if it does by the rules. True when it does."""
+    database, table, routed = app.logical(physical[1], physical[2])
+    name = f"{database}.{table}"
+    state = app.states.get(name)
+    if name in window.held or (state is not None and state.state == HELD) or not _is_for(app, window, name, physical):
+        return False
+    if name not in window.tables:
+        after_ts = app.applied(name)
+        if after_ts < window.low_ts:  # what lies between isn't in this window
+            return False
+        window.tables[name] = TableWindow(name, database, table, routed, after_ts)
+    entry = window.tables[name]
+    if (entry.database, entry.table) != (database, table) and app.histories[physical[0]].versions(*physical[1:]):
+        both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"
+        window.hold(name, "SameName", f"{both}; leave one of them out (tables.exclude), or rename it at the source")
+        return False
+    entry.physical.add(physical)
+    return True
+
+
+def _is_for(app: Application, window: Window, name: str, physical: Physical) -> bool:
+    if window.catches_up is not None:
+        return name in window.catches_up
+    if window.behind is not None:
+        return _meet(app, name, window.behind)
+    state = app.states.get(name)
+    if state is not None and state.behind_source not in ("", physical[0]):
+        # It has another source now, which isn't behind: both have to be there for it to go on.
+        app.note_states({name: replace(state, error="", applied_ts=app.mark(name))})
+    if state is not None and state.state == LEFT:
+        what = (
+            f"{name}: {'.'.join(physical[1:])} of {physical[0]} flows into it now, and silver has rows of another time"
+        )
+        window.hold(name, tables.NEEDS_SNAPSHOT, f"{what}; route it to a table of its own", app.cut_ts)
+        return False
+    return not app.waits_below(name, window.low_ts)

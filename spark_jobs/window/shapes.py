@@ -1,0 +1,105 @@
+"""What a logical table looks like at a commit_ts, and where its window is cut.
+
+In:  an Application's schema histories and a table's share of a window.
+Out: SilverShapes, the version changes inside the window, its phases. Nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_jobs.window.application import Application, TableWindow
+from tidegate import tables
+from tidegate.config import Policy
+from tidegate.errors import SchemaMismatch
+from tidegate.merge.phases import Phase, phases
+from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
+from tidegate.schema.follow.kinds import ddl_kinds
+from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.types import canonical
+
+
+def described(column: Column) -> str:
+    """What silver's metadata says of a column: its type at the source, its comment there, and a name that differs."""
+    kind = column.type if column.silver == column.name else f"{quote(column.name)} {column.type}"
+    return f"{kind}: {column.comment}" if column.comment else kind
+
+
+def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False) -> SilverShape:
+    """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
+    columns: dict[str, SilverColumn] = {}
+    for version in versions:
+        for column in version.columns:
+            delta = canonical(column).delta
+            known = columns.setdefault(column.silver, SilverColumn(column.silver, delta, described(column)))
+            if known.type != delta:
+                raise SchemaMismatch(
+                    f"column {column.name} is {delta} here and {known.type} in another shard",
+                    where=f"{version.source} {version.name}",
+                    remedy="route tables of one shape together",
+                )
+    keys = {version.silver_key for version in versions}
+    if len(keys) > 1:
+        raise SchemaMismatch(
+            f"shards have different keys: {sorted(keys)}",
+            where=versions[0].name,
+            remedy="route tables of one shape together",
+        )
+    key = keys.pop()
+    key = (*tables.SHARDS, *key) if routed and key else key
+    return SilverShape(tuple(columns.values()), key, routed, keeps_deleted)
+
+
+def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
+    """The version in force of every physical table that exists then, in order of name."""
+    return [
+        version
+        for source, database, table in sorted(_all_physical(app, entry))
+        if (version := app.histories[source].version_at(database, table, commit_ts)) is not None
+        and version.status != VersionStatus.DROPPED
+    ]
+
+
+def shape_at(app: Application, entry: TableWindow, commit_ts: int) -> SilverShape | None:
+    """The shape in force at a commit_ts; None when no physical table exists then. Raises SchemaMismatch."""
+    found = versions_at(app, entry, commit_ts)
+    return shape_of(found, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry)) if found else None
+
+
+def keeps_deleted(app: Application, entry: TableWindow) -> bool:
+    """Whether the pipeline file says that the table's deleted rows stay in silver."""
+    return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
+
+
+def version_changes(
+    app: Application, entry: TableWindow, cut_ts: int
+) -> list[tuple[TableVersion | None, TableVersion]]:
+    """(version before, version) of every schema version that begins in the table's window; what is ignored left out."""
+    ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
+    found: list[tuple[TableVersion | None, TableVersion]] = []
+    for source, database, table in sorted(entry.physical):
+        before: TableVersion | None = None
+        for version in app.histories[source].versions(database, table):
+            if entry.after_ts < version.commit_ts <= cut_ts and not ignored.intersection(ddl_kinds(before, version)):
+                found.append((before, version))
+            before = version
+    return found
+
+
+def window_phases(app: Application, entry: TableWindow, cut_ts: int) -> list[Phase]:
+    """The table's window, cut where its schema changes."""
+    rows_stay = entry.routed or keeps_deleted(app, entry)
+    return phases(entry.after_ts, cut_ts, version_changes(app, entry, cut_ts), rows_stay=rows_stay)
+
+
+def _all_physical(app: Application, entry: TableWindow) -> set[tuple[str, str, str]]:
+    """Every physical table of a routed table, also those without changes in this window."""
+    if not entry.routed:
+        return entry.physical
+    return entry.physical | {
+        (history.source, database, table)
+        for history in app.histories.values()
+        for database, table in history.tables()
+        if app.keeps(history.source, database, table)
+        and app.logical(database, table)[:2] == (entry.database, entry.table)
+    }

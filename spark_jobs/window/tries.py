@@ -1,0 +1,115 @@
+"""A window's tries: what fails for a passing reason is tried again, what fails each time by itself holds its table.
+
+In:  the errors of the steps, one per try.
+Out: tables held with error TableWriteError and how often in a row; released by themselves after a pause, which doubles
+     each time; else the error itself, once no further try can help.
+
+Failures are counted per table, and all tables that failed alike are held together: however many there are, the others
+wait for three tries and no more. What passes by itself (failures.py) never holds a table: the application ends, and the
+next one tries again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from spark_jobs.session.failures import TablesFailed, TableWriteError, first_line, passes
+from spark_jobs.window.application import HELD, RELEASED, Application, TableState
+from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected
+
+TRIES_MAX: Final = 3
+_WRITE_FAILED: Final = TableWriteError.__name__
+_PAUSE_MIN: Final = timedelta(minutes=10)
+_PAUSE_MAX: Final = timedelta(days=1)
+
+
+class Tries:
+    """How often a window's tables failed in a row, and how often the window itself did."""
+
+    def __init__(self, app: Application, cut_ts: int) -> None:
+        self._app = app
+        self._cut_ts = cut_ts
+        self._count = 0
+        self._tables: dict[str, int] = {}
+
+    def note(self, error: Exception) -> None:
+        """Take in what a try ended with; returns when there is to be another one, else raises."""
+        if isinstance(error, Terminal):
+            raise error
+        self._app.check_claim()
+        self._app.background.check()
+        self._count += 1
+        print(f"window {self._cut_ts}: try {self._count} of {TRIES_MAX}: {error}", file=sys.stderr, flush=True)
+        self._app.reload()  # what this try put into memory but not into the lake must not be believed
+        if not isinstance(error, TablesFailed):
+            if self._count >= TRIES_MAX:
+                raise self._last(error) from error
+        else:
+            self._tables = {name: self._tables.get(name, 0) + 1 for name in error.failures}
+            spent = [name for name, count in self._tables.items() if count >= TRIES_MAX]
+            if spent:
+                self._hold([name for name in spent if not passes(error.failures[name], self._app.lake)], error)
+            if self._count >= TRIES_MAX and (name := next(iter(self._tables), None)):
+                raise self._last(error.failures[name], name)
+        time.sleep(max(self._count, 1))
+
+    def _hold(self, names: list[str], error: TablesFailed) -> None:
+        """What the window has left without them is tried anew."""
+        if not names:
+            return
+        held = {name: self._state(name, error.failures[name]) for name in names}
+        self._app.record_states(held)
+        self._tables = {name: count for name, count in self._tables.items() if name not in held}
+        self._count = 0
+
+    def _state(self, name: str, error: BaseException) -> TableState:
+        before = self._app.states.get(name)
+        times = 1 + (_times(before) if before is not None and before.state == RELEASED else 0)
+        minutes = int(_pause(times).total_seconds() / 60)
+        at_once = f"tidegate release {self._app.pipeline.pipeline} {name}"
+        reason = (
+            f"{name}: it could not be written in {TRIES_MAX} tries: {first_line(error)}; mend the cause: it is tried"
+            f" again by itself in {minutes} minutes, and at once after `{at_once}`"
+        )
+        return TableState(HELD, reason, f"{_WRITE_FAILED} {times}", self._app.applied(name))
+
+    def _last(self, error: BaseException, table: str = "") -> Exception:
+        """What to raise for an error that each try met."""
+        if isinstance(error, TidegateError):
+            return error
+        where = table or self._app.lake.root
+        if passes(error, self._app.lake) or isinstance(error, OSError):
+            return LakeUnavailable(first_line(error), where=where, remedy="check the lake's store, its disk and Spark")
+        if table:
+            return TableWriteError(table, error)
+        traceback.print_exception(error)
+        what = f"unexpected {type(error).__name__}: {first_line(error)}"
+        return Unexpected(what, where=f"window up to {self._cut_ts}", remedy="report it, with the lines above")
+
+
+def release_after_a_pause(app: Application) -> None:
+    """Let tables that could not be written go on: the cause may have passed since."""
+    now = datetime.now(UTC)
+    free = {
+        name: TableState(RELEASED, error=state.error, applied_ts=state.applied_ts)
+        for name, state in app.states.items()
+        if state.state == HELD
+        and (times := _times(state))
+        and (state.since is None or now - state.since >= _pause(times))
+    }
+    app.record_states(free)
+
+
+def _times(state: TableState) -> int:
+    """How often in a row a table was held because it could not be written; 0 when that isn't what it waits for."""
+    word, _, count = state.error.partition(" ")
+    return int(count or 1) if word == _WRITE_FAILED else 0
+
+
+def _pause(times: int) -> timedelta:
+    doubled: int = 2 ** min(times - 1, 20)
+    return min(_PAUSE_MAX, _PAUSE_MIN * doubled)

@@ -1,0 +1,58 @@
+"""Where many tables are written by every window they take turns in being packed: no window waits for all of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.apply_steps import compact_silver as step
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import Application, TableWindow, Window
+from tests.kit.spark import no_spark
+from tidegate import config
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import UPKEEP_SECONDS_MIN
+from tidegate.upsert.target import StagePhase, UpsertTarget
+
+TEXT = """
+pipeline: p
+lake: {path: unused}
+sources: {s: {conn_id: c, flavour: mysql}}
+tables: {include: ['d.*']}
+apply: {parallel_tables: 1}
+"""
+
+
+def window_of(names: list[str]) -> Window:
+    window = Window(0, 10, [])
+    layout: Any = None
+    for name in names:
+        target = UpsertTarget(name, f"silver/d/{name}", (StagePhase(0, 10, layout),), hashed=False)
+        window.tables[name] = TableWindow(name, "d", name, routed=False, after_ts=0, target=target)
+        window.delta_versions[name] = 1
+    return window
+
+
+def test_who_waited_longest_is_packed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = LakeFiles(str(tmp_path))
+    app = Application(BackgroundSession(no_spark), config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
+    packed: list[str] = []
+    took = UPKEEP_SECONDS_MIN * 0.6
+
+    def compact(_app: Application, path: str, *_: object) -> None:
+        packed.append(path[-1])
+        time.sleep(took)
+
+    monkeypatch.setattr(step, "compact", compact)
+    names = list("abcde")
+    began = time.monotonic()
+    step.compact_silver(app, window_of(names))
+    assert time.monotonic() - began < 4 * took, "not all five"
+    assert packed == ["a", "b"]
+    step.compact_silver(app, window_of(names))
+    step.compact_silver(app, window_of(names))
+    assert packed == ["a", "b", "c", "d", "e"]

@@ -1,0 +1,143 @@
+"""What the policies on DDL hold, what an approval lets go, and what is ignored: no Spark, only the planning."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.apply_steps.judge_ddl import judge_ddl
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import RELEASED, Application, Place, TableState, TableWindow, Window
+from spark_jobs.window.moves import find_moves
+from spark_jobs.window.shapes import version_changes
+from tests.kit.spark import no_spark
+from tidegate import config
+from tidegate.errors import ConfigError
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.follow.kinds import ddl_kinds
+from tidegate.schema.replay.history import SchemaHistory
+from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
+
+CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b CHAR(3))"
+# What the policies of a pipeline file are of: kinds of statements, but for this one.
+KINDS = config.Ddl.model_fields.keys() - {"unlogged_cascades", "statement_effects"}
+STATEMENTS = {
+    "ALTER TABLE t ADD c INT, ADD INDEX (a)": ["add_column"],
+    "ALTER TABLE t DROP a": ["drop_column"],
+    "ALTER TABLE t CHANGE a z BIGINT": ["rename_column", "change_type"],
+    "ALTER TABLE t MODIFY b CHAR(3) CHARACTER SET utf8mb4": ["change_type"],
+    "ALTER TABLE t DROP PRIMARY KEY": ["change_key"],
+    "ALTER TABLE t DROP PRIMARY KEY, DROP id, ADD PRIMARY KEY (a)": ["drop_column", "change_key"],
+    "ALTER TABLE t MODIFY a INT FIRST": [],
+    "ALTER TABLE t COMMENT 'x', ADD UNIQUE (b)": [],
+    "TRUNCATE t": ["truncate"],
+    "DROP TABLE t": ["drop_table"],
+    "RENAME TABLE t TO u": ["rename_table"],
+    "ALTER TABLE t DROP PARTITION p": ["drop_partition"],
+    "ALTER TABLE t TRUNCATE PARTITION p": ["drop_partition"],
+    "ALTER TABLE t TRUNCATE PARTITION ALL": ["truncate"],
+    "ALTER TABLE t CONVERT PARTITION p TO TABLE u": ["move_partition"],
+    CREATE.replace("CREATE", "CREATE OR REPLACE"): [],
+}
+
+
+def _history(*statements: str) -> SchemaHistory:
+    history = SchemaHistory("s")
+    for number, sql in enumerate((CREATE, *statements), 1):
+        history.replay(DdlStatement(sql, "d", 0, 10 * number, "b.000001", 100 * number, 0, "utf8mb4", "11.4.5-MariaDB"))
+    return history
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_each_statement_is_of_the_kinds_that_the_policies_name(sql: str) -> None:
+    versions = _history(sql).versions("d", "t")
+    found = [ddl_kinds(old, new) for old, new in itertools.pairwise(versions)]
+    assert found == ([STATEMENTS[sql]] if len(versions) > 1 else [])
+    assert len(versions) > 1 or not STATEMENTS[sql]
+    assert {kind for kinds in STATEMENTS.values() for kind in kinds} == KINDS
+    assert ddl_kinds(None, versions[0]) == []
+
+
+def _app(folder: Path, policies: str, *statements: str) -> Application:
+    text = f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+    text += f"tables: {{include: ['d.*']}}\nddl: {policies}\n"
+    lake = LakeFiles(str(folder))
+    app = Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
+    app.histories = {"s": _history(*statements)}
+    return app
+
+
+def _judged(app: Application, after_ts: int = 10) -> Window:
+    window = Window(after_ts, 99, [])
+    for table in ("t", "other"):
+        entry = TableWindow(f"d.{table}", "d", table, routed=False, after_ts=after_ts, physical={("s", "d", table)})
+        window.tables[entry.name] = entry
+    window.moves = find_moves(app, after_ts, 99)
+    judge_ddl(app, window)
+    return window
+
+
+def test_a_statement_that_is_asked_for_holds_its_table_until_a_person_has_approved_it(tmp_path: Path) -> None:
+    app = _app(
+        tmp_path, "{drop_column: ask}", "ALTER TABLE t ADD c INT", "ALTER TABLE t DROP a", "ALTER TABLE t DROP b"
+    )
+    window = _judged(app)
+    assert window.tables.keys() == {"d.other"}
+    state = window.held["d.t"]
+    assert state.error == DDL_ASKS
+    assert state.place == Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
+    for words in ("d.t at b.000001:300 of s", "drop_column", "ALTER TABLE t DROP a", "tidegate release shop d.t"):
+        assert words in state.reason
+    app.states["d.t"] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
+    later = _judged(app).held["d.t"]
+    assert later.place is not None
+    assert later.place.ddl == "ALTER TABLE t DROP b", "the next statement is asked for by itself"
+    app.states["d.t"] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=later.place)
+    assert _judged(app).held == {}
+    app.states["d.t"] = TableState(RELEASED, applied_ts=10, place=later.place)
+    assert "d.t" in _judged(app).held, "a release for another reason approves nothing"
+
+
+def test_stop_holds_whatever_was_approved_and_the_strictest_of_several_kinds_counts(tmp_path: Path) -> None:
+    app = _app(tmp_path, "{change_type: stop, rename_column: ask}", "ALTER TABLE t CHANGE a z BIGINT")
+    state = _judged(app).held["d.t"]
+    assert state.error == DDL_STOPS
+    assert "ddl.change_type is stop" in state.reason
+    app.states["d.t"] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
+    assert _judged(app).held["d.t"].error == DDL_STOPS
+
+
+@pytest.mark.parametrize("kind", ["rename_table", "drop_column"])
+def test_a_rename_is_asked_for_once_and_for_the_columns_that_it_changes_too(kind: str, tmp_path: Path) -> None:
+    app = _app(tmp_path, f"{{{kind}: ask}}", "ALTER TABLE t DROP a, RENAME TO other")
+    held = _judged(app).held
+    assert held.keys() == {"d.t", "d.other"}
+    (asks,) = [name for name, state in held.items() if state.error == DDL_ASKS]
+    assert kind in held[asks].reason
+    (waits,) = held.keys() - {asks}
+    assert f"{asks}, which is held" in held[waits].reason
+    app.states[asks] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=held[asks].place)
+    app.states[waits] = TableState(RELEASED, applied_ts=10)
+    assert _judged(app).held == {}
+
+
+def test_what_is_ignored_is_no_change_of_the_table_and_what_follows_it_is(tmp_path: Path) -> None:
+    app = _app(
+        tmp_path, "{truncate: ignore, drop_table: ignore}", "TRUNCATE t", "ALTER TABLE t ADD c INT", "DROP TABLE t"
+    )
+    window = _judged(app)
+    assert window.held == {}
+    changes = version_changes(app, window.tables["d.t"], 99)
+    assert [(old.kind if old else "", new.ddl) for old, new in changes] == [("truncate", "ALTER TABLE t ADD c INT")]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS - {"truncate", "drop_table", "drop_partition"}))
+def test_ignore_is_refused_where_later_rows_would_not_fit(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"shop.yaml:5: ddl\.{kind}: .*ignore can't be right"):
+        _app(tmp_path, f"{{{kind}: ignore}}")
+    with pytest.raises(ConfigError, match="known keys here: add_column, "):
+        _app(tmp_path, "{add_colum: ask}")

@@ -1,0 +1,68 @@
+"""What a published cut says of a table that catches up: no Spark, only the control tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import ACTIVE, HELD, RELEASED, Application, Place, TableState, TableWindow, Window
+from tests.kit.spark import no_spark
+from tidegate import config, tables
+from tidegate.errors import Overtaken
+from tidegate.lake import control
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.schema.replay.history import SchemaHistory
+from tidegate.tables import DDL_APPROVED
+
+
+def application(folder: Path) -> Application:
+    text = f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+    pipeline = config.parse(text + "tables: {include: ['d.*']}\n", where="shop.yaml")
+    lake = LakeFiles(str(folder))
+    app = Application(BackgroundSession(no_spark), pipeline, lake, BronzeIndex(lake))
+    app.histories = {"s": SchemaHistory("s")}
+    return app
+
+
+def test_an_application_publishes_no_cut_once_another_one_has_started(tmp_path: Path) -> None:
+    """It doesn't know of tables that joined or were released since: its cut would cover what it never wrote of them."""
+    old = application(tmp_path)
+    old.claim()
+    publish_cut(old, Window(0, 10, []))
+    publish_cut(old, Window(10, 20, []))
+    new = application(tmp_path)
+    new.claim()
+    new.load()
+    held = Window(20, 30, [], held={"d.t": TableState(HELD, "why", "SchemaMismatch", 20)})
+    with pytest.raises(Overtaken, match="another apply of this pipeline has started"):
+        publish_cut(old, held)
+    with pytest.raises(Overtaken):
+        old.publish([], (old.cuts_app_id, 30))  # it asked before the other one started
+    new.refresh()
+    assert (new.cut_ts, new.states) == (20, {})
+    publish_cut(new, Window(20, 40, []))
+    assert control.application_version(new.lake, tables.CUTS, new.cuts_app_id) == 40
+
+
+def test_a_released_table_stays_released_with_its_approval_until_a_window_reaches_the_cut(tmp_path: Path) -> None:
+    app = application(tmp_path)
+    place = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
+    released = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=place)
+    app.cut_ts = 90
+    app.record_states({"d.t": released, "d.waits": TableState(HELD, "why", "SchemaMismatch", 5, place)})
+    for cut_ts, expected in ((50, RELEASED), (90, ACTIVE)):
+        low_ts = app.mark("d.t")
+        window = Window(low_ts, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}})
+        window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=low_ts)
+        publish_cut(app, window)
+        again = application(tmp_path)
+        again.refresh()
+        state = again.states["d.t"]
+        assert (state.state, state.applied_ts) == (expected, cut_ts)
+        assert (state.error, state.place) == ((DDL_APPROVED, place) if expected == RELEASED else ("", None))
+        assert again.states["d.waits"] == TableState(HELD, "why", "SchemaMismatch", 5, place)
+        assert app.cut_ts == 90, "what is below the published cut publishes nothing new"

@@ -1,0 +1,88 @@
+"""Records of work go after their time; whatever still counts stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.maintain_steps.forget_records import forget_records
+from spark_jobs.maintenance import Maintenance
+from tidegate import config, tables
+from tidegate.commit_ts import compose
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import last_events
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def ago(days: float) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+def stamp(days: float) -> int:
+    return compose(int(ago(days).timestamp() * 1000))
+
+
+def filled(of: tables.Table, /, **cells: Any) -> dict[str, Any]:
+    """A row of a table; what isn't given is nothing."""
+    nothing: dict[str, Any] = {"string": "", "double": 0.0, "int64": 0}
+    return {field.name: None if field.nullable else nothing.get(str(field.type)) for field in of.schema} | cells
+
+
+def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = LakeFiles(str(tmp_path))
+    for days in (20, 11, 9, 1):
+        control.append(lake, tables.LEDGER, [filled(tables.LEDGER, seq=int(days), cut_ts=stamp(10 + days))])
+        seen_us = int(ago(days).timestamp() * 1e6)
+        control.append(lake, tables.LATENCY, [filled(tables.LATENCY, written_us=1, visible_us=seen_us, cut_ts=days)])
+        control.append(lake, tables.MAINTENANCE, [filled(tables.MAINTENANCE, at=ago(days), detail=str(days))])
+        control.append(lake, tables.TABLE_STATES, [event("d.a", "held", days), event("d.b", "held", days + 10)])
+    # A file in which there is something young stays as it is. The source's log is ten days behind.
+    rows = [filled(tables.LEDGER, seq=number, cut_ts=stamp(10 + number)) for number in (30, 0)]
+    control.append(lake, tables.LEDGER, rows)
+    cut = filled(tables.CUTS, cut_ts=stamp(10), published_at=NOW)
+    control.append(lake, tables.CUTS, [cut])
+    before = last_events(lake)
+    opened: list[str] = []
+    real = LakeFiles.open
+
+    def noted(self: LakeFiles, path: str) -> Any:
+        opened.append(path)
+        return real(self, path)
+
+    monkeypatch.setattr(LakeFiles, "open", noted)
+    text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+    pipeline = config.parse(text + "maintain: {keep_records_days: 10}\n", where="p.yaml")
+    lines: list[str] = []
+    no_spark: Any = None  # the step has no use for one
+    job = Maintenance(no_spark, pipeline, lake, lines.append, NOW)
+    forget_records(job)
+    assert not [path for path in opened if path.startswith((tables.LEDGER.path, tables.LATENCY.path))]
+    assert sorted(control.read(lake, tables.LEDGER)["seq"].to_pylist()) == [0, 1, 9, 30]
+    assert sorted(control.read(lake, tables.LATENCY)["cut_ts"].to_pylist()) == [1, 9]
+    assert sorted(control.read(lake, tables.MAINTENANCE)["detail"].to_pylist()) == ["1", "9"]
+    assert last_events(lake) == before
+    left = control.read(lake, tables.TABLE_STATES).select(["table", "recorded_at"]).to_pylist()
+    assert sorted((row["table"], row["recorded_at"]) for row in left) == [
+        ("d.a", ago(9)),
+        ("d.a", ago(1)),
+        ("d.b", ago(11)),
+    ]
+    assert [(row["table"], row["files_before"], row["files_after"]) for row in job.rows] == [
+        ("control/ledger", 6, 4),
+        ("control/latency", 4, 2),
+        ("control/maintenance", 4, 2),
+        ("control/table_states", 8, 3),
+    ]
+    forget_records(job)
+    assert len(job.rows) == 4, "nothing is left to do"
+
+
+def event(table: str, state: str, days: float) -> dict[str, Any]:
+    return filled(tables.TABLE_STATES, pipeline="p", table=table, state=state, recorded_at=ago(days))

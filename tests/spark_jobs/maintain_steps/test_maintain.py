@@ -1,0 +1,289 @@
+"""Maintain on real tables: kept cuts stay readable, what is older goes, and no row is lost to anyone."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from spark_jobs import maintenance
+from spark_jobs.maintain import run
+from spark_jobs.maintenance import Maintenance, SilverTable
+from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.session.spark import maintenance_session
+from tests.support.aged import age
+from tidegate import config, tables
+from tidegate.errors import ConfigError
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+
+pytestmark = pytest.mark.spark
+
+TABLE = "d.t"
+DAY = 24.0
+
+
+class Lake:
+    """One silver table whose every window is a cut, written by Spark."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.files = LakeFiles(str(folder))
+        self.path = self.files.uri(tables.silver_path("d", "t"))
+        self.sql = f"delta.`{self.path}`"
+        self.cut = 0
+        self.shown: dict[int, dict[int, int]] = {}  # cut_ts -> what the table held
+        self.lines: list[str] = []
+        spark.sql(
+            f"CREATE TABLE {self.sql} (id BIGINT, v BIGINT) USING delta CLUSTER BY (id)"
+            " TBLPROPERTIES ('delta.enableDeletionVectors'='true', 'delta.checkpointInterval'='1000')"
+        )
+        self.model: dict[int, int] = {}
+
+    def window(self, low: int, high: int, value: int) -> int:
+        """Upsert ids [low, high) to value and publish a cut; returns its cut_ts."""
+        self.spark.range(low, high).selectExpr("id", f"CAST({value} AS BIGINT) v").createOrReplaceTempView("w")
+        self.spark.sql(
+            f"MERGE INTO {self.sql} t USING w ON t.id = w.id WHEN MATCHED THEN UPDATE SET *"
+            " WHEN NOT MATCHED THEN INSERT *"
+        )
+        self.model |= dict.fromkeys(range(low, high), value)
+        return self.publish({TABLE: self.version})
+
+    def publish(self, versions: dict[str, int], state: str = "active") -> int:
+        self.cut += 1
+        now = datetime.now(UTC)
+        rows = [
+            {"cut_ts": self.cut, "table": name, "delta_version": at, "applied_ts": self.cut, "state": state}
+            | {"published_at": now}
+            for name, at in {"": -1, **versions}.items()
+        ]
+        control.append(self.files, tables.CUTS, rows)
+        self.shown[self.cut] = dict(self.model)
+        return self.cut
+
+    @property
+    def version(self) -> int:
+        return int(DeltaTable(self.path).version())
+
+    def age(self, hours: float) -> None:
+        age(self.spark, self.files, hours)
+
+    def maintain(self, *, dry_run: bool = False, only: str | None = None, **settings: Any) -> Maintenance:
+        text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+        pipeline = config.parse(text, where="p.yaml")
+        part = config.Maintain.model_validate(settings)
+        session = maintenance_session(self.spark, part.file_bytes)
+        mine = pipeline.model_copy(update={"maintain": part})
+        job = Maintenance(session, mine, self.files, self.lines.append, dry_run=dry_run)
+        run(job, only)
+        return job
+
+    def at(self, cut: int) -> dict[int, int]:
+        """The table at a cut, as an analyst reads it in Spark: the newest row at or below the cut."""
+        rows = control.read(self.files, tables.CUTS).sort_by([("cut_ts", "ascending"), ("published_at", "ascending")])
+        named = [r for r in rows.to_pylist() if r["table"] == TABLE and r["cut_ts"] <= cut][-1]["delta_version"]
+        found = self.spark.sql(f"SELECT id, v FROM {self.sql} VERSION AS OF {named}").collect()
+        return {row.id: row.v for row in found}
+
+    def outcomes(self, job_rows: list[dict[str, Any]] | None = None) -> list[tuple[str, str]]:
+        rows = job_rows or control.read(self.files, tables.MAINTENANCE).to_pylist()
+        return [(row["step"], row["outcome"]) for row in rows if row["table"] == TABLE]
+
+    def data_files(self) -> set[str]:
+        return {path.name for path in Path(self.path).glob("*") if path.is_file() and not path.name.startswith(".")}
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    return Lake(spark, tmp_path / "lake")
+
+
+def test_a_kept_cut_is_readable_after_vacuum_and_an_old_one_is_gone(lake: Lake) -> None:
+    old = [lake.window(0, 100, 1), lake.window(50, 150, 2)]
+    lake.age(20 * DAY)
+    kept = [lake.window(0, 60, 3)]
+    lake.age(2 * DAY)
+    kept.append(lake.window(140, 200, 4))
+    before = lake.data_files()
+    lake.maintain()
+    assert len(lake.data_files()) < len(before)
+    for cut in kept:
+        assert lake.at(cut) == lake.shown[cut], cut
+    named = {row["cut_ts"] for row in control.read(lake.files, tables.CUTS).to_pylist() if row["table"] == ""}
+    assert named == set(kept)
+    with pytest.raises(Exception, match=r"DELTA_UNSUPPORTED_TIME_TRAVEL|FILE_NOT_EXIST|FAILED_READ_FILE"):
+        lake.spark.sql(f"SELECT sum(v) FROM {lake.sql} VERSION AS OF {old[0]}").collect()
+    assert ("vacuum", "done") in lake.outcomes()
+
+
+def test_a_table_that_changes_once_a_month_is_readable_at_yesterdays_cut(lake: Lake) -> None:
+    lake.window(0, 100, 1)
+    lake.age(30 * DAY)
+    quiet = lake.publish({})  # other tables' cut: it names nothing of ours
+    lake.maintain()
+    lake.age(DAY)
+    later = lake.publish({})
+    lake.maintain()
+    lake.age(5 * DAY)
+    changed = lake.window(0, 100, 2)
+    lake.maintain()
+    for cut in (quiet, later, changed):
+        assert lake.at(cut) == lake.shown[cut], cut
+
+
+def test_many_quiet_tables_take_one_look_at_the_cuts_and_one_commit_and_dropped_ones_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = {f"d.q{number}": lake.files.uri(tables.silver_path("d", f"q{number}")) for number in range(4)}
+    for path in quiet.values():
+        write_deltalake(path, pa.table({"id": [1, 2]}))
+    lake.window(0, 10, 1)
+    lake.publish(dict.fromkeys(quiet, 0))
+    gone = DeltaTable(quiet["d.q3"])
+    gone.delete()
+    lake.publish({"d.q3": gone.version()}, state="dropped")
+    lake.age(30 * DAY)
+    lake.publish({})
+    calls: list[tuple[str, str]] = []
+    real = {"read": control.read, "append": control.append}
+    for word in ("read", "append"):
+
+        def counted(files: LakeFiles, table: tables.Table, *given: Any, word: str = word, **more: Any) -> Any:
+            calls.append((word, table.path))
+            return real[word](files, table, *given, **more)
+
+        monkeypatch.setattr(control, word, counted)
+    lake.maintain()
+    assert calls.count(("read", tables.CUTS.path)) == 1
+    assert calls.count(("append", tables.CUTS.path)) == 1
+    monkeypatch.undo()
+    assert [int(DeltaTable(path).version()) for path in quiet.values()][:3] == [2, 2, 2], "properties, then a touch"
+    newest = control.newest(lake.files, tables.CUTS, by=["table"], order=["cut_ts", "published_at"]).to_pylist()
+    assert {row["table"]: row["delta_version"] for row in newest if row["table"] in quiet} == dict.fromkeys(
+        list(quiet)[:3], 2
+    ) | {"d.q3": 1}
+    assert not list(Path(quiet["d.q3"]).glob("*.parquet")), "the files of what was dropped are gone"
+    lake.age(2 * DAY)
+    lake.publish({})
+    left = DeltaTable(quiet["d.q3"]).version()
+    lake.maintain()
+    assert DeltaTable(quiet["d.q3"]).version() == left
+    assert DeltaTable(quiet["d.q0"]).version() == 3
+
+
+def test_vacuum_leaves_a_table_alone_whose_kept_version_it_could_not_spare(lake: Lake) -> None:
+    first = lake.window(0, 100, 1)
+    lake.age(40 * DAY)
+    lake.spark.sql(f"REORG TABLE {lake.sql} APPLY (PURGE)")
+    lake.spark.sql(f"UPDATE {lake.sql} SET v = v")  # a person's rewrite, which no cut knows
+    lake.age(20 * DAY)
+    lake.publish({})
+    lake.maintain()
+    assert ("vacuum", "left") in lake.outcomes()
+    assert any("kept cuts need version" in line for line in lake.lines)
+    found = DeltaTable(lake.path, version=1).to_pyarrow_table
+    assert first
+    assert found is not None
+
+
+def test_small_files_are_clustered_and_deleted_rows_purged(lake: Lake) -> None:
+    for number in range(6):
+        lake.spark.range(number * 100, number * 100 + 100).selectExpr("id", "CAST(7 AS BIGINT) v").repartition(
+            1
+        ).write.format("delta").mode("append").save(lake.path)
+    lake.model = dict.fromkeys(range(600), 7)
+    lake.publish({TABLE: lake.version})
+    lake.maintain()
+    assert len(DeltaTable(lake.path).file_uris()) == 1
+    again = lake.maintain()
+    assert not again.rows
+    assert lake.outcomes().count(("cluster", "done")) == 1, "an ordered table is left as it is"
+    assert lake.at(lake.cut) == lake.model
+
+
+def test_deleted_rows_leave_a_clustered_table_which_reorg_would_skip(lake: Lake) -> None:
+    lake.window(0, 1000, 1)
+    lake.spark.sql(f"OPTIMIZE {lake.sql}")
+    lake.spark.sql(f"DELETE FROM {lake.sql} WHERE id % 3 = 0")
+    lake.model = {key: value for key, value in lake.model.items() if key % 3}
+    lake.publish({TABLE: lake.version})
+    job = lake.maintain()
+    assert not job.rows
+    assert ("purge", "done") in lake.outcomes()
+    size = job.size(SilverTable(TABLE, tables.silver_path("d", "t"), []))
+    assert (size.rows, size.dead, size.unclustered_bytes) == (len(lake.model), 0, 0)
+    assert lake.at(lake.cut) == lake.model
+    assert not [row for row in lake.maintain().rows if row["step"] in ("cluster", "purge")], "nothing is left to do"
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(lake: Lake) -> None:
+    lake.window(0, 100, 1)
+    lake.window(0, 100, 2)
+    lake.age(20 * DAY)
+    lake.window(0, 100, 3)
+    version, files = lake.version, lake.data_files()
+    job = lake.maintain(dry_run=True)
+    assert (lake.version, lake.data_files()) == (version, files)
+    assert control.read(lake.files, tables.CUTS).num_rows == 6
+    assert {step for step, outcome in lake.outcomes(job.rows) if outcome == "left"} >= {"retain", "cluster", "vacuum"}
+    assert not control.exists(lake.files, tables.MAINTENANCE)
+
+
+def test_one_table_can_be_chosen_and_an_unknown_one_is_refused(lake: Lake) -> None:
+    lake.window(0, 10, 1)
+    assert lake.maintain(only=TABLE).rows == []
+    with pytest.raises(ConfigError, match=r"no silver table d\.x; known: d\.t"):
+        lake.maintain(only="d.x")
+
+
+def test_a_rewrite_that_loses_gives_way_and_loses_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer changes the very files between OPTIMIZE's read and its commit, every time."""
+    for number in range(3):
+        lake.spark.range(number * 100, number * 100 + 100).selectExpr("id", "CAST(7 AS BIGINT) v").repartition(
+            1
+        ).write.format("delta").mode("append").save(lake.path)
+    lake.model = dict.fromkeys(range(300), 7)
+    lake.publish({TABLE: lake.version})
+    tries: list[int] = []
+    exchange = PrivateLog.exchange
+
+    def beaten(private: PrivateLog) -> object:
+        """Of each file a row goes first."""
+        low = len(tries)
+        tries.append(low)
+        lake.spark.sql(f"DELETE FROM delta.`{lake.path}` WHERE id % 100 = {low}").collect()
+        for first in (0, 100, 200):
+            del lake.model[first + low]
+        return exchange(private)
+
+    monkeypatch.setattr(maintenance, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(PrivateLog, "exchange", beaten)
+    lake.maintain()
+    assert len(tries) == 3
+    assert ("cluster", "gave way") in lake.outcomes()
+    lake.publish({TABLE: lake.version})
+    assert lake.at(lake.cut) == lake.model
+    assert not list(Path(lake.path).glob("tg-*"))
+
+
+def test_private_logs_of_killed_processes_are_removed(lake: Lake) -> None:
+    lake.window(0, 10, 1)
+    left = [Path(lake.path, f"tg-{at:012x}{'0' * 20}", "_delta_log") for at in (1, int(time.time() * 1000))]
+    for folder in left:
+        folder.mkdir(parents=True)
+        (folder / f"{0:020d}.json").touch()
+    lake.maintain()
+    assert [folder.exists() for folder in left] == [False, True]
+    assert any(f"removed private logs {left[0].parent.name}" in line for line in lake.lines)
+
+
+def test_table_names_are_quoted() -> None:
+    job = Maintenance(None, None, LakeFiles("/a`b"), print)  # type: ignore[arg-type]
+    assert job.sql_name(SilverTable("d.t", "silver/d/t", [])) == "delta.`/a``b/silver/d/t`"

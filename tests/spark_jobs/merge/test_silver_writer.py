@@ -1,0 +1,298 @@
+"""Silver follows its table's DDL: rows meet the columns of their own time, and a second try changes nothing.
+
+Every case by both writers: MERGE, and the positional upsert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.apply_steps.choose_writers import choose_writers
+from spark_jobs.apply_steps.merge_into_silver import merge_into_silver
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.positional.staging import UpsertStage
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.session.failures import TablesFailed
+from spark_jobs.window.application import Application, StagedFile, TableWindow, Window
+from spark_jobs.window.moves import find_moves
+from spark_jobs.window.shapes import keeps_deleted, window_phases
+from tidegate import config, tables
+from tidegate.binlog.decode import TableChanges
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.merge.phases import DdlPhase
+from tidegate.merge.soft_delete import marked
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import canonical
+from tidegate.schema.replay.history import SchemaHistory
+from tidegate.upsert.row_hash import row_hashes
+
+pytestmark = pytest.mark.spark
+
+Rows = list[tuple[int, int, dict[str, Any]]]
+
+
+class Shop:
+    """One source with a schema history, and a way to apply windows of ready-made changes."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Path, writer: str, routes: str = "[]", soft_delete: str = "[]"
+    ) -> None:
+        text = (
+            f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+            f"tables: {{include: ['d.*'], routes: {routes}, soft_delete: {soft_delete}}}\napply: {{writer: {writer}}}\n"
+        )
+        pipeline = config.parse(text, where="shop.yaml")
+        lake = LakeFiles(str(folder))
+        self.app = Application(BackgroundSession(lambda: spark), pipeline, lake, BronzeIndex(lake))
+        self.app.histories = {"s": SchemaHistory("s")}
+        self.times: dict[tuple[str, int], int] = {}
+        self.files = 0
+
+    def ddl(self, commit_ts: int, sql: str) -> None:
+        stamp = int(datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC).timestamp() * 1e6)
+        statement = DdlStatement(
+            sql=sql, database="d", sql_mode=0, commit_ts=commit_ts, file="b.000001", pos=commit_ts,
+            timestamp_us=stamp, charset="utf8mb4", server_version="9.7.0",
+        )  # fmt: skip
+        self.app.histories["s"].replay(statement)
+        self.times[("s", commit_ts)] = stamp
+
+    def apply(self, low: int, cut: int, changes: dict[str, Rows]) -> Window:
+        """changes: physical table -> (commit_ts, op, row)."""
+        window = Window(low, cut, [], ddl_times=self.times)
+        for physical in {table for _, table in self.app.histories["s"].tables()}:
+            database, table, routed = self.app.logical("d", physical)
+            name = f"{database}.{table}"
+            entry = window.tables.setdefault(
+                name, TableWindow(name, database, table, routed, max(low, self.app.applied(name)))
+            )
+            entry.physical.add(("s", "d", physical))
+        window.moves = find_moves(self.app, low, cut)
+        choose_writers(self.app, window)
+        stage = UpsertStage(self.app.lake, "staging", kept=window.key_files)
+        for entry in window.tables.values():
+            for _, _, physical in sorted(entry.physical):
+                mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
+                for version, decoded in self._decoded(physical, mine):
+                    kept = keeps_deleted(self.app, entry) and self._version(physical, version).key
+                    rows = marked(decoded) if kept else decoded
+                    if entry.target is None or entry.target.hashed:
+                        entry.staged.append(self._stage(physical, version, rows))
+                    else:
+                        stage.add(entry.target, "s", TableChanges("d", physical, version, rows))
+        for upsert in stage.flush():
+            window.tables[upsert.name].upserts.append(upsert)
+        merge_into_silver(self.app, window)
+        return window
+
+    def _decoded(self, table: str, changes: Rows) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for version in self.app.histories["s"].versions("d", table):
+            later = [
+                v.commit_ts for v in self.app.histories["s"].versions("d", table) if v.commit_ts > version.commit_ts
+            ]
+            mine = [c for c in changes if version.commit_ts <= c[0] < min(later, default=1 << 62)]
+            if not mine:
+                continue
+            columns: dict[str, pa.Array] = {
+                tables.OP: pa.array([c[1] for c in mine], pa.int8()),
+                tables.COMMIT_TS: pa.array([c[0] for c in mine], pa.int64()),
+                tables.SEQ: pa.array([1] * len(mine), pa.int64()),
+                tables.ORDINAL: pa.array(range(len(mine)), pa.int64()),
+            }
+            for column in version.columns:
+                columns[column.name] = pa.array([c[2][column.name] for c in mine], canonical(column).arrow)
+            yield version.version, pa.RecordBatch.from_pydict(columns)
+
+    def _version(self, table: str, number: int) -> TableVersion:
+        (found,) = [v for v in self.app.histories["s"].versions("d", table) if v.version == number]
+        return found
+
+    def _stage(self, table: str, version: int, rows: pa.RecordBatch) -> StagedFile:
+        self.files += 1
+        path = f"staging/{self.files}.parquet"
+        found = self._version(table, version)
+        if not found.key:
+            hashed = row_hashes({column.name: rows.column(column.name) for column in found.columns})
+            rows = rows.append_column(tables.ROW_HASH, hashed)
+        self.app.lake.make_folder("staging")
+        pq.write_table(pa.Table.from_batches([rows]), self.app.lake.uri(path))
+        stamps = rows.column(tables.COMMIT_TS).to_pylist()
+        return StagedFile("s", "d", table, version, path, rows.num_rows, 1, min(stamps), max(stamps))
+
+    def silver(self, table: str) -> list[dict[str, Any]]:
+        frame = self.app.spark.read.format("delta").load(self.app.lake.uri(tables.silver_path("d", table)))
+        shown = [c for c in frame.columns if not c.startswith(tables.SYSTEM_PREFIX)]
+        return sorted((row.asDict() for row in frame.select(*(f"`{c}`" for c in shown)).collect()), key=repr)
+
+
+@pytest.fixture(params=["merge", "positional"])
+def shop(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Callable[..., Shop]:
+    return lambda **given: Shop(spark, tmp_path, request.param, **given)
+
+
+UP, DEL = tables.OP_UPSERT, tables.OP_DELETE
+
+
+def test_rows_before_and_after_an_added_column_land_in_one_window(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(
+        20, "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP"
+    )
+    at = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC).replace(tzinfo=None)
+    window = it.apply(0, 30, {"t": [
+        (11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 2, "a": "y"}),
+        (21, UP, {"id": 2, "a": "z", "n": 1, "at": None}), (22, UP, {"id": 3, "a": "w", "n": 2, "at": None}),
+    ]})  # fmt: skip
+    assert not window.held
+    assert it.silver("t") == [
+        {"id": 1, "a": "x", "n": 7, "at": at},
+        {"id": 2, "a": "z", "n": 1, "at": None},
+        {"id": 3, "a": "w", "n": 2, "at": None},
+    ]
+    assert it.app.lake.log("silver/d/t").state().transaction("tidegate/shop/d.t") == 30
+
+
+def test_a_window_tried_again_changes_nothing(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT, a VARCHAR(20))")
+    changes: dict[str, Rows] = {"t": [(11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 1, "a": "x"})]}
+    first = it.apply(0, 30, changes)
+    again = it.apply(0, 30, changes)
+    it.app.forget_applied("d.t")
+    third = it.apply(0, 30, changes)
+    assert it.silver("t") == [{"id": 1, "a": "x"}, {"id": 1, "a": "x"}]
+    assert first.delta_versions == again.delta_versions == third.delta_versions == {"d.t": 1}, "nothing was committed"
+
+
+@pytest.mark.parametrize("key", ["", " PRIMARY KEY"])
+def test_of_two_applications_none_writes_again_what_the_other_wrote_of_its_window(
+    shop: Callable[..., Shop], key: str
+) -> None:
+    one, other = shop(), shop()
+    for it in (one, other):
+        it.ddl(10, f"CREATE TABLE t (id INT{key}, a VARCHAR(20))")
+    changes: dict[str, Rows] = {"t": [(11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 2, "a": "x"})]}
+    later: dict[str, Rows] = {"t": [*changes["t"], (21, DEL, {"id": 1, "a": "x"}), (22, UP, {"id": 3, "a": "x"})]}
+    assert other.app.applied("d.t") == 0
+    one.apply(0, 20, changes)
+    with pytest.raises(TablesFailed, match="another apply wrote to it"):
+        other.apply(0, 30, later)  # it doesn't know yet
+    assert other.silver("t") == [{"id": 1, "a": "x"}, {"id": 2, "a": "x"}]
+    other.apply(0, 30, later)
+    assert other.silver("t") == [{"id": 2, "a": "x"}, {"id": 3, "a": "x"}]
+
+
+def test_truncate_drop_and_a_new_table_of_the_same_name(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 15, {"t": [(11, UP, {"id": 1, "a": "x"})]})
+    it.ddl(20, "TRUNCATE TABLE t")
+    it.apply(15, 25, {"t": [(16, UP, {"id": 9, "a": "gone"}), (21, UP, {"id": 2, "a": "y"})]})
+    assert it.silver("t") == [{"id": 2, "a": "y"}]
+    it.ddl(30, "DROP TABLE t")
+    it.apply(25, 35, {})
+    assert it.silver("t") == []
+    it.ddl(40, "CREATE TABLE t (code CHAR(3) PRIMARY KEY, v DECIMAL(10,2))")
+    it.apply(35, 45, {"t": [(41, UP, {"code": "abc", "v": 1})]})
+    assert [(r["code"], str(r["v"])) for r in it.silver("t")] == [("abc", "1.00")]
+
+
+def test_drop_rename_and_widen_rewrite_the_table_in_one_commit(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT, c INT)")
+    it.apply(0, 15, {"t": [(11, UP, {"id": 1, "a": "x", "b": 2, "c": 3})]})
+    it.ddl(20, "ALTER TABLE t DROP COLUMN c, RENAME COLUMN b TO bb, MODIFY COLUMN id BIGINT NOT NULL")
+    window = it.apply(15, 25, {"t": [(21, UP, {"id": 2, "a": "y", "bb": 5})]})
+    assert not window.held
+    assert it.silver("t") == [{"id": 1, "a": "x", "bb": 2}, {"id": 2, "a": "y", "bb": 5}]
+
+
+def test_a_column_added_to_a_table_without_a_key_keeps_its_rows_findable(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (a VARCHAR(20))")
+    it.apply(0, 15, {"t": [(11, UP, {"a": "x"}), (12, UP, {"a": "x"}), (13, UP, {"a": None})]})
+    it.ddl(20, "ALTER TABLE t ADD COLUMN n INT DEFAULT 3")
+    it.apply(15, 25, {"t": [(21, DEL, {"a": "x", "n": 3}), (22, DEL, {"a": None, "n": 3})]})
+    assert it.silver("t") == [{"a": "x", "n": 3}]
+
+
+def test_values_that_the_server_rewrote_hold_their_table_and_no_other(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE u (id INT PRIMARY KEY)")
+    it.apply(0, 15, {"t": [(12, UP, {"id": 1, "a": "12"})]})
+    it.ddl(20, "ALTER TABLE t MODIFY COLUMN a INT")
+    window = it.apply(15, 25, {"t": [(21, UP, {"id": 2, "a": 5})], "u": [(22, UP, {"id": 4})]})
+    assert set(window.held) == {"d.t"}
+    assert "TRUNCATE it" in window.held["d.t"].reason
+    assert it.silver("t") == [{"id": 1, "a": "12"}]
+    assert it.silver("u") == [{"id": 4}]
+
+
+def test_shards_flow_into_one_table_and_keep_apart(shop: Callable[..., Shop]) -> None:
+    it = shop(routes="[{match: 'd.orders_\\d+', to: d.orders}]")
+    it.ddl(10, "CREATE TABLE orders_1 (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE orders_2 (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 15, {"orders_1": [(12, UP, {"id": 1, "a": "x"})], "orders_2": [(13, UP, {"id": 1, "a": "y"})]})
+    it.ddl(20, "ALTER TABLE orders_2 ADD COLUMN n INT DEFAULT 1")
+    it.ddl(22, "TRUNCATE TABLE orders_1")
+    it.apply(15, 30, {"orders_1": [(23, UP, {"id": 5, "a": "z"})], "orders_2": [(24, UP, {"id": 2, "a": "w", "n": 2})]})
+    assert it.silver("orders") == [
+        {"id": 1, "a": "y", "n": 1},
+        {"id": 2, "a": "w", "n": 2},
+        {"id": 5, "a": "z", "n": None},
+    ]
+
+
+def test_an_application_that_is_behind_does_no_ddl_again_to_rows_that_came_since(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Shop(spark, tmp_path, "merge", routes="[{match: 'd.s_.*', to: d.s}]")
+    for at, sql in (
+        (10, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"),
+        (11, "CREATE TABLE e (id INT PRIMARY KEY, a INT)"),
+        (12, "CREATE TABLE s_1 (id INT PRIMARY KEY, a INT)"),
+        (13, "CREATE TABLE s_2 (id INT PRIMARY KEY, a INT)"),
+        (20, "TRUNCATE TABLE t"),
+        (21, "TRUNCATE TABLE e"),
+        (22, "DROP TABLE s_1"),
+        (23, "CREATE TABLE s_1 (id INT PRIMARY KEY, a INT, more INT)"),
+        (24, "TRUNCATE TABLE s_2"),
+        (25, "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7"),
+    ):
+        it.ddl(at, sql)
+    old = {"id": 1, "a": 1}
+    before: dict[str, Rows] = {name: [(15, UP, old)] for name in ("t", "s_1", "s_2")}
+    assert not it.apply(0, 16, before).held
+    new = {"id": 2, "a": 2}
+    after = {
+        "t": [(26, UP, {**new, "n": 8})],
+        "e": [(26, UP, new)],
+        "s_1": [(26, UP, {**new, "more": 3})],
+        "s_2": [(26, UP, new)],
+    }
+    window = it.apply(16, 30, after)
+    assert not window.held
+    wanted = {name: it.silver(name) for name in ("t", "e", "s")}
+    assert wanted == {
+        "t": [{"id": 2, "a": 2, "n": 8}],
+        "e": [new],
+        "s": [{**new, "more": 3}, {**new, "more": None}],
+    }
+    for entry in window.tables.values():
+        writer = SilverWriter(it.app, entry, it.times)
+        for phase in window_phases(it.app, entry, 30):
+            if isinstance(phase, DdlPhase):
+                writer.change_schema(phase)
+    assert {name: it.silver(name) for name in ("t", "e", "s")} == wanted

@@ -1,0 +1,208 @@
+"""The positional writer beside MERGE: who is chosen, how much is probed where, and what becomes of staged files."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.positional.writer import GivenBack
+from spark_jobs.session.failures import TablesFailed
+from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
+from tidegate import tables
+from tidegate.delta.state import TableState
+from tidegate.errors import CommitConflict
+from tidegate.upsert.cost import KEY_RECORD_BYTES
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Callable[..., Shop]:
+    return lambda writer="auto", **given: Shop(spark, tmp_path, writer, **given)
+
+
+def operations(it: Shop, table: str) -> list[str]:
+    """The table's history, oldest first."""
+    uri = it.app.lake.uri(tables.silver_path("d", table))
+    rows = it.app.spark.sql(f"DESCRIBE HISTORY delta.`{uri}`").collect()
+    return [row["operation"] for row in sorted(rows, key=lambda row: row["version"])]
+
+
+def data_files(it: Shop, table: str) -> set[str]:
+    return {path.name for path in Path(it.app.lake.uri(tables.silver_path("d", table))).rglob("part-*.parquet")}
+
+
+def many(count: int, commit_ts: int, **row: Any) -> Rows:
+    return [(commit_ts, UP, {"id": i, "a": f"v{i}"} | row) for i in range(count)]
+
+
+def keyed(it: Shop, count: int = 0) -> Shop:
+    """d.t with a key, and in it `count` rows up to 20."""
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    if count:
+        it.apply(0, 20, {"t": many(count, 12)})
+    return it
+
+
+def test_tables_with_a_key_and_without_go_by_position(shop: Callable[..., Shop]) -> None:
+    it = keyed(shop())
+    it.ddl(11, "CREATE TABLE bag (a VARCHAR(20))")
+    window = it.apply(0, 30, {"t": many(3, 12), "bag": [(13, UP, {"a": "x"})]})
+    assert operations(it, "t")[-1] == "UPSERT"
+    assert operations(it, "bag")[-1] == "UPSERT"
+    assert window.writers() == "2 by position"
+
+
+def test_equal_rows_without_a_key_are_counted_by_both_writers(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE bag (a VARCHAR(20), n INT)")
+    rng, bag, low = random.Random(5), Counter[tuple[str, int | None]](), 10
+    for number in range(6):
+        changes: Rows = []
+        for at in range(40):
+            value = (rng.choice("xyz"), rng.choice([1, None]))
+            op = DEL if bag[value] and rng.random() < 0.5 else UP
+            bag[value] += 1 if op == UP else -1
+            changes.append((low + 1 + at, op, {"a": value[0], "n": value[1]}))
+        # The same window by MERGE, now and then: both must leave what the other can go on from.
+        it.app.merge_only["d.bag"] = "" if number % 3 else "odd"
+        it.apply(low, low + 50, {"bag": changes})
+        low += 50
+        assert Counter((row["a"], row["n"]) for row in it.silver("bag")) == +bag
+    assert set(operations(it, "bag")[-6:]) == {"MERGE", "UPSERT"}
+
+
+def test_what_a_spark_job_probes_is_what_the_driver_would(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = keyed(shop())
+    it.ddl(11, "CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(20))")
+    for number in range(3):
+        low = 20 * number
+        it.apply(low, low + 20, {"t": many(50, low + 15), "u": many(9, low + 15)})
+    monkeypatch.setattr("spark_jobs.positional.probe.PROBE_DRIVER_ROWS_MAX", 0)
+    monkeypatch.setattr("spark_jobs.positional.probe.PROBE_TASK_ROWS", 60)
+    gone: Rows = [(70, DEL, {"id": i, "a": ""}) for i in range(0, 50, 2)]
+    it.apply(60, 80, {"t": [*gone, (71, UP, {"id": 4, "a": "back"})], "u": many(3, 71, a="new")})
+    assert sorted(row["id"] for row in it.silver("t")) == sorted([4, *range(1, 50, 2)])
+    assert {row["a"] for row in it.silver("u") if row["id"] < 3} == {"new"}
+    assert len(it.silver("u")) == 9
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("ALTER TABLE delta.`{}` ADD COLUMNS (mine STRING)", "column mine is not in the source"),
+        ("ALTER TABLE delta.`{}` ADD CONSTRAINT small CHECK (id < 1000)", "it has a CHECK constraint"),
+        ("ALTER TABLE delta.`{}` SET TBLPROPERTIES ('delta.enableChangeDataFeed'='true')", "change data feed is on"),
+    ],
+)
+def test_a_table_that_an_owner_changed_goes_by_merge_and_stays_right(
+    shop: Callable[..., Shop], change: str, why: str
+) -> None:
+    it = keyed(shop(), 3)
+    it.app.spark.sql(change.format(it.app.lake.uri("silver/d/t")))
+    window = it.apply(20, 40, {"t": [(21, UP, {"id": 1, "a": "new"}), (22, DEL, {"id": 2, "a": ""})]})
+    assert why in window.writers()
+    assert [(row["id"], row["a"]) for row in it.silver("t")] == [(0, "v0"), (1, "new")]
+
+
+def test_a_change_that_comes_between_choice_and_commit_gives_the_table_to_merge(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = keyed(shop(), 3)
+    before = data_files(it, "t")
+    monkeypatch.setattr("spark_jobs.positional.writer.why_not", lambda _: "somebody switched something on")
+    with pytest.raises(TablesFailed) as caught:
+        it.apply(20, 40, {"t": many(2, 21, a="new")})
+    assert isinstance(caught.value.failures["d.t"], GivenBack)
+    assert data_files(it, "t") == before, "what was staged is gone"
+    window = it.apply(20, 40, {"t": many(2, 21, a="new")})
+    assert window.writers() == "by MERGE: d.t (somebody switched something on)"
+    assert [row["a"] for row in it.silver("t")] == ["new", "new", "v2"]
+
+
+def test_more_keys_than_the_driver_may_hold_go_by_merge_the_largest_table_first(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.ddl(11, "CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(20))")
+    it.apply(0, 15, {})  # tables whose window holds DDL are written one by one
+    monkeypatch.setattr("tidegate.limits.UPSERT_KEYS_BYTES_MAX", 10 * KEY_RECORD_BYTES)
+    changes = {"t": many(9, 17), "u": many(3, 17)}
+    with pytest.raises(TablesFailed, match="keys of 9 changes"):
+        it.apply(15, 20, changes)
+    assert [row["id"] for row in it.silver("u")] == [0, 1, 2], "it fits, and doesn't wait"
+    assert it.silver("t") == []
+    window = it.apply(15, 20, changes)
+    assert "d.t (keys of 9 changes need 1 MiB of the driver)" in window.writers()
+    assert [row["id"] for row in it.silver("t")] == list(range(9))
+
+
+def test_a_conflict_is_probed_again_on_the_new_version(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = keyed(shop(), 9)
+    log = it.app.lake.log("silver/d/t")
+    commit, calls = log.commit, []
+
+    def disturbed(*given: Any, **named: Any) -> TableState:
+        calls.append(1)
+        if len(calls) == 1:  # an analyst's UPDATE of a row that the window changes too
+            it.app.spark.sql(f"UPDATE delta.`{it.app.lake.uri('silver/d/t')}` SET a = 'mine' WHERE id IN (1, 8)")
+        return commit(*given, **named)
+
+    monkeypatch.setattr(log, "commit", disturbed)
+    it.apply(20, 40, {"t": many(3, 21, a="new")})
+    assert len(calls) == 2
+    assert [row["a"] for row in it.silver("t")] == ["new"] * 3 + ["v3", "v4", "v5", "v6", "v7", "mine"]
+
+
+def test_a_conflict_without_end_stops_the_try_and_leaves_no_file(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = keyed(shop(), 3)
+    before = data_files(it, "t")
+
+    def conflict(*_: Any, **__: Any) -> TableState:
+        raise CommitConflict("somebody is always first", where="d.t")
+
+    monkeypatch.setattr(it.app.lake.log("silver/d/t"), "commit", conflict)
+    monkeypatch.setattr("spark_jobs.positional.writer.CONFLICT_WAIT", 0)
+    with pytest.raises(TablesFailed, match="somebody is always first"):
+        it.apply(20, 40, {"t": many(3, 21, a="new")})
+    assert data_files(it, "t") == before
+
+
+def test_a_partitioned_silver_table_keeps_its_partitions(shop: Callable[..., Shop]) -> None:
+    it = shop()
+    it.ddl(10, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), day DATE)")
+    uri = it.app.lake.uri("silver/d/t")
+    it.app.spark.sql(
+        f"CREATE TABLE delta.`{uri}` (id INT, a STRING, day DATE, _tg_commit_ts BIGINT) USING delta"
+        " PARTITIONED BY (day) TBLPROPERTIES ('delta.enableDeletionVectors'='true')"
+    )
+    days = ["2026-01-01", "2026-01-02", None]
+    rows: Rows = [(12, UP, {"id": i, "a": f"v{i}", "day": _date(days[i % 3])}) for i in range(9)]
+    it.apply(0, 20, {"t": rows})
+    moved: Rows = [(21, UP, {"id": 0, "a": "moved", "day": _date(days[1])}), (22, DEL, {"id": 4, "a": "", "day": None})]
+    it.apply(20, 40, {"t": moved})
+    assert operations(it, "t")[-2:] == ["MERGE", "UPSERT"], "partitioned, and with DDL in its window: by MERGE"
+    found = {row["id"]: (row["a"], str(row["day"])) for row in it.silver("t")}
+    assert found == {0: ("moved", days[1])} | {i: (f"v{i}", str(days[i % 3])) for i in range(1, 9) if i != 4}
+    assert {path.name for path in Path(uri).rglob("day=*") if path.is_dir()} == {
+        "day=2026-01-01", "day=2026-01-02", "day=__HIVE_DEFAULT_PARTITION__",
+    }  # fmt: skip
+
+
+def _date(text: str | None) -> Any:
+    from datetime import date
+
+    return date.fromisoformat(text) if text else None

@@ -1,0 +1,137 @@
+"""Which failures pass by themselves, and how often others may come: real exceptions of Java, Python and delta-rs."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.session.failures import TablesFailed, first_line, passes
+from spark_jobs.window.application import HELD, RELEASED, Application, TableState
+from spark_jobs.window.tries import TRIES_MAX, Tries, release_after_a_pause
+from tests.kit.spark import no_spark
+from tidegate import config
+from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+
+
+def _met(call: Callable[[], object]) -> Exception:
+    with pytest.raises(Exception) as found:
+        call()
+    assert isinstance(found.value, Exception)
+    return found.value
+
+
+@pytest.mark.spark
+def test_what_javas_exceptions_say_of_passing_is_read_from_their_classes(spark: SparkSession, tmp_path: Path) -> None:
+    jvm: Any = spark._jvm
+    works = LakeFiles(str(tmp_path))
+    (tmp_path / "file").touch()
+    broken = LakeFiles(str(tmp_path / "file"))
+    refused = _met(lambda: jvm.java.net.Socket("127.0.0.1", 1))
+    assert passes(refused, works), "a store that isn't reached"
+    lost = _met(lambda: jvm.java.io.FileInputStream("/nowhere"))
+    assert not passes(lost, works), "its file is gone, and the lake can be written"
+    assert passes(lost, broken), "nothing can be written at this moment"
+    unknown = _met(lambda: spark.sql("SELECT nothing FROM nowhere").collect())
+    assert not passes(unknown, broken)
+    stopped = _met(lambda: jvm.org.apache.spark.util.Utils.classForName("no.such.Class", True, True))
+    assert not passes(stopped, works)
+
+
+def test_what_pythons_exceptions_say_of_passing(tmp_path: Path) -> None:
+    works = LakeFiles(str(tmp_path))
+    (tmp_path / "file").touch()
+    broken = LakeFiles(str(tmp_path / "file"))
+    assert passes(OSError(errno.ENOSPC, "No space left on device"), works)
+    assert passes(ConnectionRefusedError(111, "Connection refused"), works), "the JVM is gone"
+    assert passes(MemoryError(), works)
+    assert passes(CommitConflict("another commit"), works)
+    assert not passes(SchemaMismatch("no"), broken)
+    too_long = _met((tmp_path / ("x" * 300)).mkdir)
+    assert (passes(too_long, works), passes(too_long, broken)) == (False, True)
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("no JSON")
+    assert not passes(_met(works.log("t").state), works)
+    assert not passes(KeyError("_tg_op"), broken)
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    text = (
+        f"pipeline: shop\nlake: {{path: {tmp_path}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+        "tables: {include: ['d.*']}\n"
+    )
+    lake = LakeFiles(str(tmp_path))
+    return Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
+
+
+def _held(app: Application) -> dict[str, str]:
+    return {name: state.error for name, state in app.states.items() if state.state == HELD}
+
+
+def test_tables_that_fail_in_each_try_are_held_together_and_tried_again_after_longer_pauses(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"d.t{number}" for number in range(40)]
+    tries = Tries(app, 9)
+    for _ in range(TRIES_MAX - 1):
+        tries.note(TablesFailed(dict.fromkeys([*names, "d.once"], KeyError("k"))))
+        assert not _held(app)
+    tries.note(TablesFailed(dict.fromkeys(names, KeyError("k"))))
+    assert _held(app) == dict.fromkeys(names, "TableWriteError 1"), "a table that failed twice may go on"
+    release_after_a_pause(app)
+    assert len(_held(app)) == 40, "not yet"
+    monkeypatch.setattr(
+        "spark_jobs.window.tries._PAUSE_MIN", type(app.states["d.t0"].since - app.states["d.t0"].since)(0)
+    )
+    release_after_a_pause(app)
+    assert {state.state for state in app.states.values()} == {RELEASED}
+    again = Tries(app, 12)
+    for _ in range(TRIES_MAX):
+        again.note(TablesFailed({"d.t3": KeyError("k")}))
+    assert _held(app) == {"d.t3": "TableWriteError 2"}
+    assert "tidegate release shop d.t3" in app.states["d.t3"].reason
+    app.record_states({"d.t3": TableState(RELEASED)})  # by a person: it counts from the beginning
+    once_more = Tries(app, 15)
+    for _ in range(TRIES_MAX):
+        once_more.note(TablesFailed({"d.t3": KeyError("k")}))
+    assert _held(app) == {"d.t3": "TableWriteError 1"}
+
+
+def test_what_passes_holds_no_table_however_often_it_comes(app: Application) -> None:
+    tries = Tries(app, 9)
+    for _ in range(TRIES_MAX - 1):
+        tries.note(TablesFailed({"d.t": ConnectionResetError("reset"), "d.u": KeyError("k")}))
+    tries.note(TablesFailed({"d.t": ConnectionResetError("reset"), "d.u": KeyError("k")}))
+    assert _held(app) == {"d.u": "TableWriteError 1"}
+    failed = TablesFailed({"d.t": ConnectionResetError("reset")})
+    for _ in range(TRIES_MAX - 1):
+        tries.note(failed)
+    with pytest.raises(LakeUnavailable, match=r"d\.t: reset"):
+        tries.note(failed)
+    assert _held(app) == {"d.u": "TableWriteError 1"}
+
+
+def test_an_error_of_no_table_ends_the_job_in_one_line_that_says_whether_to_try_again(
+    app: Application, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error, kind in ((OSError(errno.ENOSPC, "full"), Transient), (KeyError("x"), Unexpected)):
+        tries = Tries(app, 9)
+        for _ in range(TRIES_MAX - 1):
+            tries.note(error)
+        with pytest.raises(kind) as raised:
+            tries.note(error)
+        assert "\n" not in str(raised.value)
+        assert first_line(error) in str(raised.value)
+    assert "KeyError" in capsys.readouterr().err, "with its trace, to report"
+    with pytest.raises(SchemaMismatch):
+        Tries(app, 9).note(SchemaMismatch("said at once"))
