@@ -293,7 +293,10 @@ class Application:
         self.states |= found
 
     def record_states(self, found: Mapping[str, TableState], app_transaction: tuple[str, int] | None = None) -> None:
-        """Append table_states events and take them into memory. app_transaction: as control.append has it."""
+        """Append table_states events and take them into memory. app_transaction: as control.append has it.
+
+        Events that were appended under it before are no news: what the table says since then counts.
+        """
         found, self._noted = {**self._noted, **found}, {}
         if not found:
             return
@@ -312,6 +315,9 @@ class Application:
             for name, state in found.items()
         ]
         version = self.control.append(tables.TABLE_STATES, rows, app_transaction)
+        if app_transaction is not None:
+            self.refresh()
+            return
         self.states |= {name: replace(state, since=now) for name, state in found.items()}
         if version == self._states_version + 1:  # else somebody wrote too: the next refresh reads it
             self._states_version = version

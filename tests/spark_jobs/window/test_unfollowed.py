@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer.testing
 
-from spark_jobs.apply_steps.plan_window import catches_up
+from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up
 from spark_jobs.window.following import take_up_selection
 from tests.support.event_log import ONE, Log, held
 from tests.unit.binlog import encode as e
@@ -148,6 +148,25 @@ def test_a_change_of_the_selection_that_another_application_recorded_first_is_no
     apps[1].reload()
     take_up_selection(apps[1])
     assert apps[1].followed.number == apps[0].followed.number
+
+
+def test_a_restart_leaves_tables_where_they_are_that_joined_with_the_newest_change_of_the_selection(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path)
+    log.keeps("'shop.a'")
+    log.level()
+    log.apply()
+    log.keeps("'shop.*'")
+    app = log.apply()
+    assert app.states["shop.b"].state == "active", "it caught up"
+    again = log.application()
+    again.load()
+    take_up_selection(again)
+    assert again.states["shop.b"].state == "active"
+    assert next_catch_up(again, 0) is None
+    log.keeps("'shop.a'")
+    assert log.apply().states["shop.b"].state == "left"
 
 
 def test_a_damaged_segment_with_ddl_holds_the_tables_that_it_names(tmp_path: Path) -> None:
