@@ -7,16 +7,23 @@ A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>,
 Bronze stays plain (no deletion vectors, no clustering), so that every reader can read it; capture only appends to it,
 and maintain packs files and takes whole ones out.
 Control tables can be rebuilt from bronze; tidegate alone writes them (tidegate/lake/control.py).
+Those of snapshots are in tables_snapshot.py.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Final
 
 import pyarrow as pa
+
+from tidegate.tables_form import Table
+from tidegate.tables_form import field as _field
+from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
+
+# What is defined elsewhere and is read from here.
+__all__ = ["CHUNKS", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
 
 
 class SegmentKind(StrEnum):
@@ -38,21 +45,6 @@ class SegmentFlag(IntFlag):
     OPEN_AT_START = 16  # starts in mid-transaction: `context` carries its GTID and TABLE_MAP events
     GAP = 32  # of SegmentKind.GAP: its tables may lack changes from here on
     ROLLED_BACK = 64  # the transaction that it starts in ends in here, with ROLLBACK
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One Delta table: where it lies under the lake's path, what a row means, its columns."""
-
-    path: str
-    doc: str
-    schema: pa.Schema
-    key: tuple[str, ...]
-    partition_by: tuple[str, ...] = ()
-
-
-def _field(name: str, kind: pa.DataType, doc: str, *, nullable: bool = False) -> pa.Field:
-    return pa.field(name, kind, nullable=nullable, metadata={"comment": doc})
 
 
 SEGMENTS: Final = Table(
@@ -338,7 +330,10 @@ LATENCY: Final = Table(
     ),
 )
 
-ALL: Final = (SEGMENTS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, JUDGEMENTS, LEDGER, CUTS, MAINTENANCE, LATENCY)
+ALL: Final = (
+    *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, JUDGEMENTS, LEDGER, CUTS),
+    *(MAINTENANCE, LATENCY),
+)
 
 # --- the marker, a table at the source ------------------------------------------------------------
 # A row of it says when it was written, so that apply can say how long it took. It is captured like any other table.

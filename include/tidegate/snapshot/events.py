@@ -1,0 +1,206 @@
+"""What happens to snapshots, and what follows from it.
+
+In:  events of control/snapshots: a person's requests, a reader's waves, apply's answers.
+Out: per table how far its snapshot is: its state, what is left to read, which waves wait for apply's answer.
+
+Who writes what. A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high watermark),
+ended (after its end mark, once apply has answered all waves of the table), failed. Apply: opened (a low mark at a cut,
+so that what comes above it is kept), applied or refused (each wave, once per table), done.
+
+A wave that its reader didn't record, because it died after the high mark, is read again: its rows are applied twice,
+each time at their own low watermark, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from tidegate.snapshot.spans import WHOLE, ReadSpans, Span, left_of, spans_from_text, spans_to_text
+from tidegate.tables import SNAPSHOTS
+
+
+class EventKind(StrEnum):
+    """Kinds of events, and of whom they are."""
+
+    REQUESTED = "requested"  # a person, or a pipeline file that says so
+    RANGES = "ranges"  # the reader: `spans` are what the table was divided into
+    WAVE = "wave"  # the reader: `spans` were read, and the high mark is written
+    OPENED = "opened"  # apply: the wave's low mark is below the cut, its high mark isn't
+    APPLIED = "applied"  # apply: the wave's rows of the table are in silver
+    REFUSED = "refused"  # apply: they aren't and won't be; read them again
+    ENDED = "ended"  # the reader: the end mark is written
+    DONE = "done"  # apply: the table is whole from this cut on
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class SnapshotState(StrEnum):
+    """Where a table's snapshot stands."""
+
+    REQUESTED = "requested"
+    RUNNING = "running"
+    PAUSED = "paused"
+    ENDED = "ended"  # all is read and marked; apply hasn't come to the end mark
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def is_over(self) -> bool:
+        return self in (SnapshotState.DONE, SnapshotState.CANCELLED, SnapshotState.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEvent:
+    """A row of control/snapshots; the words of its columns are in tables_snapshot.py. table "": the whole snapshot."""
+
+    snapshot: str
+    pipeline: str
+    source: str
+    event: EventKind
+    recorded_at: datetime
+    database: str = ""
+    table: str = ""
+    wave: int = 0
+    token: str = ""
+    low_ts: int | None = None
+    high_ts: int | None = None
+    spans: tuple[Span, ...] = ()
+    chunks: int = 0
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.database, self.table
+
+    def to_row(self) -> dict[str, Any]:
+        """The row."""
+        row = {name: getattr(self, name) for name in SNAPSHOTS.schema.names}
+        return row | {
+            "event": str(self.event),
+            "spans": spans_to_text(self.spans) if self.spans else None,
+            "options": _json(self.options),
+            "definition": _json(self.definition),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse."""
+        cells = {item.name: row[item.name] for item in fields(cls)}
+        return cls(
+            **cells
+            | {
+                "event": EventKind(row["event"]),
+                "spans": spans_from_text(row["spans"]),
+                "options": json.loads(row["options"] or "{}"),
+                "definition": json.loads(row["definition"] or "{}"),
+            }
+        )
+
+
+def _json(cell: Mapping[str, Any]) -> str | None:
+    return json.dumps(dict(cell), ensure_ascii=False) if cell else None
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """How far the snapshot of one table is.
+
+    left: key ranges to be read. waiting: tokens of waves that apply hasn't answered. low_ts: L0, commit_ts of the first
+    applied wave's low mark; None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
+    options: as asked for. reason: of its last event.
+    """
+
+    snapshot: str
+    source: str
+    database: str
+    table: str
+    state: SnapshotState
+    left: tuple[Span, ...]
+    waiting: tuple[str, ...] = ()
+    low_ts: int | None = None
+    waves: int = 0
+    rows: int = 0
+    bytes: int = 0
+    refused: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.database, self.table
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its end mark may be written: all is read, and apply has taken each wave."""
+        return not self.left and not self.waiting and self.state in (SnapshotState.REQUESTED, SnapshotState.RUNNING)
+
+
+_STATE_OF: Final = {
+    EventKind.REQUESTED: SnapshotState.REQUESTED,
+    EventKind.RANGES: SnapshotState.RUNNING,
+    EventKind.RESUMED: SnapshotState.RUNNING,
+    EventKind.PAUSED: SnapshotState.PAUSED,
+    EventKind.ENDED: SnapshotState.ENDED,
+    EventKind.DONE: SnapshotState.DONE,
+    EventKind.CANCELLED: SnapshotState.CANCELLED,
+    EventKind.FAILED: SnapshotState.FAILED,
+}
+
+
+def progress(events: Iterable[SnapshotEvent]) -> dict[tuple[str, str, str, str], TableProgress]:
+    """(snapshot, source, database, table) -> how far it is. events: in any order, of any number of snapshots."""
+    told = sorted(events, key=lambda one: one.recorded_at)
+    tables = {(one.snapshot, one.source, *one.name): one for one in told if one.table and _requests(one)}
+    found = {}
+    for key, request in tables.items():
+        mine = [one for one in told if one.snapshot == key[0] and one.name in (key[2:], ("", ""))]
+        found[key] = _table(request, [one for one in mine if one.source in (key[1], "")])
+    return found
+
+
+def _requests(event: SnapshotEvent) -> bool:
+    return event.event is EventKind.REQUESTED
+
+
+def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress:
+    state = SnapshotState.REQUESTED
+    for event in events:
+        after = _STATE_OF.get(event.event, state)
+        # What is over stays over, and a range that is read while a person pauses doesn't resume.
+        paused = state is SnapshotState.PAUSED and event.event is EventKind.RANGES
+        state = state if state.is_over or paused else after
+    waves = sorted((one for one in events if one.event is EventKind.WAVE), key=lambda one: one.wave)
+    applied = [one for one in events if one.event is EventKind.APPLIED]
+    refused = {one.token: one for one in events if one.event is EventKind.REFUSED}
+    answered = refused.keys() | {one.token for one in applied}
+    ranges = next((one.spans for one in reversed(events) if one.event is EventKind.RANGES), (WHOLE,))
+    counted = [one for one in waves if one.token not in refused]
+    return TableProgress(
+        snapshot=request.snapshot,
+        source=request.source,
+        database=request.database,
+        table=request.table,
+        state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and waves else state,
+        left=left_of(ranges, (ReadSpans(one.spans, one.token in refused) for one in waves)),
+        waiting=tuple(one.token for one in waves if one.token not in answered),
+        low_ts=min((one.low_ts for one in applied if one.low_ts is not None), default=None),
+        waves=len(counted),
+        rows=sum(one.rows for one in counted),
+        bytes=sum(one.bytes for one in counted),
+        refused=tuple(one.reason for one in refused.values()),
+        options=request.options,
+        reason=next((one.reason for one in reversed(events) if one.reason), ""),
+    )

@@ -1,0 +1,73 @@
+"""Ranges of a table's key, and what is left of them.
+
+In:  ranges that a table was divided into, what waves read, which waves were refused.
+Out: what is still to be read.
+
+A key is a tuple of SQL literals, one per key column, as the server itself gave or would take them. Keys are never
+compared here, but for being the same text: how they are ordered only the server's collations know. That suffices,
+because a reader always reads a range from its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Keys above `after` up to and including `upto`; None: the first and the last of all."""
+
+    after: Key | None = None
+    upto: Key | None = None
+
+
+WHOLE = Span()
+
+
+def key_to_text(key: Key | None) -> str | None:
+    """JSON."""
+    return None if key is None else json.dumps(list(key), ensure_ascii=False)
+
+
+def key_from_text(text: str | None) -> Key | None:
+    return None if text is None else tuple(json.loads(text))
+
+
+def spans_to_text(spans: Sequence[Span]) -> str:
+    """JSON."""
+    return json.dumps([[span.after, span.upto] for span in spans], ensure_ascii=False)
+
+
+def spans_from_text(text: str | None) -> tuple[Span, ...]:
+    cells = json.loads(text) if text else []
+    return tuple(Span(*(None if key is None else tuple(key) for key in cell)) for cell in cells)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpans:
+    """What a wave read of a table: each span begins where one that was left began. refused: it doesn't count."""
+
+    spans: tuple[Span, ...]
+    refused: bool = False
+
+
+def left_of(ranges: Iterable[Span], waves: Iterable[ReadSpans]) -> tuple[Span, ...]:
+    """What is to be read, in the order in which it became so. waves: in the order in which they were read.
+
+    A span that isn't left any more, since it was read twice, changes nothing.
+    """
+    left = list(ranges)
+    for wave in waves:
+        for read in wave.spans:
+            at = next((i for i, span in enumerate(left) if span.after == read.after), None)
+            if at is None:
+                continue
+            rest = [] if left[at].upto == read.upto else [Span(read.upto, left[at].upto)]
+            left[at : at + 1] = rest
+            if wave.refused:
+                left.append(read)
+    return tuple(left)

@@ -1,0 +1,115 @@
+"""The marks that say in the log where a wave of chunks began and ended.
+
+In:  what a reader writes; what apply finds in the log.
+Out: the text of a mark, the SQL that writes it, the table version with which its rows are decoded.
+
+One row per pipeline and source, changed by an UPDATE that commits by itself. All that a mark says is in one column,
+which differs each time: an image that lacks what didn't change (binlog_row_image=MINIMAL) still has all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+from tidegate.errors import DecodeError
+from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
+from tidegate.tables import WATERMARK_DATABASE, WATERMARK_TABLE
+
+_PLACE: Final = f"`{WATERMARK_DATABASE}`.`{WATERMARK_TABLE}`"
+# Of names as UTF-8; a key of two such columns fits every server's index.
+NAME_BYTES_MAX: Final = 255
+
+CREATE: Final = (
+    f"CREATE DATABASE IF NOT EXISTS `{WATERMARK_DATABASE}`",
+    (
+        f"CREATE TABLE IF NOT EXISTS {_PLACE} (pipeline VARBINARY({NAME_BYTES_MAX}) NOT NULL,"
+        f" source VARBINARY({NAME_BYTES_MAX}) NOT NULL, mark MEDIUMTEXT CHARACTER SET utf8mb4 NOT NULL,"
+        " PRIMARY KEY (pipeline, source)) ENGINE = InnoDB"
+    ),
+)
+# Values to bind: pipeline, source; and mark, pipeline, source.
+BEGIN: Final = f"INSERT IGNORE INTO {_PLACE} (pipeline, source, mark) VALUES (%s, %s, '')"
+WRITE: Final = f"UPDATE {_PLACE} SET mark = %s WHERE pipeline = %s AND source = %s"
+
+
+class MarkKind(StrEnum):
+    """What a mark says."""
+
+    LOW = "low"  # what was committed before it is visible to every read of the wave
+    HIGH = "high"  # the wave's reads have ended, and its chunks are in bronze
+    END = "end"  # these tables have been read as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a wave has of one table. crc: XOR of its payloads' CRC-32C; chunks may come in any order."""
+
+    database: str
+    table: str
+    chunks: int = 0
+    crc: int = 0
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.database, self.table
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low one."""
+
+    snapshot: str
+    wave: int
+    kind: MarkKind
+    token: str
+    tables: tuple[Manifest, ...] = ()
+
+    def to_text(self) -> str:
+        """JSON, as the column `mark` holds it."""
+        tables = [[one.database, one.table, one.chunks, one.crc] for one in self.tables]
+        told = {"snapshot": self.snapshot, "wave": self.wave, "kind": self.kind, "token": self.token, "tables": tables}
+        return json.dumps(told, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """The inverse; None for the row that a reader begins with. Raises DecodeError for what no reader writes."""
+        if not text:
+            return None
+        try:
+            told = json.loads(text)
+            tables = tuple(Manifest(str(d), str(t), int(chunks), int(crc)) for d, t, chunks, crc in told["tables"])
+            return cls(str(told["snapshot"]), int(told["wave"]), MarkKind(told["kind"]), str(told["token"]), tables)
+        except (ValueError, TypeError, KeyError) as error:
+            raise DecodeError(
+                f"a mark of {WATERMARK_DATABASE}.{WATERMARK_TABLE} isn't one of tidegate's: {text[:120]!r}",
+                remedy="leave that table to tidegate; the snapshot goes on with its next wave",
+            ) from error
+
+
+def watermark_version(source: str) -> TableVersion:
+    """The table as tidegate makes it, whatever schema_history knows of it; at every commit_ts."""
+    names = Column(1, "pipeline", f"varbinary({NAME_BYTES_MAX})", nullable=False)
+    key = (1, 2)
+    columns = (
+        names,
+        Column(2, "source", names.type, nullable=False),
+        Column(3, "mark", "mediumtext", nullable=False, charset="utf8mb4"),
+    )
+    return TableVersion(
+        source=source,
+        database=WATERMARK_DATABASE,
+        table=WATERMARK_TABLE,
+        version=1,
+        commit_ts=0,
+        file="",
+        pos=0,
+        kind="create",
+        ddl=CREATE[1],
+        columns=columns,
+        key=key,
+        charset="utf8mb4",
+        indexes=(Index("PRIMARY", IndexKind.PRIMARY, key),),
+    )

@@ -1,0 +1,142 @@
+"""Waves as apply finds them in the log: which are open, which ended, which can't be taken.
+
+In:  marks of one pipeline and source in log order, with the commit_ts and server that the log gives them; chunks.
+Out: open and ended waves; per table a reason why a wave must be read again; tables that are whole.
+
+A reader writes its marks one after the other, so at most one wave is open: a low mark that finds another one open says
+that its reader died or gave it up. That wave's chunks count for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
+from typing import Protocol
+
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
+
+Name = tuple[str, str]  # database and table at the source
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMark:
+    """A mark and where the log has it."""
+
+    commit_ts: int
+    server_uuid: str
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWave:
+    """A wave whose high mark hasn't come. low_ts: commit_ts of its low mark."""
+
+    snapshot: str
+    wave: int
+    token: str
+    low_ts: int
+    server_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndedWave:
+    """A wave between its marks. Its tables are applied from after_ts on in the window that has high_ts.
+
+    refused: why none of it counts; "" when it does.
+    """
+
+    snapshot: str
+    wave: int
+    token: str
+    low_ts: int
+    high_ts: int
+    server_uuid: str
+    tables: tuple[Manifest, ...]
+    refused: str = ""
+
+    @property
+    def after_ts(self) -> int:
+        """The table's changes above it are applied again, and the wave's rows with them."""
+        return self.low_ts - 1
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTable:
+    """Every row that the source has of the table was written by a wave or by the log since its snapshot began."""
+
+    snapshot: str
+    database: str
+    table: str
+    end_ts: int
+
+
+@dataclass(slots=True)
+class Followed:
+    """What the marks of a window say. open: goes on into the next window."""
+
+    open: OpenWave | None = None
+    ended: list[EndedWave] = field(default_factory=list)
+    whole: list[WholeTable] = field(default_factory=list)
+
+
+class LandedChunk(Protocol):
+    """What is asked of a chunk here."""
+
+    @property
+    def database(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def payload_crc32c(self) -> int: ...
+    @property
+    def server_uuid(self) -> str: ...
+
+
+def follow(open_wave: OpenWave | None, marks: Iterable[SeenMark]) -> Followed:
+    """Go on from the wave that was open before a window. marks: the window's, in log order."""
+    found = Followed(open_wave)
+    for seen in marks:
+        mark = seen.mark
+        match mark.kind:
+            case MarkKind.LOW:
+                found.open = OpenWave(mark.snapshot, mark.wave, mark.token, seen.commit_ts, seen.server_uuid)
+            case MarkKind.HIGH:
+                found.ended.append(_ended(found.open, seen))
+                found.open = None
+            case MarkKind.END:
+                tables = (one.name for one in mark.tables)
+                found.whole += [WholeTable(mark.snapshot, *name, seen.commit_ts) for name in tables]
+    return found
+
+
+def _ended(low: OpenWave | None, seen: SeenMark) -> EndedWave:
+    mark, refused = seen.mark, ""
+    if low is None or low.token != mark.token:
+        refused = "its low watermark isn't in the log, or another wave began after it"
+    elif low.server_uuid != seen.server_uuid:
+        refused = f"the source changed from server {low.server_uuid} to {seen.server_uuid} while it was read"
+    low_ts = low.low_ts if low is not None and not refused else 0
+    place = (mark.snapshot, mark.wave, mark.token, low_ts, seen.commit_ts, seen.server_uuid)
+    return EndedWave(*place, mark.tables, refused)
+
+
+def refusals(wave: EndedWave, chunks: Sequence[LandedChunk], changed: Collection[Name]) -> dict[Name, str]:
+    """Per table of the wave why it must be read again; tables that aren't in it can be applied.
+
+    chunks: all in bronze with the wave's token. changed: tables with a DDL in (low_ts, high_ts].
+    """
+    found: dict[Name, str] = {}
+    for told in wave.tables:
+        mine = [chunk for chunk in chunks if (chunk.database, chunk.table) == told.name]
+        crc = reduce(xor, (chunk.payload_crc32c for chunk in mine), 0)
+        if wave.refused:
+            found[told.name] = wave.refused
+        elif told.name in changed:
+            found[told.name] = "a DDL changed the table while it was read"
+        elif (len(mine), crc) != (told.chunks, told.crc):
+            found[told.name] = f"bronze has {len(mine)} chunks of it, or others than the {told.chunks} that were read"
+        elif any(chunk.server_uuid != wave.server_uuid for chunk in mine):
+            found[told.name] = "it was read from another server than the log is from"
+    return found

@@ -1,0 +1,113 @@
+"""The tables of snapshots: chunks in bronze, their events in control, the watermark at the source.
+
+In:  nothing; this is data, a part of tables.py.
+Out: Arrow schemas; names.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from tidegate.tables_form import Table, field
+
+CHUNKS: Final = Table(
+    path="bronze/chunks",
+    doc="Rows read from a source's table by SELECT: a chunk is a transaction that rewrote its rows at its low watermark.",
+    key=("source", "low_token", "database", "table", "chunk"),
+    partition_by=("source", "day"),
+    schema=pa.schema(
+        [
+            field("source", pa.string(), "name of the source in the pipeline file"),
+            field("day", pa.date32(), "UTC day of read_at"),
+            field("snapshot", pa.string(), "the snapshot that it is of: 32 hex digits"),
+            field("database", pa.string(), "as the server spells it"),
+            field("table", pa.string(), "as the server spells it"),
+            field("wave", pa.int64(), "1, 2, ... per snapshot: what was read between two watermarks"),
+            field("chunk", pa.int64(), "1, 2, ... per table and wave"),
+            field("low_token", pa.string(), "names the low watermark: its uuid as 32 hex digits, or a GTID set"),
+            field("high_token", pa.string(), "names the high watermark; the same uuid where watermarks are written"),
+            field(
+                "key_after",
+                pa.string(),
+                "JSON list of literals: rows have keys above it; null: from the first key",
+                nullable=True,
+            ),
+            field(
+                "key_upto",
+                pa.string(),
+                "JSON list of literals: up to and including it; null: to the last key",
+                nullable=True,
+            ),
+            field("rows", pa.int64(), "rows in payload"),
+            field("version", pa.int64(), "version in control/schema_history that the reader knew; 0: none"),
+            field("shape", pa.string(), "of the columns as they were read: names and types (snapshot/chunk.py)"),
+            field(
+                "payload",
+                pa.large_binary(),
+                "Arrow IPC stream, zstd: the columns as decode yields them, without its own",
+            ),
+            field("payload_bytes", pa.int64(), "length of payload"),
+            field("payload_crc32c", pa.int64(), "CRC-32C of payload; the high watermark has the XOR of a wave's"),
+            field("null_dates", pa.int64(), "zero and impossible dates in it that became null"),
+            field("server_id", pa.int64(), "server_id of the server that it was read from"),
+            field("server_uuid", pa.string(), "its server_uuid (MySQL) or server_uid (MariaDB); '' when it has none"),
+            field("read_at", pa.timestamp("us", tz="UTC"), "when its last row was read"),
+        ]
+    ),
+)
+
+SNAPSHOTS: Final = Table(
+    path="control/snapshots",
+    doc="What happens to snapshots, as events: asked for, waves read, applied or refused, paused, done.",
+    key=("snapshot", "database", "table", "recorded_at"),
+    schema=pa.schema(
+        [
+            field("snapshot", pa.string(), "32 hex digits"),
+            field("pipeline", pa.string(), "pipeline"),
+            field("source", pa.string(), "name of the source"),
+            field("database", pa.string(), "physical table's; '' of an event of the whole snapshot"),
+            field("table", pa.string(), "physical table's; '' of an event of the whole snapshot"),
+            field(
+                "event",
+                pa.string(),
+                "requested | ranges | wave | opened | applied | refused | ended | done | paused | resumed | cancelled | failed",
+            ),
+            field("wave", pa.int64(), "of wave, opened, applied, refused; 0 elsewhere"),
+            field("token", pa.string(), "the wave's low_token; '' elsewhere"),
+            field(
+                "low_ts",
+                pa.int64(),
+                "opened and applied: commit_ts of the low watermark, which the rows have",
+                nullable=True,
+            ),
+            field("high_ts", pa.int64(), "applied and refused: commit_ts of the high watermark", nullable=True),
+            field(
+                "spans",
+                pa.string(),
+                "JSON list of [after, upto]: ranges: what the table was divided into; wave: what it read",
+                nullable=True,
+            ),
+            field("chunks", pa.int64(), "wave: chunks of the table"),
+            field("rows", pa.int64(), "wave: rows read"),
+            field("bytes", pa.int64(), "wave: bytes of payloads"),
+            field("seconds", pa.float64(), "wave: from its low to its high watermark"),
+            field("options", pa.string(), "requested: JSON of what was asked for; null elsewhere", nullable=True),
+            field(
+                "definition",
+                pa.string(),
+                "wave: JSON of a row of control/schema_history as the server had the table, where apply may not know it",
+                nullable=True,
+            ),
+            field("reason", pa.string(), "one line; '' when there is none"),
+            field("recorded_at", pa.timestamp("us", tz="UTC"), "when"),
+        ]
+    ),
+)
+
+# --- the watermark, a table at the source -----------------------------------------------------------
+# One row per pipeline and source. It is captured like any other table, whatever the pipeline file includes.
+WATERMARK_DATABASE: Final = "tidegate"
+WATERMARK_TABLE: Final = "watermark"
+WATERMARK: Final = f"{WATERMARK_DATABASE}.{WATERMARK_TABLE}"
