@@ -22,8 +22,8 @@ import pyarrow as pa
 from tidegate import tables
 from tidegate.binlog.batch import SYSTEM_FIELDS
 from tidegate.errors import StreamCorrupt
-from tidegate.schema.columns import TableVersion
-from tidegate.schema.types import canonical
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import canonical
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.spans import Key, Span, key_from_text, key_to_text
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from tidegate.errors import DecodeError
-from tidegate.schema.columns import Column, Index, IndexKind, TableVersion
+from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
 from tidegate.tables import WATERMARK_DATABASE, WATERMARK_TABLE
 
 _PLACE: Final = f"`{WATERMARK_DATABASE}`.`{WATERMARK_TABLE}`"

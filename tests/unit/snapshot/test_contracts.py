@@ -17,7 +17,7 @@ from tidegate.errors import DecodeError, LakeUnavailable, Overtaken, StreamCorru
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.schema.columns import Column, TableVersion
+from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunk import Chunk, changes_of, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs, claim_reader
