@@ -73,7 +73,7 @@ class DecodePlan:
 
     lake: LakeFiles
     versions: dict[str, dict[Name, Sequence[TableVersion]]]
-    windows: dict[str, dict[Name, decode.Window]]
+    windows: dict[str, dict[Name, decode.CommitSpan]]
     known: dict[str, decode.Known]
     folder: str
     targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
@@ -178,7 +178,7 @@ def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage)
     yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
 
 
-def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.Window]:
+def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.CommitSpan]:
     """A transaction that was given up in mid-stream is outside of every window."""
     windows = plan.windows.get(ref.source, {})
     if not ref.given_up_ts:
@@ -273,7 +273,7 @@ class _Stage:
 
 def _plan(app: Application, window: Window) -> DecodePlan:
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
-    windows: dict[str, dict[Name, decode.Window]] = {}
+    windows: dict[str, dict[Name, decode.CommitSpan]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}
     routed: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
@@ -285,7 +285,7 @@ def _plan(app: Application, window: Window) -> DecodePlan:
                 targets.setdefault(source, {})[name] = entry.target
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = decode.Window(entry.after_ts, window.cut_ts, zero_dates, kept)
+            windows.setdefault(source, {})[name] = decode.CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
     known = {source: _known(app, window, source) for source in {ref.source for ref in window.refs}}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"

@@ -15,7 +15,7 @@ from spark_jobs.window.moves import hold_partners, partners
 from spark_jobs.window.shapes import version_changes
 from tidegate.config import Policy
 from tidegate.schema.follow.kinds import column_kinds, ddl_kinds
-from tidegate.schema.follow.moves.renames import RENAME
+from tidegate.schema.follow.renames import RENAME
 from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
 

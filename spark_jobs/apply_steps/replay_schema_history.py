@@ -35,8 +35,8 @@ from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, un
 from tidegate.failpoint import failpoint
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import (
@@ -131,7 +131,7 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
     return []
 
 
-def _touched(statement: DdlStatement, server: Server) -> list[tuple[str, str]]:
+def _touched(statement: DdlStatement, server: ServerVersion) -> list[tuple[str, str]]:
     """The tables that a statement changes; [] when that isn't known."""
     try:
         found = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)

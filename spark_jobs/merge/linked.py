@@ -26,9 +26,9 @@ from tidegate.errors import REFILL, SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge.phases import DdlPhase, Phase, RowsPhase
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.schema.follow.moves.partition_rows import rows_where
-from tidegate.schema.follow.moves.renames import leaves, renamed_here
+from tidegate.schema.follow.renames import leaves, renamed_here
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.partition_rows import rows_where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

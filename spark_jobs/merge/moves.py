@@ -29,7 +29,7 @@ from tidegate.delta.state import Action
 from tidegate.errors import REFILL, LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverShape, quote
-from tidegate.schema.follow.silver_change import AddColumn, diff
+from tidegate.schema.follow.silver_change import AddSilverColumn, diff
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import BASELINE
 
@@ -105,7 +105,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     recasts = recast_values(rows, actions, new)
     names, given = {column.id: column.silver for column in old.columns}, set(rows.columns)
     ids = {column.silver: column.id for column in new.columns}
-    added = literals([action for action in actions if isinstance(action, AddColumn)])
+    added = literals([action for action in actions if isinstance(action, AddSilverColumn)])
     select = []
     for column in _plain(shape):
         before = names.get(ids.get(column.name, 0), "")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from spark_jobs.window.moves import Move
 from tidegate import tables
 from tidegate.errors import REFILL, SchemaMismatch
-from tidegate.schema.follow.moves.partition_rows import RowsWhere, rows_where
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.partition_rows import RowsWhere, rows_where
 from tidegate.schema.model.partitions import EXCHANGED, GIVEN, GROWN, SPLIT
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tidegate.delta.state import TableState
 from tidegate.delta.types import sql_type
 from tidegate.lake.silver_tables import features_added
 from tidegate.merge.silver_sql import SilverShape, quote
-from tidegate.schema.follow.silver_change import AddColumn, RenameColumn, SilverAction, ValuesRewritten
+from tidegate.schema.follow.silver_change import AddSilverColumn, RenameSilverColumn, SilverAction, ValuesRewritten
 from tidegate.schema.model.types import canonical
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def rewrite(
 ) -> None:
     """The rows that it has, with the shape's columns. recasts: SQL text of new values, by column."""
     rows = private.rows()
-    renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameColumn)}
-    added = literals([a for a in actions if isinstance(a, AddColumn)])
+    renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameSilverColumn)}
+    added = literals([a for a in actions if isinstance(a, AddSilverColumn)])
     select = []
     for column in shape.columns:
         old_name = renamed.get(column.name, column.name)

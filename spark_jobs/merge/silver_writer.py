@@ -30,8 +30,8 @@ from tidegate.lake.silver_tables import add_columns, columns_added, create_silve
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
-from tidegate.schema.follow.moves.renames import renamed_here
-from tidegate.schema.follow.silver_change import AddColumn, SilverAction, diff
+from tidegate.schema.follow.renames import renamed_here
+from tidegate.schema.follow.silver_change import AddSilverColumn, SilverAction, diff
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.model.types import canonical
@@ -262,7 +262,7 @@ class SilverWriter:
     def _follow(
         self, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int
     ) -> None:
-        only_adds = all(isinstance(action, AddColumn) for action in actions)
+        only_adds = all(isinstance(action, AddSilverColumn) for action in actions)
         if self.entry.routed and not only_adds:
             raise SchemaMismatch(
                 f"{new.ddl[:120]}: only added columns are followed in routed tables",
@@ -289,7 +289,7 @@ class SilverWriter:
 
     def _add(self, actions: Sequence[SilverAction], new: TableVersion) -> None:
         """The columns, with the value the server gave to existing rows."""
-        added = [action for action in actions if isinstance(action, AddColumn)]
+        added = [action for action in actions if isinstance(action, AddSilverColumn)]
         columns = [SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column)) for a in added]
         values = literals([action for action in added if action.value is not None])
         if not values:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidegate import tables
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverShape, quote
-from tidegate.schema.follow.silver_change import AddColumn
+from tidegate.schema.follow.silver_change import AddSilverColumn
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.upsert.row_hash import row_hashes
@@ -53,7 +53,7 @@ def numbered(rows: DataFrame, shape: SilverShape) -> DataFrame:
     return hashed.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({number} AS BIGINT)"))
 
 
-def literals(added: Sequence[AddColumn]) -> dict[str, str]:
+def literals(added: Sequence[AddSilverColumn]) -> dict[str, str]:
     """Spark SQL text of each added column's value for existing rows ("NULL" when there is none)."""
     return {a.column.silver: sql_value(a.value, canonical(a.column).delta) for a in added}
 

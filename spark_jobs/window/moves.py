@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from spark_jobs.window.application import DDL_NOT_READ, HELD, RELEASED, Application, TableState, Window
-from tidegate.schema.follow.moves.renames import renames
+from tidegate.schema.follow.renames import renames
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.partitions import RowsMoved
 from tidegate.schema.replay.history import SchemaHistory

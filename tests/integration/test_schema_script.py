@@ -13,7 +13,7 @@ from tests.support.servers import FreshDatabase
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import shown_columns
 from tidegate.local.server import Server
-from tidegate.schema.ddl import tokens as ddl_tokens
+from tidegate.schema.model.server import ServerVersion
 
 pytestmark = pytest.mark.server
 
@@ -46,7 +46,7 @@ def _only(columns: list[dict[str, Any]], fields: tuple[str, ...]) -> list[tuple[
 
 def _compare(script: Script, truth: Tables, counts: Counter[str], said: str) -> None:
     held = {table for _, table in script.history.held}
-    server = ddl_tokens.Server.of(script.server_version)
+    server = ServerVersion.of(script.server_version)
     ours = {name.split(".", 1)[1]: shown_columns(version, server) for name, version in script.tables().items()}
     assert ours.keys() - held == truth.keys() - held, said
     counts["held"] += len(held)

@@ -11,17 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.reference.decode import decode_segment_reference
 from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.local.server import Server
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import type_as_known
 from tidegate.segments.crc32c import crc32c
-from tidegate.segments.result import DecodedSegment, Window
+from tidegate.segments.result import CommitSpan, DecodedSegment
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 
-ALL_TIME = Window(0, 1 << 62)
+ALL_TIME = CommitSpan(0, 1 << 62)
 DECODERS = (decode_segment, decode_segment_reference)
 
 
@@ -113,7 +113,9 @@ def version(
 
 
 def decode_both(
-    made: Segment, versions: Mapping[tuple[str, str], Sequence[TableVersion]], windows: Mapping[tuple[str, str], Window]
+    made: Segment,
+    versions: Mapping[tuple[str, str], Sequence[TableVersion]],
+    windows: Mapping[tuple[str, str], CommitSpan],
 ) -> DecodedSegment:
     """Decode with the kernel and with the reference; both must say the same."""
     fast, slow = (decode(made, versions, windows) for decode in DECODERS)

@@ -16,8 +16,8 @@ from tests.support.servers import ROOT
 from tidegate.binlog.statements import is_dml
 from tidegate.local import mariadb
 from tidegate.schema.ddl.reader import read
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.ddl.tree import Ignored
+from tidegate.schema.model.server import ServerVersion
 
 
 def test_a_file_is_cut_into_what_a_server_understands() -> None:
@@ -69,7 +69,7 @@ def test_no_statement_about_views_triggers_routines_events_or_accounts_holds_a_t
             text = statement.decode("latin-1")
             assert not is_dml(text), text
             for version in ("11.4.5-MariaDB", "9.7.0"):
-                found = read(text, database="d", server=Server.of(version))
+                found = read(text, database="d", server=ServerVersion.of(version))
                 assert isinstance(found, Ignored), text
     assert seen > 100
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.ddl_script.script import Script, Step
 from tidegate.ddl_script.shown_columns import shown_columns
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.server import ServerVersion
 
 MARIADB = "11.4.5-MariaDB"
 MYSQL = "9.7.4"
@@ -17,7 +17,7 @@ def run(*sql: str, version: str = MARIADB) -> tuple[Script, list[Step]]:
 
 def columns_of(script: Script, table: str = "t") -> dict[str, dict[str, object]]:
     version = script.tables()[f"test.{table}"]
-    return {column["name"]: column for column in shown_columns(version, Server.of(script.server_version))}
+    return {column["name"]: column for column in shown_columns(version, ServerVersion.of(script.server_version))}
 
 
 def types_of(script: Script, table: str = "t") -> dict[str, object]:

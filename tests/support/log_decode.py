@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.log_files.changes import LogChanges
-from tidegate.log_files.log_file import LogFile, server_version
-from tidegate.log_files.plans import LogPlans, ZeroDates
-from tidegate.log_files.rows import Options
+from tidegate.log_files.log_file import BinlogFile, server_version
+from tidegate.log_files.plans import LogPlans, ShownZeroDates
+from tidegate.log_files.rows import RowOptions
 from tidegate.log_files.schema import SchemaPlans
 from tidegate.log_files.stats import FileStats
 
@@ -45,18 +45,18 @@ def decoded(
 ) -> Decoded:
     """Decode files in order."""
     found = Decoded()
-    plans = LogPlans(found.notes.append, ZeroDates(zero_dates))
+    plans = LogPlans(found.notes.append, ShownZeroDates(zero_dates))
     if schema:
-        plans = SchemaPlans(found.notes.append, ZeroDates(zero_dates), server_version=server_version(paths))
+        plans = SchemaPlans(found.notes.append, ShownZeroDates(zero_dates), server_version=server_version(paths))
         plans.read(schema)
-    options = Options(
+    options = RowOptions(
         wanted=lambda database, table: not only or f"{database}.{table}" == only,
         lines=lines,
         report=lambda fault: found.faults.append(str(fault)),
     )
     changes, commit_ts, counted = LogChanges(plans, options), 0, []
     for path in paths:
-        with LogFile(path, commit_ts) as log:
+        with BinlogFile(path, commit_ts) as log:
             counted.append(FileStats(log.name, log.size))
             for block in changes.decode(log, counted[-1]):
                 found.text += bytes(block)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tidegate.errors import DecodeError
 
 
-class Cursor:
+class ByteCursor:
     """Reads from left to right; little-endian, as all of the protocol but where it says otherwise."""
 
     def __init__(self, data: bytes, at: int = 0, end: int | None = None) -> None:

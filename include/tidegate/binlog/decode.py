@@ -47,17 +47,24 @@ from tidegate.errors import (
     unexpected,
 )
 from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
-from tidegate.segments.result import NOTHING_KNOWN, DecodedSegment, Known, Ledger, Problem, TableChanges, Window
+from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 
 __all__ = [
-    "NOTHING_KNOWN", "DecodedSegment", "Known", "Ledger", "Problem", "TableChanges", "Window", "decode_in_pieces",
+    "NOTHING_KNOWN",
+    "CommitSpan",
+    "DecodedSegment",
+    "Known",
+    "Ledger",
+    "Problem",
+    "TableChanges",
+    "decode_in_pieces",
     "decode_segment",
 ]  # fmt: skip
 
 Name = tuple[str, str]
 Versions = Mapping[Name, Sequence[TableVersion]]
-Windows = Mapping[Name, Window]
+Windows = Mapping[Name, CommitSpan]
 # data, events (int64[n, EVENT_WORDS]), plan, seq -> Batch; raises RowsError
 BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int], Batch]
 
@@ -78,7 +85,7 @@ class TableRows:
 
     name: Name
     events: npt.NDArray[np.int64]
-    window: Window
+    window: CommitSpan
 
 
 def decode_segment(

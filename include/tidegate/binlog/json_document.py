@@ -16,8 +16,8 @@ import json
 import re
 from typing import Final
 
-from tidegate.binlog.cursor import Cursor
-from tidegate.binlog.json_text import Reader, is_container, json_text, quoted
+from tidegate.binlog.cursor import ByteCursor
+from tidegate.binlog.json_text import JsonReader, is_container, json_text, quoted
 from tidegate.binlog.kernel.layout import PATCHED
 from tidegate.errors import REFILL, DecodeError
 
@@ -34,7 +34,7 @@ def patched_json_text(data: bytes) -> str:
     """Text of a document, or of one with its differences."""
     if data[:1] != bytes([PATCHED]):
         return json_text(data)
-    cursor = Cursor(data, 1)
+    cursor = ByteCursor(data, 1)
     tree = read_tree(cursor.take(cursor.unsigned(4)))
     while cursor:
         _apply(tree, cursor)
@@ -43,11 +43,11 @@ def patched_json_text(data: bytes) -> str:
 
 def read_tree(document: bytes) -> Tree:
     """Binary JSON as a tree."""
-    reader = Reader(document)
+    reader = JsonReader(document)
     return _tree(reader, *reader.root, 0)
 
 
-def _tree(reader: Reader, kind: int, at: int, end: int, depth: int = 0) -> Tree:
+def _tree(reader: JsonReader, kind: int, at: int, end: int, depth: int = 0) -> Tree:
     if not is_container(kind):
         return reader.leaf(kind, at, end)
     keys, places = reader.members(kind, at, end, depth)
@@ -76,7 +76,7 @@ def _key_order(key: str) -> tuple[int, bytes]:
     return len(data), data
 
 
-def _apply(tree: Tree, cursor: Cursor) -> None:
+def _apply(tree: Tree, cursor: ByteCursor) -> None:
     operation = cursor.unsigned(1)
     if operation not in (_REPLACE, _INSERT, _REMOVE):
         raise DecodeError(f"JSON difference of kind {operation} is not known", remedy="report it")

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Final
 
-from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.cursor import ByteCursor
 from tidegate.errors import DecodeError
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY, _LITERAL = 0, 1, 2, 3, 4
@@ -42,7 +42,7 @@ _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 def json_text(data: bytes) -> str:
     """Text of one value; an empty value is JSON null, as the server reads it."""
-    reader = Reader(data)
+    reader = JsonReader(data)
     return reader.text(*reader.root, 0)
 
 
@@ -51,7 +51,7 @@ def quoted(text: str) -> str:
     return encode_basestring(text)
 
 
-class Reader:
+class JsonReader:
     """Reads one document. No byte is read for two values: offsets that overlap could make gigabytes of kilobytes."""
 
     def __init__(self, data: bytes) -> None:
@@ -82,7 +82,7 @@ class Reader:
         if kind == _STRING:
             return quoted(_utf8(self._counted(at, end)))
         if kind == _LITERAL:
-            return _literal(Cursor(self.data, at, end).unsigned(1))
+            return _literal(ByteCursor(self.data, at, end).unsigned(1))
         if kind == _OPAQUE and at < end:
             return _opaque(self.data[at], self._counted(at + 1, end))
         raise DecodeError(f"JSON type {kind} is not known, or its value is cut off", remedy="report it")
@@ -216,7 +216,7 @@ def decimal_text(digits: int, scale: int, data: bytes) -> str:
         raise DecodeError(f"decimal({digits},{scale}) is no decimal", remedy="report it")
     negative = not data[:1] or not data[0] & 0x80
     raw = bytes([data[0] ^ 0x80, *data[1:]]) if data else b""
-    cursor = Cursor(bytes(b ^ 0xFF for b in raw) if negative else raw)
+    cursor = ByteCursor(bytes(b ^ 0xFF for b in raw) if negative else raw)
     lead = (digits - scale) % 9
     sizes = [lead] * (lead > 0) + [9] * ((digits - scale) // 9)
     whole = "".join(_digits(cursor, n) for n in sizes).lstrip("0")
@@ -225,7 +225,7 @@ def decimal_text(digits: int, scale: int, data: bytes) -> str:
     return ("-" if negative else "") + (whole or "0") + (f".{fraction}" if fraction else "")
 
 
-def _digits(cursor: Cursor, count: int) -> str:
+def _digits(cursor: ByteCursor, count: int) -> str:
     text = f"{cursor.big_endian(_DIGIT_BYTES[count]):0{count}d}"
     if len(text) > count:
         raise DecodeError(f"{count} digits of a decimal hold {text}", remedy="report it")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, EventFlag, read_header
 from tidegate.binlog.statement_text import statement_text
 from tidegate.errors import UnsupportedValue
@@ -91,7 +91,7 @@ def parse_query(
     """
     event = bytes(event)
     header = read_header(event)
-    cursor = Cursor(event, HEADER_BYTES, header.size - checksum_bytes)
+    cursor = ByteCursor(event, HEADER_BYTES, header.size - checksum_bytes)
     cursor.take(8)
     database_bytes = cursor.unsigned(1)
     cursor.take(2)
@@ -152,7 +152,7 @@ def _server_charset(charsets: bytes | None) -> str:
 
 
 def _status(data: bytes) -> dict[int, bytes]:
-    cursor, found = Cursor(data), {}
+    cursor, found = ByteCursor(data), {}
     while cursor:
         code = cursor.unsigned(1)
         if code in _FIXED:
@@ -177,7 +177,7 @@ def _status(data: bytes) -> dict[int, bytes]:
     return found
 
 
-def _names(cursor: Cursor) -> bytes:
+def _names(cursor: ByteCursor) -> bytes:
     """Each with the NUL that ends it; b"" when there are too many."""
     count, found = cursor.unsigned(1), bytearray()
     while 0 < count <= _DB_NAMES_MAX:

@@ -28,7 +28,7 @@ from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
 from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
-from tidegate.segments.result import Known, Window
+from tidegate.segments.result import CommitSpan, Known
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
 # What doesn't change rows, or changes them as schema_history knows. Any other verb may change what it likes.
@@ -122,7 +122,7 @@ def place(index: EventIndex, event: int) -> str:
 
 
 def judge_statements(
-    index: EventIndex, numbers: list[int], windows: Mapping[Name, Window], known: Known
+    index: EventIndex, numbers: list[int], windows: Mapping[Name, CommitSpan], known: Known
 ) -> Iterator[Judged]:
     """numbers: of events with the STATEMENT bit."""
     for number in numbers:
@@ -150,7 +150,7 @@ def judge_statements(
 def judge_unfollowed(
     index: EventIndex,
     number: int,
-    windows: Mapping[Name, Window],
+    windows: Mapping[Name, CommitSpan],
     known: Known,
     error: Terminal,
     touched: Collection[Name] | None = None,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.cursor import ByteCursor
 from tidegate.errors import DecodeError
 from tidegate.schema.model.charset_text import charset_of_collation
 
@@ -169,11 +169,11 @@ class TableMap:
 
 def read_name(body: bytes) -> tuple[str, str]:
     """Database and table of a TABLE_MAP body."""
-    cursor = Cursor(body)
+    cursor = ByteCursor(body)
     return _name(cursor), _name(cursor)
 
 
-def _name(cursor: Cursor) -> str:
+def _name(cursor: ByteCursor) -> str:
     name = cursor.text(cursor.unsigned(1))
     cursor.take(1)
     return name
@@ -184,11 +184,11 @@ def parse_table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
 
     mariadb: its geometries count as character columns (their collation is binary), MySQL's don't.
     """
-    cursor = Cursor(body)
+    cursor = ByteCursor(body)
     database, table = _name(cursor), _name(cursor)
     count = cursor.packed()
     codes = cursor.take(count)
-    metadata = Cursor(cursor.take(cursor.packed()))
+    metadata = ByteCursor(cursor.take(cursor.packed()))
     bitmap = cursor.take((count + 7) // 8)
     shapes = [_shape(code, metadata) for code in codes]
     if metadata:
@@ -212,7 +212,7 @@ def _wire(code: int) -> Wire:
         raise DecodeError(f"column type {code} in TABLE_MAP is not known", remedy="report it") from None
 
 
-def _shape(code: int, metadata: Cursor) -> tuple[Wire, int, int]:
+def _shape(code: int, metadata: ByteCursor) -> tuple[Wire, int, int]:
     kind = _wire(code)
     width = _METADATA_BYTES.get(kind, 0)
     if kind in (Wire.STRING, Wire.ENUM, Wire.SET):
@@ -244,7 +244,7 @@ def _extras(types: list[Wire], optional: dict[int, bytes], with_charset: frozens
     _set_charsets(extras, listed, optional, (_Field.ENUM_AND_SET_DEFAULT_CHARSET, _Field.ENUM_AND_SET_COLUMN_CHARSET))
     for kind, field, name, read in _PER_COLUMN:
         if field in optional:
-            cursor = Cursor(optional[field])
+            cursor = ByteCursor(optional[field])
             for extra, column in zip(extras, types, strict=True):
                 if kind in (None, column):
                     extra[name] = read(cursor)
@@ -254,25 +254,25 @@ def _extras(types: list[Wire], optional: dict[int, bytes], with_charset: frozens
     return extras
 
 
-def _text(cursor: Cursor) -> str:
+def _text(cursor: ByteCursor) -> str:
     return cursor.text(cursor.packed())
 
 
-def _members(cursor: Cursor) -> tuple[bytes, ...]:
+def _members(cursor: ByteCursor) -> tuple[bytes, ...]:
     return tuple(cursor.take(cursor.packed()) for _ in range(cursor.packed()))
 
 
 # Fields with one value for each column of a type (None: for every column): type, field, attribute, its reader.
-_PER_COLUMN: Final[tuple[tuple[Wire | None, _Field, str, Callable[[Cursor], Any]], ...]] = (
+_PER_COLUMN: Final[tuple[tuple[Wire | None, _Field, str, Callable[[ByteCursor], Any]], ...]] = (
     (None, _Field.COLUMN_NAME, "name", _text),
     (Wire.ENUM, _Field.ENUM_MEMBERS, "members", _members),
     (Wire.SET, _Field.SET_MEMBERS, "members", _members),
-    (Wire.GEOMETRY, _Field.GEOMETRY_TYPE, "geometry", Cursor.packed),
-    (Wire.VECTOR, _Field.VECTOR_DIMENSIONALITY, "dimensions", Cursor.packed),
+    (Wire.GEOMETRY, _Field.GEOMETRY_TYPE, "geometry", ByteCursor.packed),
+    (Wire.VECTOR, _Field.VECTOR_DIMENSIONALITY, "dimensions", ByteCursor.packed),
 )
 
 
-def _end(cursor: Cursor, name: str) -> None:
+def _end(cursor: ByteCursor, name: str) -> None:
     """A field that says more than there are columns for was not understood, and then the columns weren't either."""
     if cursor:
         raise DecodeError(f"TABLE_MAP says {name} for more columns than it has of that kind", remedy="report it")
@@ -292,7 +292,7 @@ def _set_charsets(
     """Either a default and the columns (counted among themselves) that differ, or one collation for each."""
     default_field, column_field = fields
     if default_field in optional:
-        cursor = Cursor(optional[default_field])
+        cursor = ByteCursor(optional[default_field])
         collations = [cursor.packed()] * len(columns)
         while cursor:
             n = cursor.packed()
@@ -300,7 +300,7 @@ def _set_charsets(
                 raise DecodeError(f"TABLE_MAP gives a collation to column {n} of {len(columns)}", remedy="report it")
             collations[n] = cursor.packed()
     elif column_field in optional:
-        cursor = Cursor(optional[column_field])
+        cursor = ByteCursor(optional[column_field])
         collations = [cursor.packed() for _ in columns]
         _end(cursor, "charset")
     else:
@@ -311,13 +311,13 @@ def _set_charsets(
 
 def _primary_key(optional: dict[int, bytes]) -> tuple[int, ...] | None:
     if _Field.SIMPLE_PRIMARY_KEY in optional:
-        cursor = Cursor(optional[_Field.SIMPLE_PRIMARY_KEY])
+        cursor = ByteCursor(optional[_Field.SIMPLE_PRIMARY_KEY])
         key = []
         while cursor:
             key.append(cursor.packed())
         return tuple(key)
     if _Field.PRIMARY_KEY_WITH_PREFIX in optional:
-        cursor = Cursor(optional[_Field.PRIMARY_KEY_WITH_PREFIX])
+        cursor = ByteCursor(optional[_Field.PRIMARY_KEY_WITH_PREFIX])
         key = []
         while cursor:
             key.append(cursor.packed())

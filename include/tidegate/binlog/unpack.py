@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, EventType, type_name
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.errors import DecodeError, UnknownEvent
@@ -76,7 +76,7 @@ def inner_events(event: Bytes, checksum_bytes: int, piece_bytes: int = EXPANDED_
 def _payload_fields(event: Bytes, checksum_bytes: int) -> tuple[int, int, int]:
     """(compression, size of what it unpacks to, offset of the payload)."""
     head = event[: HEADER_BYTES + 64].tobytes()
-    cursor = Cursor(head, HEADER_BYTES, min(len(head), len(event) - checksum_bytes))
+    cursor = ByteCursor(head, HEADER_BYTES, min(len(head), len(event) - checksum_bytes))
     found: dict[int, int] = {}
     while kind := cursor.packed():
         size = cursor.packed()
@@ -148,7 +148,7 @@ def expand_event(event: Bytes, checksum_bytes: int) -> Bytes:
     """The plain QUERY or rows event that a compressed one of MariaDB stands for. Raises DecodeError, UnknownEvent."""
     raw = event.tobytes()
     kind = _PLAIN_OF[raw[4]]
-    cursor = Cursor(raw, HEADER_BYTES, len(raw) - checksum_bytes)
+    cursor = ByteCursor(raw, HEADER_BYTES, len(raw) - checksum_bytes)
     if kind == EventType.QUERY:
         cursor.take(8)
         database_bytes = cursor.unsigned(1)
@@ -168,7 +168,7 @@ def expand_event(event: Bytes, checksum_bytes: int) -> Bytes:
     return np.frombuffer(b"".join([header, front, text, bytes(checksum_bytes)]), np.uint8)
 
 
-def _inflated(cursor: Cursor) -> bytes:
+def _inflated(cursor: ByteCursor) -> bytes:
     head = cursor.unsigned(1)
     if head & 0x80 and head >> 4 & 7:
         remedy = "set log_bin_compress=OFF at the source"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, read_header
 
 _ANSWER: Final = re.compile(
@@ -43,7 +43,7 @@ class Branch:
 
 def read_prepare(event: bytes, checksum_bytes: int) -> Prepare:
     """Of a whole XA_PREPARE event. Raises DecodeError."""
-    cursor = Cursor(event, HEADER_BYTES, read_header(event).size - checksum_bytes)
+    cursor = ByteCursor(event, HEADER_BYTES, read_header(event).size - checksum_bytes)
     one_phase = cursor.unsigned(1) != 0
     form, gtrid_bytes, bqual_bytes = cursor.unsigned(4), cursor.unsigned(4), cursor.unsigned(4)
     return Prepare(_name(cursor.take(gtrid_bytes).hex(), cursor.take(bqual_bytes).hex(), form), one_phase)

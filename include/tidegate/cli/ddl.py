@@ -19,7 +19,7 @@ from tidegate.home import EXIT_ERROR
 
 if TYPE_CHECKING:
     from tidegate.ddl_script.script import Step
-    from tidegate.schema.ddl.tokens import Server
+    from tidegate.schema.model.server import ServerVersion
 
 
 _VERSION: Final = re.compile(r"(?:[5-9]|1[0-3])\.\d+(?:\.\d+)?(?:[-+~].*)?$")
@@ -38,14 +38,14 @@ def ddl(
     from tidegate.ddl_script.script import Script
     from tidegate.ddl_script.shown_columns import shown_table
     from tidegate.ddl_script.text import statements
-    from tidegate.schema.ddl.tokens import Server
+    from tidegate.schema.model.server import ServerVersion
 
     if not _VERSION.match(server_version):
         raise UsageError(
             f"--server {server_version!r} is no version of MySQL 5 to 9 or MariaDB 10 to 13",
             remedy="such as 8.4.0 or 11.4.5-MariaDB",
         )
-    server, failed = Server.of(server_version), False
+    server, failed = ServerVersion.of(server_version), False
     for file in files:
         script, unparsed = Script(database, server_version, charset), []
         named: dict[str, Any] = {"file": str(file)} if len(files) > 1 else {}
@@ -69,7 +69,7 @@ def _text(file: Path) -> str:
         raise UsageError(f"can't read the script: {error}", where=str(file), remedy="give a UTF-8 file") from error
 
 
-def _traced(step: Step, server: Server) -> dict[str, Any]:
+def _traced(step: Step, server: ServerVersion) -> dict[str, Any]:
     """A line of --trace: tables whose columns differ from before, and those that are gone."""
     from tidegate.ddl_script.shown_columns import shown_columns
     from tidegate.schema.model.columns import VersionStatus

@@ -38,9 +38,9 @@ def decode(
     _check_files([*files, *(schema or ())])
 
     from tidegate.log_files.changes import LogChanges
-    from tidegate.log_files.log_file import LogFile, server_version
-    from tidegate.log_files.plans import LogPlans, ZeroDates
-    from tidegate.log_files.rows import Options
+    from tidegate.log_files.log_file import BinlogFile, server_version
+    from tidegate.log_files.plans import LogPlans, ShownZeroDates
+    from tidegate.log_files.rows import RowOptions
     from tidegate.log_files.schema import SchemaPlans
     from tidegate.log_files.stats import FileStats
 
@@ -50,20 +50,22 @@ def decode(
         faults.append(fault)
         _say(str(fault))
 
-    plans = LogPlans(_note, ZeroDates(zero_dates))
+    plans = LogPlans(_note, ShownZeroDates(zero_dates))
     if schema:
-        described = SchemaPlans(_note, ZeroDates(zero_dates), server_version=server_version(files), database=database)
+        described = SchemaPlans(
+            _note, ShownZeroDates(zero_dates), server_version=server_version(files), database=database
+        )
         for script in schema:
             described.read(script)
         plans = described
-    options = Options(
+    options = RowOptions(
         lambda database, name: not wanted or f"{database}.{name}" in wanted, lines=not stats, report=report, note=_note
     )
     changes = LogChanges(plans, options)
     out, commit_ts, counted = sys.stdout.buffer, 0, []
     for file in files:
         try:
-            opened = LogFile(file, commit_ts)
+            opened = BinlogFile(file, commit_ts)
         except (StreamCorrupt, UnsupportedValue) as fault:
             report(fault)
             continue

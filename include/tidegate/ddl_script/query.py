@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl.tokens import Cursor, Kind
+from tidegate.schema.ddl.tokens import Cursor, TokenKind
 from tidegate.schema.ddl.tree import TableName
 from tidegate.schema.model.columns import Column, Generated
 from tidegate.schema.replay.indexes import find
@@ -81,7 +81,7 @@ def _item(cursor: Cursor) -> _Item:
     of, token = "", cursor.now
     while not cursor.take_mark("*"):
         column = cursor.next()
-        if column.kind not in (Kind.WORD, Kind.QUOTED):
+        if column.kind not in (TokenKind.WORD, TokenKind.QUOTED):
             raise _unsure()
         if cursor.take_mark("."):
             of = column.text
@@ -96,16 +96,16 @@ def _alias(cursor: Cursor) -> str:
     if cursor.take("AS"):
         return cursor.next().text
     # A string here may be what a word such as DATE or _latin1 says something about.
-    plain = cursor.now.kind == Kind.QUOTED or (cursor.now.kind == Kind.WORD and cursor.now.upper != "FROM")
+    plain = cursor.now.kind == TokenKind.QUOTED or (cursor.now.kind == TokenKind.WORD and cursor.now.upper != "FROM")
     return cursor.next().text if plain else ""
 
 
 def _source(cursor: Cursor, database: str) -> tuple[TableName, str]:
     """The table of FROM, and the name that the query has for it."""
     table = cursor.table(database)
-    if cursor.take("AS") or cursor.now.kind == Kind.QUOTED:
+    if cursor.take("AS") or cursor.now.kind == TokenKind.QUOTED:
         return table, cursor.name()
-    is_alias = cursor.now.kind == Kind.WORD and cursor.now.upper not in _CLAUSES | _DOUBTS
+    is_alias = cursor.now.kind == TokenKind.WORD and cursor.now.upper not in _CLAUSES | _DOUBTS
     return table, cursor.name() if is_alias else table[1]
 
 

@@ -18,7 +18,7 @@ from tidegate.ddl_script.settings import Settings, database_of_use
 from tidegate.errors import DDLError
 from tidegate.schema.ddl.reader import DdlNotRead, read
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tokens import NO_BACKSLASH_ESCAPES, Cursor, Server
+from tidegate.schema.ddl.tokens import NO_BACKSLASH_ESCAPES, Cursor
 from tidegate.schema.ddl.tree import (
     AlterTable,
     CreateLike,
@@ -35,6 +35,7 @@ from tidegate.schema.ddl.tree import (
     Truncate,
 )
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import splits
 
@@ -78,7 +79,7 @@ class Script:
         self._ts = 0
         if database:
             created = f"CREATE DATABASE `{database}`" + (f" CHARACTER SET {charset}" if charset else "")
-            self._follow(read(created, server=Server.of(server_version)), created)
+            self._follow(read(created, server=ServerVersion.of(server_version)), created)
 
     def is_plain(self) -> bool:
         """Whether a backslash is a character like any other by now."""
@@ -110,10 +111,10 @@ class Script:
             return Step(line, sql, "unparsed", error=str(error))
 
     def _cursor(self, sql: str) -> Cursor:
-        return Cursor(sql, self.settings.sql_mode, Server.of(self.server_version))
+        return Cursor(sql, self.settings.sql_mode, ServerVersion.of(self.server_version))
 
     def _ddl(self, line: int, sql: str) -> Step:
-        server = Server.of(self.server_version)
+        server = ServerVersion.of(self.server_version)
         try:
             parsed = read(sql, database=self.database, sql_mode=self.settings.sql_mode, server=server)
         except DdlNotRead as error:

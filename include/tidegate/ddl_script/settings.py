@@ -18,7 +18,7 @@ from tidegate.schema.ddl.tokens import (
     PIPES_AS_CONCAT,
     REAL_AS_FLOAT,
     Cursor,
-    Kind,
+    TokenKind,
 )
 
 _ANSI: Final = ANSI_QUOTES | PIPES_AS_CONCAT
@@ -89,7 +89,7 @@ class Settings:
     def _value(self, cursor: Cursor, depth: int = 0) -> str | None:
         """The text of an expression over strings; None for one that we can't work out."""
         token = cursor.next()
-        if token.kind in (Kind.STRING, Kind.NUMBER):
+        if token.kind in (TokenKind.STRING, TokenKind.NUMBER):
             return token.text
         if token.text == "@":
             if not cursor.take_mark("@"):
@@ -100,7 +100,7 @@ class Settings:
             return self._mode_text if word.upper == "SQL_MODE" else None
         if token.upper in ("CONCAT", "REPLACE", "CONCAT_WS") and depth < _DEPTH_MAX and cursor.take_mark("("):
             return self._function(cursor, token.upper, depth + 1)
-        return token.text if token.kind in (Kind.WORD, Kind.QUOTED) and not cursor.is_mark("(") else None
+        return token.text if token.kind in (TokenKind.WORD, TokenKind.QUOTED) and not cursor.is_mark("(") else None
 
     def _function(self, cursor: Cursor, name: str, depth: int) -> str | None:
         arguments: list[str | None] = []

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tidegate.ddl_script.shown_defaults import shown_default, shown_now
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.model.charsets import bytes_per_character
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.types import parse_type
 
 _DEFAULT_GENERATED_SINCE: Final = 80000
@@ -68,7 +68,7 @@ def primary_key(version: TableVersion) -> list[str]:
     return [names[part] for i in version.indexes if i.kind is IndexKind.PRIMARY for part in i.parts]
 
 
-def shown_columns(version: TableVersion, server: Server) -> list[dict[str, Any]]:
+def shown_columns(version: TableVersion, server: ServerVersion) -> list[dict[str, Any]]:
     """The columns as `tidegate ddl` prints them."""
     keys = shown_keys(version)
     return [
@@ -87,7 +87,7 @@ def shown_columns(version: TableVersion, server: Server) -> list[dict[str, Any]]
     ]
 
 
-def _extra(column: Column, server: Server) -> str:
+def _extra(column: Column, server: ServerVersion) -> str:
     words = []
     if column.auto_increment:
         words.append("auto_increment")
@@ -104,6 +104,6 @@ def _extra(column: Column, server: Server) -> str:
     return (", " if server.mariadb else " ").join(words)
 
 
-def shown_table(version: TableVersion, server: Server) -> dict[str, Any]:
+def shown_table(version: TableVersion, server: ServerVersion) -> dict[str, Any]:
     """A table as `tidegate ddl` prints it."""
     return {"columns": shown_columns(version, server), "primary_key": primary_key(version)}

@@ -12,8 +12,8 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from ipaddress import ip_address
 from typing import Final
 
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.model.columns import Column, Generated
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.types import COMPRESSED, TypeText, enum_members, parse_type
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
@@ -25,7 +25,7 @@ _DIGITS: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?")
 _EXPONENT_FROM: Final = 1e15
 
 
-def shown_now(text: str, column: Column, server: Server) -> str:
+def shown_now(text: str, column: Column, server: ServerVersion) -> str:
     """CURRENT_TIMESTAMP(3) as each server writes it; in MariaDB it has as many digits as the column."""
     if not server.mariadb:
         return text
@@ -33,7 +33,7 @@ def shown_now(text: str, column: Column, server: Server) -> str:
     return f"current_timestamp({digits[0] if digits else ''})"
 
 
-def shown_default(column: Column, server: Server) -> str | None:
+def shown_default(column: Column, server: ServerVersion) -> str | None:
     """column_default; None where it is SQL NULL."""
     if column.generated is not Generated.NO:
         return "NULL" if server.mariadb else None
@@ -62,7 +62,7 @@ def _quoted(text: str, quote: str = "''") -> str:
     return "'" + shown.replace("'", quote) + "'"
 
 
-def _literal(column: Column, text: str, server: Server) -> str:
+def _literal(column: Column, text: str, server: ServerVersion) -> str:
     kind = parse_type(column.type)
     base = kind.base
     zerofill = column.type.endswith("zerofill")

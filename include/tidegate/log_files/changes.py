@@ -25,11 +25,11 @@ from tidegate.binlog.statements import query_at
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, XA_ANSWER
 from tidegate.binlog.xa import Branch, read_answer, read_prepare
 from tidegate.errors import DecodeError, Terminal, UnknownEvent
-from tidegate.log_files.events import Judged, judge
+from tidegate.log_files.events import JudgedEvents, judge
 from tidegate.log_files.gtid_set import gtids_before
-from tidegate.log_files.log_file import LogFile, Piece
+from tidegate.log_files.log_file import BinlogFile, FilePiece
 from tidegate.log_files.ndjson import Lines, as_bytes
-from tidegate.log_files.rows import Options, Plans, RowDecoder, placed
+from tidegate.log_files.rows import Plans, RowDecoder, RowOptions, placed
 from tidegate.log_files.stats import MAGIC, SKIPPED, XA_ROLLED_BACK, XA_UNANSWERED, FileStats, PieceFates
 
 Block = memoryview
@@ -42,7 +42,7 @@ class _Run:
     fates of such a branch's rows as (fate, bytes).
     """
 
-    log: LogFile
+    log: BinlogFile
     stats: FileStats
     commit_ts: int | None = None
     settled: list[tuple[int, int]] = field(default_factory=list)
@@ -60,14 +60,14 @@ class _Pending:
 class LogChanges:
     """Decodes files one after the other; what lives across files is which tables are held, and pending XA branches."""
 
-    def __init__(self, plans: Plans, options: Options) -> None:
+    def __init__(self, plans: Plans, options: RowOptions) -> None:
         self._plans = plans
         self._options = options
         self._rows = RowDecoder(plans, options)
         self._pending: dict[str, _Pending] = {}
         self._began = (0, 0)  # (commit_ts, position) of the transaction that began last
 
-    def decode(self, log: LogFile, stats: FileStats) -> Iterator[Block]:
+    def decode(self, log: BinlogFile, stats: FileStats) -> Iterator[Block]:
         """Lines of all whole transactions of a file. Faults are reported, not raised."""
         stats.ignored[MAGIC] = settled = log.read_to
         try:
@@ -86,7 +86,7 @@ class LogChanges:
             pending.stats.answer(pending.began, [], XA_UNANSWERED)
         return list(self._pending)
 
-    def _piece(self, piece: Piece, run: _Run) -> Iterator[Block]:
+    def _piece(self, piece: FilePiece, run: _Run) -> Iterator[Block]:
         fates = PieceFates()
         for index in index_pieces(piece.segment):
             _take_back(index, piece)
@@ -108,7 +108,7 @@ class LogChanges:
         else:
             run.settled.extend((fate, count) for fate, count, _ in settled if fate != SKIPPED)
 
-    def _note(self, index: EventIndex, judged: Judged, run: _Run) -> None:
+    def _note(self, index: EventIndex, judged: JudgedEvents, run: _Run) -> None:
         """Report faults, follow DDL, read what the file says of itself."""
         for event, error in judged.faults:
             self._report(index, event, error)
@@ -124,7 +124,7 @@ class LogChanges:
 
     # --- XA -----------------------------------------------------------------------------------------
 
-    def _with_branches(self, index: EventIndex, lines: Lines | None, run: _Run, piece: Piece) -> Iterator[Block]:
+    def _with_branches(self, index: EventIndex, lines: Lines | None, run: _Run, piece: FilePiece) -> Iterator[Block]:
         """The lines of an index, and those of branches where they are committed."""
         events = index.events
         done = 0
@@ -189,14 +189,14 @@ class LogChanges:
     def _branch(self, pending: _Pending, commit_ts: int) -> Iterator[Block]:
         """Decode a committed branch from where it lies."""
         branch = pending.branch
-        with LogFile(branch.path) as log:
+        with BinlogFile(branch.path) as log:
             run = _Run(log, pending.stats, commit_ts)
             for piece in log.range(branch.start, branch.end, branch.description):
                 yield from self._piece(piece, run)
         pending.stats.answer(pending.began, run.settled, "")
 
 
-def _take_back(index: EventIndex, piece: Piece) -> None:
+def _take_back(index: EventIndex, piece: FilePiece) -> None:
     """Mark rows of a large transaction of which the file says, further on, that it was rolled back."""
     bits = index.events[:, K.BITS]
     if piece.undone:

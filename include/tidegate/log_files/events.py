@@ -29,7 +29,7 @@ _INCIDENT: Final = "the source lost events here: read the tables anew"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedEvents:
     """fates: per event; of rows events still to be said. faults: (event, why). holds: (event, tables that it changes).
     statements: numbers of events that hold DDL.
     """
@@ -40,7 +40,7 @@ class Judged:
     statements: list[int]
 
 
-def judge(index: EventIndex) -> Judged:
+def judge(index: EventIndex) -> JudgedEvents:
     """All events of an index; raises nothing."""
     events = index.events
     bits = events[:, K.BITS]
@@ -49,7 +49,7 @@ def judge(index: EventIndex) -> Judged:
     fates[queries] = IGNORED["transaction frame"]
     fates[queries & ((bits & SAVEPOINT) != 0)] = IGNORED["savepoint"]
     fates[queries & ((bits & XA_ANSWER) != 0)] = IGNORED["xa answer"]
-    judged = Judged(fates, [], [], [])
+    judged = JudgedEvents(fates, [], [], [])
     for number in np.flatnonzero(bits & UNDOES_EARLIER).tolist():
         judged.faults.append((number, rolled_back_too_late("")))
     for number in np.flatnonzero(bits & STATEMENT).tolist():
@@ -65,7 +65,7 @@ def judge(index: EventIndex) -> Judged:
     return judged
 
 
-def _statement(index: EventIndex, number: int, judged: Judged) -> None:
+def _statement(index: EventIndex, number: int, judged: JudgedEvents) -> None:
     try:
         query = query_at(index, number)
     except (UnknownEvent, UnsupportedValue) as error:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
-from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, EventType, read_header
 from tidegate.errors import DecodeError
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet
@@ -28,13 +28,13 @@ _TAG_BYTES_MAX: Final = 32
 def gtids_before(event: bytes, checksum_bytes: int) -> str:
     """Text of a PREVIOUS_GTIDS or GTID_LIST event."""
     header = read_header(event)
-    cursor = Cursor(event, HEADER_BYTES, header.size - checksum_bytes)
+    cursor = ByteCursor(event, HEADER_BYTES, header.size - checksum_bytes)
     if header.type == EventType.MARIADB_GTID_LIST:
         return _mariadb(cursor)
     return _mysql(cursor)
 
 
-def _mysql(cursor: Cursor) -> str:
+def _mysql(cursor: ByteCursor) -> str:
     head = cursor.take(8)
     tagged = head[7] == _TAGGED
     if head[7] not in (0, _TAGGED) or (tagged and head[0] != _TAGGED):
@@ -52,7 +52,7 @@ def _mysql(cursor: Cursor) -> str:
     return str(found)
 
 
-def _tag(cursor: Cursor) -> str:
+def _tag(cursor: ByteCursor) -> str:
     """Its length takes one byte, shifted left by one: 32 characters at most."""
     size = cursor.unsigned(1)
     if size & 1 or size >> 1 > _TAG_BYTES_MAX:
@@ -60,7 +60,7 @@ def _tag(cursor: Cursor) -> str:
     return cursor.text(size >> 1)
 
 
-def _mariadb(cursor: Cursor) -> str:
+def _mariadb(cursor: ByteCursor) -> str:
     found = MariadbGtidPosition()
     for _ in range(cursor.unsigned(4) & _COUNT_MASK):
         domain, server, sequence = cursor.unsigned(4), cursor.unsigned(4), cursor.unsigned(8)

@@ -33,7 +33,7 @@ _NOT_NUMBERS: Final = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-i
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownJson:
     """A column as it is shown. guessed: bytes that are text when they are valid UTF-8. raw: how a date was planned, for
     dates that are shown as the server writes them.
     """
@@ -43,7 +43,7 @@ class Shown:
     guessed: bool = False
 
 
-def json_column(shown: Shown, values: pa.Array) -> pa.Array:
+def json_column(shown: ShownJson, values: pa.Array) -> pa.Array:
     if shown.guessed:
         return _guessed(values)
     if pa.types.is_floating(values.type):
@@ -65,7 +65,7 @@ def _floats(values: pa.Array) -> pa.Array:
     return texts
 
 
-def _number(_: Shown, values: pa.Array) -> pa.Array:
+def _number(_: ShownJson, values: pa.Array) -> pa.Array:
     return _or_null(pc.cast(values, TEXT))
 
 
@@ -74,11 +74,11 @@ def _in_quotes(texts: pa.Array) -> pa.Array:
     return _or_null(pc.binary_join_element_wise(_QUOTE, pc.cast(texts, TEXT), _QUOTE, _EMPTY))
 
 
-def _plain(_: Shown, values: pa.Array) -> pa.Array:
+def _plain(_: ShownJson, values: pa.Array) -> pa.Array:
     return _in_quotes(values)
 
 
-def _decimal(_: Shown, values: pa.Array) -> pa.Array:
+def _decimal(_: ShownJson, values: pa.Array) -> pa.Array:
     texts = pc.cast(values, TEXT)
     small = pc.fill_null(pc.match_substring(texts, "E"), False)
     if pc.any(small).as_py():  # 0E-10: Arrow turns to exponents below 1e-6, as Python's Decimal does
@@ -88,13 +88,13 @@ def _decimal(_: Shown, values: pa.Array) -> pa.Array:
     return _in_quotes(texts)
 
 
-def _date(shown: Shown, values: pa.Array) -> pa.Array:
+def _date(shown: ShownJson, values: pa.Array) -> pa.Array:
     if is_raw(values):
         return _in_quotes(raw_texts(shown.column, shown.raw, values))
     return _in_quotes(values)
 
 
-def _datetime(shown: Shown, values: pa.Array) -> pa.Array:
+def _datetime(shown: ShownJson, values: pa.Array) -> pa.Array:
     """Arrow writes six digits of a second; the column says how many the server shows."""
     if is_raw(values):
         return _in_quotes(raw_texts(shown.column, shown.raw, values))
@@ -104,11 +104,11 @@ def _datetime(shown: Shown, values: pa.Array) -> pa.Array:
     return _in_quotes(pc.binary_slice(pc.cast(texts, pa.binary()), 0, stop))
 
 
-def _text(_: Shown, values: pa.Array) -> pa.Array:
+def _text(_: ShownJson, values: pa.Array) -> pa.Array:
     return _written(values, json_out.quoted_bytes, json_out.write_quoted)
 
 
-def _base64(_: Shown, values: pa.Array) -> pa.Array:
+def _base64(_: ShownJson, values: pa.Array) -> pa.Array:
     return _encoded(values)
 
 
@@ -160,7 +160,7 @@ def _base64_objects(values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar('{"base64":', TEXT), encoded, pa.scalar("}", TEXT), _EMPTY)
 
 
-def _vector(_: Shown, values: pa.Array) -> pa.Array:
+def _vector(_: ShownJson, values: pa.Array) -> pa.Array:
     texts = _floats(values.flatten())
     counts = pc.fill_null(pc.list_value_length(values), 0)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts.to_numpy(zero_copy_only=False).astype(np.int64))])
@@ -169,7 +169,7 @@ def _vector(_: Shown, values: pa.Array) -> pa.Array:
     return pc.if_else(values.is_valid(), shown, _NULL)
 
 
-_WRITERS: Final[dict[Kind, Callable[[Shown, pa.Array], pa.Array]]] = {
+_WRITERS: Final[dict[Kind, Callable[[ShownJson, pa.Array], pa.Array]]] = {
     **dict.fromkeys((Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR, Kind.BOOLEAN), _number),
     **dict.fromkeys((Kind.TEXT, Kind.ENUM, Kind.SET, Kind.JSON), _text),
     **dict.fromkeys((Kind.BINARY, Kind.BIT, Kind.GEOMETRY), _base64),

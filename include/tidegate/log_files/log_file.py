@@ -54,7 +54,7 @@ _DECRYPT: Final = "give what the server sends, which is decrypted: mysqlbinlog -
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FilePiece:
     """A part of the file that decodes alone. Its payload lies in a buffer that the next piece overwrites.
 
     description: the FORMAT_DESCRIPTION event in force. events: how many the payload has. undone: it is a part of a
@@ -79,7 +79,7 @@ class _Place:
     events: int
 
 
-class LogFile:
+class BinlogFile:
     """An open file. The attributes say how far the last walk came.
 
     read_to: offset behind the last whole transaction given out. commit_ts: of that transaction, the floor of the next
@@ -133,7 +133,7 @@ class LogFile:
             )
         return status.st_size, len(magic)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[FilePiece]:
         """All whole transactions. Raises StreamCorrupt, UnsupportedValue or UnknownEvent behind the last one that is
         whole: for a fault, and at the end of a file whose tail is missing.
         """
@@ -141,12 +141,12 @@ class LogFile:
             raise StreamCorrupt("the file ends inside its magic number", where=self.where(0), remedy=_REMEDY)
         yield from self._pieces(MAGIC_BYTES, self.size)
 
-    def range(self, start: int, end: int, description: bytes) -> Iterator[Piece]:
+    def range(self, start: int, end: int, description: bytes) -> Iterator[FilePiece]:
         """The transactions between two offsets at which transactions begin and end, walked before."""
         self.format, self._description = parse_format_description(description, self.name), description
         yield from self._pieces(start, end)
 
-    def _pieces(self, at: int, end: int) -> Iterator[Piece]:
+    def _pieces(self, at: int, end: int) -> Iterator[FilePiece]:
         state = scan.new_state(self.commit_ts, self.format.checksum_bytes if self.format else 0)
         held: list[_Place] = []
         fault: Terminal | None = None
@@ -283,7 +283,7 @@ class LogFile:
     def _event(self, row: npt.NDArray[np.int64]) -> bytes:
         return self._buffer[int(row[F.OFFSET]) : int(row[F.OFFSET] + row[F.SIZE])].tobytes()
 
-    def _piece(self, place: _Place, payload: npt.NDArray[np.uint8]) -> Piece:
+    def _piece(self, place: _Place, payload: npt.NDArray[np.uint8]) -> FilePiece:
         segment = Segment(
             source=self.name,
             seq=0,
@@ -307,14 +307,14 @@ class LogFile:
             payload_crc32c=0,
             captured_at=datetime.fromtimestamp(0, tz=UTC),
         )
-        return Piece(segment, self._description, place.events)
+        return FilePiece(segment, self._description, place.events)
 
 
 def server_version(paths: Sequence[Path]) -> str:
     """Of the server that wrote the first of the files that says; "" when none does."""
     for path in paths:
         try:
-            with LogFile(path) as log:
+            with BinlogFile(path) as log:
                 next(log.pieces(), None)
         except (StreamCorrupt, UnsupportedValue, UnknownEvent):
             continue  # whoever decodes the file reports it

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
-from tidegate.log_files.json_column import TEXT, Shown, json_column
+from tidegate.log_files.json_column import TEXT, ShownJson, json_column
 from tidegate.log_files.json_geometry import NONE, srid_keys, without_srid
 from tidegate.schema.model.types import Kind
 
@@ -38,7 +38,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class LineHead:
     """What the lines of one table share; positions: of the rows event of each image."""
 
     database: str
@@ -46,7 +46,7 @@ class Head:
     file: str
 
 
-def lines_of(images: Images, columns: tuple[Shown, ...], head: Head, positions: npt.NDArray[np.int64]) -> Lines:
+def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, positions: npt.NDArray[np.int64]) -> Lines:
     """positions: per image, where its rows event starts in the file."""
     rows = images.rows
     values, srids = _values(images, columns)
@@ -84,7 +84,7 @@ def _side(objects: pa.Array, at: npt.NDArray[np.int64], there: npt.NDArray[np.bo
     return pc.fill_null(pc.take(objects, pa.array(at, mask=~there)), _NULL)
 
 
-def _values(images: Images, columns: tuple[Shown, ...]) -> tuple[list[pa.Array], dict[str, npt.NDArray[np.int64]]]:
+def _values(images: Images, columns: tuple[ShownJson, ...]) -> tuple[list[pa.Array], dict[str, npt.NDArray[np.int64]]]:
     """(each column's values, geometries without their SRIDs; the SRIDs of each geometry column)."""
     values, srids = [], {}
     for i, shown in enumerate(columns):
@@ -112,7 +112,7 @@ def _ending(
     return pa.scalar("}\n", TEXT)
 
 
-def _objects(images: Images, columns: tuple[Shown, ...], values: list[pa.Array]) -> pa.Array:
+def _objects(images: Images, columns: tuple[ShownJson, ...], values: list[pa.Array]) -> pa.Array:
     """Each image as a JSON object of the columns that are present in it."""
     pieces: list[Any] = [pa.scalar("{", TEXT)]
     begun = np.zeros(images.rows.num_rows, np.bool_)  # images of which a column was written

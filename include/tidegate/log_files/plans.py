@@ -18,12 +18,12 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.plan import Plan
 from tidegate.errors import Terminal
 from tidegate.log_files.inferred_plan import infer_plan
-from tidegate.log_files.json_column import Shown
+from tidegate.log_files.json_column import ShownJson
 from tidegate.log_files.json_dates import raw_date, with_raw_dates
 from tidegate.log_files.rows import Chosen
 
 
-class ZeroDates(StrEnum):
+class ShownZeroDates(StrEnum):
     """What zero and impossible dates are shown as; in a key too, since lines are not merged by it."""
 
     NULL = "null"
@@ -34,7 +34,7 @@ class ZeroDates(StrEnum):
 class LogPlans:
     """From the TABLE_MAP alone. note: takes a line for a person."""
 
-    def __init__(self, note: Callable[[str], None], zero_dates: ZeroDates = ZeroDates.NULL) -> None:
+    def __init__(self, note: Callable[[str], None], zero_dates: ShownZeroDates = ShownZeroDates.NULL) -> None:
         self._note = note
         self._zero_dates = zero_dates
         self._made: dict[tuple[bytes, bool], Chosen] = {}
@@ -67,11 +67,11 @@ class LogPlans:
         return [(everything, chosen)]
 
 
-def as_shown(plan: Plan, zero_dates: ZeroDates, guessed: frozenset[int] = frozenset()) -> Chosen:
+def as_shown(plan: Plan, zero_dates: ShownZeroDates, guessed: frozenset[int] = frozenset()) -> Chosen:
     """A plan with the policy for zero dates."""
-    shown = tuple(Shown(column, raw_date(plan, i), i in guessed) for i, column in enumerate(plan.columns))
+    shown = tuple(ShownJson(column, raw_date(plan, i), i in guessed) for i, column in enumerate(plan.columns))
     words = plan.words.copy().reshape(-1, L.COLUMN_WORDS)
-    words[:, L.DATES] = zero_dates is ZeroDates.ERROR
+    words[:, L.DATES] = zero_dates is ShownZeroDates.ERROR
     words.setflags(write=False)
     plan = replace(plan, words=words.reshape(-1))
-    return Chosen(with_raw_dates(plan) if zero_dates is ZeroDates.TEXT else plan, shown)
+    return Chosen(with_raw_dates(plan) if zero_dates is ShownZeroDates.TEXT else plan, shown)

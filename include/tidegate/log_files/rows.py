@@ -27,9 +27,9 @@ from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.limits import LINES_BYTES
-from tidegate.log_files.events import Judged
-from tidegate.log_files.json_column import Shown
-from tidegate.log_files.ndjson import Head, Lines, in_order, lines_of
+from tidegate.log_files.events import JudgedEvents
+from tidegate.log_files.json_column import ShownJson
+from tidegate.log_files.ndjson import LineHead, Lines, in_order, lines_of
 from tidegate.log_files.stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
 
 Name = tuple[str, str]
@@ -41,7 +41,7 @@ class Chosen:
     """plan: for some rows events of one TABLE_MAP. shown: its columns as lines show them."""
 
     plan: Plan
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownJson, ...]
 
 
 class Plans(Protocol):
@@ -57,7 +57,7 @@ class Plans(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RowOptions:
     """wanted: whether a table is asked for. lines: whether lines are made at all. report: takes each fault; note: what
     a reader should know of files that are right in themselves.
     """
@@ -82,12 +82,12 @@ class _Rows:
 class RowDecoder:
     """What lives from one index to the next is which tables are held."""
 
-    def __init__(self, plans: Plans, options: Options) -> None:
+    def __init__(self, plans: Plans, options: RowOptions) -> None:
         self._plans = plans
         self._options = options
         self._held: set[Name] = set()
 
-    def decode(self, index: EventIndex, judged: Judged, stats: FileStats, commit_ts: int | None) -> Lines | None:
+    def decode(self, index: EventIndex, judged: JudgedEvents, stats: FileStats, commit_ts: int | None) -> Lines | None:
         """Decode an index's rows; their fates go into judged. None when there are none, or no lines are asked for.
 
         commit_ts: of the answer, when this is a committed XA branch; otherwise rows of XA branches are left PENDING.
@@ -125,7 +125,7 @@ class RowDecoder:
             raise StreamCorrupt("rows event follows no TABLE_MAP of its table", remedy="copy the file again")
         return read_name(index.bodies[content])
 
-    def _stops(self, judged: Judged) -> dict[Name, int]:
+    def _stops(self, judged: JudgedEvents) -> dict[Name, int]:
         """Table -> number of the event from which its rows are left out."""
         stops = dict.fromkeys(self._held, 0)
         for event, names in judged.holds:
@@ -133,7 +133,7 @@ class RowDecoder:
                 stops.setdefault(name, event)
         return stops
 
-    def _table(self, rows: _Rows, judged: Judged, stops: dict[Name, int], stats: FileStats) -> Iterator[Lines]:
+    def _table(self, rows: _Rows, judged: JudgedEvents, stops: dict[Name, int], stats: FileStats) -> Iterator[Lines]:
         """Decode the rows events under one TABLE_MAP; those that can't be are quarantined."""
         index = rows.index
         judged.fates[rows.numbers] = QUARANTINED
@@ -218,7 +218,7 @@ def _lines(rows: _Rows, numbers: npt.NDArray[np.int64], images: Images, chosen: 
     ordinals = images.rows.column(tables.ORDINAL).to_numpy()
     events = numbers[np.searchsorted(index.events[numbers, K.OFFSET], ordinals, side="right") - 1]
     positions = index.segment.start_pos + index.events[events, K.ORIGIN]
-    head = Head(*rows.name, index.segment.file)
+    head = LineHead(*rows.name, index.segment.file)
     return lines_of(images, chosen.shown, head, positions)
 
 

@@ -26,7 +26,7 @@ from tidegate.binlog.table_map import parse_table_map, read_name
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.text import statements
 from tidegate.errors import DDLError, SchemaMismatch, Terminal, UnsupportedValue, UsageError
-from tidegate.log_files.plans import LogPlans, ZeroDates, as_shown
+from tidegate.log_files.plans import LogPlans, ShownZeroDates, as_shown
 from tidegate.log_files.rows import Chosen
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -40,7 +40,7 @@ class SchemaPlans(LogPlans):
     def __init__(
         self,
         note: Callable[[str], None],
-        zero_dates: ZeroDates = ZeroDates.NULL,
+        zero_dates: ShownZeroDates = ShownZeroDates.NULL,
         *,
         server_version: str = "",
         database: str = "",

@@ -37,7 +37,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.schema.follow.moves.renames import renamed_here
+from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.schema.replay.history import BASELINE
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from tidegate.schema.follow.moves.renames import gives, leaves
+from tidegate.schema.follow.renames import gives, leaves
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 

@@ -16,7 +16,7 @@ from tidegate.schema.model.types import ZeroDates
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CommitSpan:
     """Changes with after_ts < commit_ts <= upto_ts.
 
     zero_dates: what becomes of the table's impossible dates. whole_deletes: a delete that lacks a column is a problem:

@@ -14,7 +14,7 @@ from tidegate.binlog.events import EventType
 from tidegate.commit_ts import compose
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
-from tidegate.segments.result import DecodedSegment, Window
+from tidegate.segments.result import CommitSpan, DecodedSegment
 from tidegate.segments.segment import Segment
 from tidegate.tables import COMMIT_TS, OP, ORDINAL, SEQ
 
@@ -98,7 +98,7 @@ WINDOWS = [(0, 1, [2]), (-1, 0, [1]), (0, 0, []), (1, 9, [3]), (-1, 9, [1, 2, 3]
 def test_window_is_open_below_and_closed_above(after: int, upto: int, ids: list[int]) -> None:
     base = compose(e.SECONDS * 1000)
     given = made(*(transaction(n, changes_of(WRITE, row(n, "x"))) for n in (1, 2, 3)))
-    found = decode_both(given, {ORDERS: [keyed()]}, {ORDERS: Window(base + after, base + upto)})
+    found = decode_both(given, {ORDERS: [keyed()]}, {ORDERS: CommitSpan(base + after, base + upto)})
     assert [r["id"] for r in changed_rows(found)] == ids
 
 

@@ -127,8 +127,8 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_pieces(given: Segment, **keywords: Any) -> Any:
         return index_pieces(given, **{"piece_bytes": 2000, **keywords})
 
-    for module in ("decode", "reference_decode"):
-        monkeypatch.setattr(f"tidegate.binlog.{module}.index_pieces", in_pieces)
+    for module in ("tidegate.binlog.decode", "tests.reference.decode"):
+        monkeypatch.setattr(f"{module}.index_pieces", in_pieces)
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.kit.decoding import DECODERS, changed_rows
+from tests.reference.decode import decode_segment_reference
 from tests.unit.binlog.golden import CASES, decoded
 from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.reference_decode import decode_segment_reference
 from tidegate.segments.result import DecodedSegment
 from tidegate.tables import ORDINAL
 

@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.reference.decode import reference_batch, reference_images
+from tests.reference.json_document import reference_patched_text
 from tests.support.seeds import many
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.encode_json import binary_json, json_shown
@@ -27,8 +29,6 @@ from tidegate.binlog.batch import BareDelete, Batch, Images, RowsError, decode_b
 from tidegate.binlog.json_document import patched_json_text, read_path
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.reference_decode import reference_batch, reference_images
-from tidegate.binlog.reference_json import reference_patched_text
 from tidegate.errors import DecodeError
 from tidegate.tables import OP
 

@@ -18,7 +18,7 @@ from tidegate.binlog.event_index import EventIndex, index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, ROWS, SAVEPOINT
-from tidegate.segments.result import Window
+from tidegate.segments.result import CommitSpan
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 CONTENT = (GOLDEN / "mariadb114_rollback_logged" / "events.binlog").read_bytes()
@@ -65,7 +65,7 @@ def test_a_rollback_of_what_an_earlier_segment_began_holds_the_tables_named_unle
 def test_outside_the_window_it_stops_nobody() -> None:
     begin, end = rolled_back_transaction()
     made = cut(begin, begin + 1, end + 1).segment
-    assert changed_rows(decode_segment(made, {}, {NAME: Window(0, 1)})) == []
+    assert changed_rows(decode_segment(made, {}, {NAME: CommitSpan(0, 1)})) == []
 
 
 def test_back_to_a_savepoint_that_the_segment_holds_needs_no_earlier_one() -> None:

@@ -11,7 +11,7 @@ from tidegate.binlog.decode import decode_segment
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import Column
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.segments.result import DecodedSegment, Known, Window
+from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 
 ORDERS, ITEMS, PEOPLE = ("shop", "orders"), ("shop", "items"), ("crm", "people")
 ALL = {ORDERS, ITEMS, PEOPLE}
@@ -20,7 +20,7 @@ VERSIONS = {name: [version(*name, [Column(1, "id", "int")], ["id"])] for name in
 
 
 def decoded(
-    sql: str, database: str = "shop", *, windows: dict[tuple[str, str], Window] | None = None
+    sql: str, database: str = "shop", *, windows: dict[tuple[str, str], CommitSpan] | None = None
 ) -> DecodedSegment:
     events = [e.mariadb_gtid(1), e.query(sql, database), e.xid()]
     given = segment(e.format_description(), b"".join(events))
@@ -102,9 +102,9 @@ def test_what_changes_no_table_asked_for_is_ignored_by_a_named_rule(sql: str, da
 
 
 def test_a_statement_stops_only_tables_whose_window_it_falls_into() -> None:
-    found = decoded("CALL p()", windows={ORDERS: ALL_TIME, ITEMS: Window(0, 1)})
+    found = decoded("CALL p()", windows={ORDERS: ALL_TIME, ITEMS: CommitSpan(0, 1)})
     assert [p.table for p in found.problems] == ["orders"]
-    late = decoded("UPDATE items SET id = 1", windows={ORDERS: ALL_TIME, ITEMS: Window(0, 1)})
+    late = decoded("UPDATE items SET id = 1", windows={ORDERS: ALL_TIME, ITEMS: CommitSpan(0, 1)})
     assert late.problems == ()
     assert "outside the window" in late.ledger.ignored
 
@@ -121,7 +121,7 @@ def test_a_statement_for_which_no_database_can_be_named_stops_every_table_of_the
     found = decoded("INSERT INTO t VALUES (1)", "")
     assert {(p.database, p.table) for p in found.problems} == ALL
     assert "binlog.000042:" in found.problems[0].message
-    found = decoded("INSERT INTO t VALUES (1)", "", windows={ORDERS: Window(0, 1)})
+    found = decoded("INSERT INTO t VALUES (1)", "", windows={ORDERS: CommitSpan(0, 1)})
     assert "outside the window" in found.ledger.ignored
 
 

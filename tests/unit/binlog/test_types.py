@@ -15,13 +15,13 @@ from tidegate.binlog.plan import make_plan
 from tidegate.errors import DecodeError, SchemaMismatch
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.types import COMPRESSED, ZeroDates, parse_type
-from tidegate.segments.result import DecodedSegment, Window
+from tidegate.segments.result import CommitSpan, DecodedSegment
 
 NAME = ("shop", "t")
 
 
 def decoded(
-    kind: str, code: bytes, metadata: bytes, *values: bytes | None, key: bool = False, window: Window = ALL_TIME
+    kind: str, code: bytes, metadata: bytes, *values: bytes | None, key: bool = False, window: CommitSpan = ALL_TIME
 ) -> DecodedSegment:
     """Rows of one column."""
     columns = [Column(1, "c", kind, charset="latin1" if "char" in kind else "")]
@@ -53,7 +53,7 @@ def test_a_date_that_no_calendar_has_is_null_and_counted_but_an_error_in_a_key(
     found = decoded(kind, code, metadata, value, None)
     assert [row["c"] for row in changed_rows(found)] == [None, None]
     assert found.ledger.null_dates == 1
-    found = decoded(kind, code, metadata, value, window=Window(0, 1 << 62, ZeroDates.ERROR))
+    found = decoded(kind, code, metadata, value, window=CommitSpan(0, 1 << 62, ZeroDates.ERROR))
     assert f"column c holds {text}, which no calendar has (zero_dates: error)" in found.problems[0].message
     assert (found.ledger.null_dates, found.changes) == (0, ())
     found = decoded(kind, code, metadata, value, key=True)

@@ -15,7 +15,7 @@ import pytest
 
 from tidegate.ddl_script.script import Script, Step
 from tidegate.ddl_script.shown_columns import shown_columns
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.server import ServerVersion
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "ddl" / "mariadb_ddl_replay.jsonl.gz"
 VERSION = "10.11.19-MariaDB"
@@ -81,7 +81,7 @@ class Replay:
                 self.wrong.append(f"{found.sql}\n  isn't known: {script.history.held[database, table]}")
             return
         version = script.tables().get(name)
-        ours = shown_columns(version, Server.of(VERSION)) if version else []
+        ours = shown_columns(version, ServerVersion.of(VERSION)) if version else []
         exact = _only(ours, STRUCTURE) == _only(truth, STRUCTURE)
         self.states["exact" if exact else "wrong"] += 1
         self.states["shown"] += ours == truth

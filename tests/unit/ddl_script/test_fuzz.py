@@ -12,7 +12,7 @@ from tests.support.seeds import seed
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import shown_columns
 from tidegate.schema.ddl.reader import DdlNotRead, read
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.server import ServerVersion
 
 MARIADB, MYSQL = "11.4.5-MariaDB", "9.7.4"
 ROUNDS = 4_000
@@ -47,7 +47,7 @@ def _mutated(source: random.Random, sql: str) -> str:
 def test_a_mutated_statement_is_read_or_refused_in_one_line(version: str) -> None:
     drawn_from = seed()
     source, ddl = random.Random(drawn_from), RandomDefinitions(drawn_from, mariadb=version == MARIADB)
-    script, server, slowest = Script("test", version), Server.of(version), 0.0
+    script, server, slowest = Script("test", version), ServerVersion.of(version), 0.0
     refused = 0
     for line in range(ROUNDS):
         if line % 200 == 0:
@@ -117,7 +117,7 @@ def test_cut_short_anywhere_a_statement_is_read_or_refused(version: str) -> None
         sql = RandomDefinitions(number, mariadb=True).statement()
         for end in range(len(sql)):
             try:
-                read(sql[:end], database="d", sql_mode=0, server=Server.of(version))
+                read(sql[:end], database="d", sql_mode=0, server=ServerVersion.of(version))
             except DdlNotRead:
                 continue
 
@@ -133,4 +133,4 @@ def test_cut_short_anywhere_a_statement_is_read_or_refused(version: str) -> None
 )
 def test_a_length_that_is_no_whole_number_is_refused(sql: str, length: str) -> None:
     with pytest.raises(DdlNotRead):
-        read(sql.replace("{n}", length), database="d", sql_mode=0, server=Server.of(MARIADB))
+        read(sql.replace("{n}", length), database="d", sql_mode=0, server=ServerVersion.of(MARIADB))

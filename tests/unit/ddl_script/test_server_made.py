@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.ddl_script import MYSQL, columns_of, run, types_of
 from tidegate.ddl_script.shown_columns import primary_key, shown_columns
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.server import ServerVersion
 
 
 def test_a_query_takes_no_default_over_that_hangs_on_other_columns_or_is_never_the_same() -> None:
@@ -44,7 +44,7 @@ def test_a_character_set_by_default_is_the_databases_and_a_collation_by_default_
         ("CREATE OR REPLACE TABLE d.t (a CHAR(1)) COLLATE DEFAULT", ["utf8mb4_general_ci"]),
     ):
         script, _ = run(*base, made, sql, version="10.11.19-MariaDB")
-        columns = shown_columns(script.tables()["d.t"], Server.of(script.server_version))
+        columns = shown_columns(script.tables()["d.t"], ServerVersion.of(script.server_version))
         assert [column["collation"] for column in columns] == wanted, sql
 
 

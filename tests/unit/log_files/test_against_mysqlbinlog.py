@@ -20,7 +20,7 @@ from tests.support.log_decode import CORPUS, decoded
 from tests.support.mysqlbinlog_text import TextRow, TextValue, rows_event_positions, rows_of, unquoted
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
-from tidegate.log_files.log_file import LogFile
+from tidegate.log_files.log_file import BinlogFile
 from tidegate.schema.model.charset_text import decode_text
 
 FILES = sorted(CORPUS.glob("*/*.binlog"))
@@ -35,7 +35,7 @@ def by_name(path: Path) -> str:
 def table_maps(path: Path) -> dict[tuple[str, str], list[TableMap]]:
     """Every shape that a table has in the file."""
     found: dict[tuple[str, str], list[TableMap]] = {}
-    with LogFile(path) as log:
+    with BinlogFile(path) as log:
         for piece in log.pieces():
             for index in index_pieces(piece.segment):
                 for body in index.bodies:

@@ -14,7 +14,7 @@ from tests.unit.binlog import encode as e
 from tidegate.binlog.events import EventType
 from tidegate.errors import StreamCorrupt, TidegateError, UnsupportedValue, UsageError
 from tidegate.log_files import log_file
-from tidegate.log_files.log_file import LogFile
+from tidegate.log_files.log_file import BinlogFile
 
 DML = next(path for path in GOLDEN if path.parent.name == "mysql9_dml")
 XA = next(path for path in GOLDEN if path.parent.name == "mysql9_xa")
@@ -139,13 +139,13 @@ def test_one_table_can_be_asked_for() -> None:
 
 def test_what_is_not_a_binlog_is_said_clearly(tmp_path: Path) -> None:
     with pytest.raises(StreamCorrupt, match="not a binlog file"):
-        LogFile(write(tmp_path / "x", magic=b"PK\3\4"))
+        BinlogFile(write(tmp_path / "x", magic=b"PK\3\4"))
     with pytest.raises(UnsupportedValue, match="encrypted"):
-        LogFile(write(tmp_path / "x", magic=b"\xfdbin"))
+        BinlogFile(write(tmp_path / "x", magic=b"\xfdbin"))
     with pytest.raises(UsageError, match="not a file"):
-        LogFile(tmp_path)
+        BinlogFile(tmp_path)
     with pytest.raises(UsageError, match="No such file"):
-        LogFile(tmp_path / "none")
+        BinlogFile(tmp_path / "none")
     start_encryption = e.event(EventType.MARIADB_START_ENCRYPTION, bytes(17))
     encrypted = decoded([write(tmp_path / "x", e.format_description(), start_encryption, b"garbage" * 9)])
     assert len(encrypted.faults) == 1

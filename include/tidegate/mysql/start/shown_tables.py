@@ -19,9 +19,9 @@ from tidegate.errors import DDLError
 from tidegate.mysql.sql import quote_name
 from tidegate.schema.ddl.reader import read
 from tidegate.schema.ddl.statement import EventSaid
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.ddl.tree import CreateTable
 from tidegate.schema.model.partitions import Partitioning
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.server_settings import NAMES, ServerSettings
 from tidegate.schema.model.unlogged import ForeignKey, action_kept
 from tidegate.schema.replay.context import Context
@@ -51,7 +51,7 @@ def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -
     """Ask for each of these base tables."""
     cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_results")
     version, modes, charset = cursor.fetchone()
-    sql_mode, server = mode_bits(str(modes)), Server.of(str(version))
+    sql_mode, server = mode_bits(str(modes)), ServerVersion.of(str(version))
     found: dict[Name, Shown] = {}
     cursor.execute("SET SESSION character_set_results = binary")
     for name in names:
@@ -61,7 +61,7 @@ def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -
     return found
 
 
-def _shown(shown: bytes, name: Name, sql_mode: int, server: Server, settings: ServerSettings) -> Shown:
+def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, settings: ServerSettings) -> Shown:
     """By SHOW CREATE TABLE, which is UTF-8 but for what MariaDB shows of a binary column's DEFAULT: its bytes."""
     text = shown.decode(errors="surrogateescape")
     try:

@@ -18,7 +18,7 @@ from tidegate.schema.ddl.partitions import (
     read_to_table,
     without_validation,
 )
-from tidegate.schema.ddl.tokens import Cursor, Kind
+from tidegate.schema.ddl.tokens import Cursor, TokenKind
 from tidegate.schema.ddl.tree import (
     Action,
     AddColumn,
@@ -76,7 +76,7 @@ def read_storage(cursor: Cursor, database: str) -> Storage:
     if word == "ENGINE" or (word == "TYPE" and cursor.ahead().text == "="):
         cursor.at += 2 if cursor.ahead().text == "=" else 1
         return Storage(cursor.next().text.lower())
-    if word == "SEQUENCE" and cursor.server.mariadb and value.kind == Kind.NUMBER:
+    if word == "SEQUENCE" and cursor.server.mariadb and value.kind == TokenKind.NUMBER:
         cursor.at += 3 if cursor.ahead().text == "=" else 2
         return Storage(SEQUENCE if value.text == "1" else "")
     if word != "UNION" or value.text != "(":

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.schema.ddl.expressions import server_text
-from tidegate.schema.ddl.tokens import Cursor, Kind
-from tidegate.schema.ddl.tree import ColumnDefinition, Default, IndexDefinition, Place, TypeSpec
+from tidegate.schema.ddl.tokens import Cursor, TokenKind
+from tidegate.schema.ddl.tree import ColumnDefinition, ColumnPlace, Default, IndexDefinition, TypeSpec
 from tidegate.schema.ddl.types import read_attribute, read_type
 from tidegate.schema.model.columns import Generated, IndexKind
 from tidegate.schema.model.unlogged import Reference
@@ -41,7 +41,7 @@ class _Draft:
     invisible: bool = False
     comment: str = ""
     index: IndexKind | None = None
-    place: Place | None = None
+    place: ColumnPlace | None = None
     on_update: str = ""
     refers: Reference | None = None
 
@@ -115,9 +115,9 @@ def _attribute(cursor: Cursor, draft: _Draft) -> None:
         cursor.next()
         draft.invisible = word == "INVISIBLE"
     elif cursor.take("FIRST"):
-        draft.place = Place("")
+        draft.place = ColumnPlace("")
     elif cursor.take("AFTER"):
-        draft.place = Place(cursor.name())
+        draft.place = ColumnPlace(cursor.name())
     elif cursor.take("REFERENCES"):
         refers = _reference(cursor)
         draft.refers = refers if cursor.server.number >= _INLINE_KEYS_SINCE[cursor.server.mariadb] else None
@@ -168,11 +168,11 @@ def read_default(cursor: Cursor) -> Default:
         start, end = cursor.skip_group()
         return _expression(cursor, cursor.sql[start:end].strip())
     cursor.next()
-    if token.kind == Kind.STRING:
+    if token.kind == TokenKind.STRING:
         return Default(token.text + _more_strings(cursor))
-    if token.text in ("-", "+") and token.kind == Kind.MARK:
+    if token.text in ("-", "+") and token.kind == TokenKind.MARK:
         return Default(token.text.replace("+", "") + cursor.next().text)
-    if token.kind == Kind.NUMBER:
+    if token.kind == TokenKind.NUMBER:
         return Default(token.text)
     word = token.upper
     if token.text == "@":  # a user's or the server's variable, as MariaDB takes it
@@ -188,7 +188,7 @@ def read_default(cursor: Cursor) -> Default:
         return Default("1" if word == "TRUE" else "0")
     if word[:2] in ("0X", "0B") and len(word) > 2:
         return Default(token.text, is_bytes=True)
-    if cursor.now.kind == Kind.STRING and (
+    if cursor.now.kind == TokenKind.STRING and (
         word in ("X", "B", "N") or word[0] == "_" or word in ("DATE", "TIME", "TIMESTAMP")
     ):
         text = cursor.next().text + _more_strings(cursor)
@@ -200,9 +200,9 @@ def _expression(cursor: Cursor, text: str) -> Default:
     """An expression; MariaDB takes a literal in parentheses for that literal."""
     if cursor.server.mariadb:
         inner = Cursor(text, cursor.sql_mode, cursor.server)
-        if inner.now.kind in (Kind.STRING, Kind.NUMBER) and inner.ahead().kind == Kind.END:
+        if inner.now.kind in (TokenKind.STRING, TokenKind.NUMBER) and inner.ahead().kind == TokenKind.END:
             return Default(inner.now.text)
-        if inner.now.upper == "NULL" and inner.ahead().kind == Kind.END:
+        if inner.now.upper == "NULL" and inner.ahead().kind == TokenKind.END:
             return Default(None)
     return Default(server_text(text, cursor.sql_mode, cursor.server, default=True), is_expression=True)
 
@@ -210,7 +210,7 @@ def _expression(cursor: Cursor, text: str) -> Default:
 def _more_strings(cursor: Cursor) -> str:
     """'a' 'b' is 'ab'."""
     text = ""
-    while cursor.now.kind == Kind.STRING:
+    while cursor.now.kind == TokenKind.STRING:
         text += cursor.next().text
     return text
 

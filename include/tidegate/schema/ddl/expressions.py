@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl.tokens import PIPES_AS_CONCAT, Cursor, Kind, Server
+from tidegate.schema.ddl.tokens import PIPES_AS_CONCAT, Cursor, TokenKind
+from tidegate.schema.model.server import ServerVersion
 
 # Operators by how tightly they bind; the comparisons don't chain.
 _LEVELS: Final = (
@@ -76,7 +77,7 @@ class _Unknown(Exception):  # noqa: N818  it ends the reading of one expression,
     pass
 
 
-def server_text(written: str, sql_mode: int, server: Server, *, default: bool = False) -> str:
+def server_text(written: str, sql_mode: int, server: ServerVersion, *, default: bool = False) -> str:
     """The expression as the server shows it; as written when it isn't understood.
 
     default: it is a column's default; an operator's then has parentheses around it.
@@ -115,10 +116,10 @@ class _Reader:
         """(operator, its number of tokens) that stands here; ("", 0) for none."""
         cursor = self.cursor
         token = cursor.now
-        word = token.text.lower() if token.kind == Kind.WORD else ""
+        word = token.text.lower() if token.kind == TokenKind.WORD else ""
         if word in OPERATOR_LEVEL:
             return word, 1
-        if token.kind != Kind.MARK:
+        if token.kind != TokenKind.MARK:
             return "", 0
         found = next((mark for mark in OPERATOR_MARKS if cursor.sql.startswith(mark, token.start)), "")
         return found, len(found)
@@ -205,7 +206,7 @@ class _Reader:
     def _arrow(self, node: _Node) -> _Node:
         """`c -> '$.x'` and `c ->> '$.x'`."""
         cursor = self.cursor
-        if cursor.sql.startswith("->", cursor.now.start) and cursor.now.kind == Kind.MARK:
+        if cursor.sql.startswith("->", cursor.now.start) and cursor.now.kind == TokenKind.MARK:
             unquote = cursor.sql.startswith("->>", cursor.now.start)
             cursor.at += 3 if unquote else 2
             text = f"json_extract({node.text},{self._atom().text})"
@@ -231,13 +232,13 @@ class _Reader:
     def _atom(self) -> _Node:
         cursor = self.cursor
         token = cursor.next()
-        if token.kind == Kind.STRING:
+        if token.kind == TokenKind.STRING:
             return _Node(self._string(token.text))
-        if token.kind == Kind.NUMBER:
+        if token.kind == TokenKind.NUMBER:
             return _Node(token.text)
-        if token.kind == Kind.QUOTED:
+        if token.kind == TokenKind.QUOTED:
             return self._column(token.text)
-        if token.kind != Kind.WORD:
+        if token.kind != TokenKind.WORD:
             raise _Unknown
         word = token.text.lower()
         if cursor.is_mark("("):
@@ -252,9 +253,9 @@ class _Reader:
                 return self._case()
             if word == "not":
                 return self._not()
-            if cursor.now.kind == Kind.STRING or word in ("not", "binary", "interval", "exists"):
+            if cursor.now.kind == TokenKind.STRING or word in ("not", "binary", "interval", "exists"):
                 raise _Unknown
-        if word[0] == "_" and cursor.now.kind == Kind.STRING:
+        if word[0] == "_" and cursor.now.kind == TokenKind.STRING:
             raise _Unknown
         return self._column(token.text)
 

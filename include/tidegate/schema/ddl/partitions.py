@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl.tokens import Cursor, Kind
+from tidegate.schema.ddl.tokens import Cursor, TokenKind
 from tidegate.schema.ddl.types import octets
 from tidegate.schema.model.partitions import (
     COLUMN,
@@ -165,7 +165,7 @@ def definition_at(cursor: Cursor) -> int:
     depth, before = 0, ""
     for at in range(cursor.at, len(cursor.tokens)):
         token = cursor.tokens[at]
-        if token.kind == Kind.MARK:
+        if token.kind == TokenKind.MARK:
             depth += (token.text == "(") - (token.text == ")")
         elif not depth and (before, token.upper) in (("PARTITION", "BY"), ("REMOVE", "PARTITIONING")):
             return at - 1
@@ -344,20 +344,20 @@ def _factor(cursor: Cursor) -> Node:
     if (text := _hexadecimal(cursor)) is not None:
         return (TEXT, text)
     token = cursor.now
-    if token.kind == Kind.NUMBER:
+    if token.kind == TokenKind.NUMBER:
         if not (token.text.isascii() and token.text.isdigit()) or len(token.text) > _DIGITS_MAX:
             raise cursor.lost("a whole number")
         return int(cursor.next().text)
     introduced = token.upper in _ASCII_INTRODUCERS or token.upper in ("DATE", "TIMESTAMP")
-    if introduced and cursor.ahead().kind == Kind.STRING:
+    if introduced and cursor.ahead().kind == TokenKind.STRING:
         charset, token = cursor.next(), cursor.now
         if charset.upper in ("_ASCII", "_LATIN1") and not token.text.isascii():
             raise cursor.lost("a text in a character set that is known here")
-    if token.kind == Kind.STRING:
+    if token.kind == TokenKind.STRING:
         return (TEXT, cursor.next().text)
     if cursor.take("NULL"):
         return None
-    if token.kind == Kind.WORD and cursor.ahead().text == "(" and cursor.ahead().kind == Kind.MARK:
+    if token.kind == TokenKind.WORD and cursor.ahead().text == "(" and cursor.ahead().kind == TokenKind.MARK:
         return _call(cursor)
     return (COLUMN, cursor.name())
 
@@ -372,7 +372,7 @@ def _hexadecimal(cursor: Cursor) -> str | None:
         cursor.next()
     token = cursor.next()
     digits = token.text[2:] if token.upper.startswith("0X") else None
-    if token.upper == "X" and cursor.now.kind == Kind.STRING and cursor.now.start == token.end:
+    if token.upper == "X" and cursor.now.kind == TokenKind.STRING and cursor.now.start == token.end:
         digits = cursor.next().text
     if digits is None:
         cursor.at = at

@@ -6,7 +6,7 @@ Out: whether a query starts there. What it says is nobody's business here: a log
 
 from __future__ import annotations
 
-from tidegate.schema.ddl.tokens import Cursor, Kind
+from tidegate.schema.ddl.tokens import Cursor, TokenKind
 
 
 def query_starts(cursor: Cursor) -> bool:
@@ -26,4 +26,4 @@ def query_starts(cursor: Cursor) -> bool:
 def query_in_parentheses(cursor: Cursor) -> bool:
     """Whether the parenthesis that starts here holds a query."""
     after = cursor.ahead()
-    return after.upper in ("SELECT", "WITH", "VALUES", "TABLE") or (after.text == "(" and after.kind == Kind.MARK)
+    return after.upper in ("SELECT", "WITH", "VALUES", "TABLE") or (after.text == "(" and after.kind == TokenKind.MARK)

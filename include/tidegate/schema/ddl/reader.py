@@ -17,7 +17,7 @@ from tidegate.schema.ddl.alter import read_actions, read_storage
 from tidegate.schema.ddl.columns import read_column, read_constraint, read_parts, starts_constraint
 from tidegate.schema.ddl.partitions import read_partitioning
 from tidegate.schema.ddl.query import query_in_parentheses, query_starts
-from tidegate.schema.ddl.tokens import Cursor, Server
+from tidegate.schema.ddl.tokens import Cursor
 from tidegate.schema.ddl.tree import (
     Action,
     AddIndex,
@@ -42,6 +42,7 @@ from tidegate.schema.ddl.tree import (
 from tidegate.schema.ddl.types import charset_name
 from tidegate.schema.model.columns import IndexKind
 from tidegate.schema.model.partitions import ExchangePartition, Partitioning, PartitionToTable, TableToPartition
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import Storage
 
 # Verbs of statements that touch neither columns nor rows of a table that has a binlog of its own.
@@ -77,7 +78,7 @@ def _rebuild(what: str, where: str, remedy: str, tables: tuple[str, ...]) -> Ddl
     return DdlNotRead(what, where=where, remedy=remedy, tables=tables)
 
 
-def read(sql: str, *, database: str = "", sql_mode: int = 0, server: Server) -> Statement:
+def read(sql: str, *, database: str = "", sql_mode: int = 0, server: ServerVersion) -> Statement:
     """The statement as data. Raises DdlNotRead."""
     touched: list[TableName] = []
     try:
@@ -95,7 +96,7 @@ def tables_named(
 
     DROP DATABASE names none: its tables are known to schema_history alone. Raises DdlNotRead.
     """
-    server = replace(Server.of(server_version), folds_names=folds_names)
+    server = replace(ServerVersion.of(server_version), folds_names=folds_names)
     statement = read(sql, database=database, sql_mode=sql_mode, server=server)
     return list(dict.fromkeys(f"{d}.{t}" for d, t in touched_tables(statement)))
 

@@ -11,11 +11,10 @@ interpreted here, and nothing is dropped: a character that starts no token is a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tidegate.errors import DDLError
+from tidegate.schema.model.server import ServerVersion
 
 # Bits of sql_mode (sql/sql_class.h, the same in MySQL and MariaDB as far as both have them).
 REAL_AS_FLOAT: Final = 1
@@ -29,39 +28,7 @@ NO_BACKSLASH_ESCAPES: Final = 1 << 20
 LENGTH_DIGITS: Final = 65
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """What a statement's meaning depends on: who ran it. number: 90704 for 9.7.4, 110405 for 11.4.5.
-
-    folds_names: it takes names of databases and tables in lower case, whatever is typed.
-    """
-
-    mariadb: bool
-    number: int
-    folds_names: bool = False
-
-    @classmethod
-    @lru_cache(maxsize=64)
-    def of(cls, version: str) -> Server:
-        """From the text of @@version or of FORMAT_DESCRIPTION, e.g. "11.4.5-MariaDB-log", "9.7.4"."""
-        mariadb = "mariadb" in version.lower()
-        text = version.removeprefix("5.5.5-") if mariadb else version  # a prefix that old MariaDB put before its own
-        found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
-        if found is None:
-            return cls(mariadb, 110400 if mariadb else 90000)
-        return cls(mariadb, int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3] or 0))
-
-    def folded(self, name: str) -> str:
-        """The name of a database or a table as this server keeps it."""
-        return folded(name) if self.folds_names else name
-
-
-def folded(name: str) -> str:
-    """In lower case as the servers make it: one character for one."""
-    return "".join(low if len(low := character.lower()) == 1 else character for character in name)
-
-
-class Kind:
+class TokenKind:
     """Kinds of tokens."""
 
     WORD: Final = "word"  # text as written
@@ -116,7 +83,7 @@ _ESCAPES: Final = {
 _new = tuple.__new__  # NamedTuple's own __new__ costs as much as a regular expression
 
 
-def tokens(sql: str, sql_mode: int, server: Server) -> list[Token]:
+def tokens(sql: str, sql_mode: int, server: ServerVersion) -> list[Token]:
     """All tokens of one statement, a final `;` left out. Raises DDLError when a quote or comment is never closed."""
     pattern = _PLAIN_TOKEN if sql_mode & NO_BACKSLASH_ESCAPES else _TOKEN
     found: list[Token] = []
@@ -128,9 +95,9 @@ def tokens(sql: str, sql_mode: int, server: Server) -> list[Token]:
         kind, at = piece.lastgroup, piece.end()
         if kind == "word":
             text = piece[1]
-            add(_new(Token, (Kind.WORD, text, text.upper(), at - len(text), at)))
+            add(_new(Token, (TokenKind.WORD, text, text.upper(), at - len(text), at)))
         elif kind == "plain":
-            add(_new(Token, (Kind.MARK, piece[2], "", at - 1, at)))
+            add(_new(Token, (TokenKind.MARK, piece[2], "", at - 1, at)))
         elif kind == "end":
             break
         elif kind == "open":
@@ -144,7 +111,7 @@ def tokens(sql: str, sql_mode: int, server: Server) -> list[Token]:
             token = _token(str(kind), piece, sql_mode)
             add(token)
             at = token.end
-    while found and found[-1].text == ";" and found[-1].kind == Kind.MARK:
+    while found and found[-1].text == ";" and found[-1].kind == TokenKind.MARK:
         found.pop()
     return found
 
@@ -153,18 +120,18 @@ def _token(kind: str, piece: re.Match[str], sql_mode: int) -> Token:
     """A token of the rarer kinds."""
     text, start, end = piece[kind], piece.start(kind), piece.end()
     if kind == "digits":
-        return Token(Kind.WORD, text, text.upper(), start, end)
+        return Token(TokenKind.WORD, text, text.upper(), start, end)
     if kind == "number":
-        return Token(Kind.NUMBER, text, "", start, end)
+        return Token(TokenKind.NUMBER, text, "", start, end)
     if kind == "backtick":
-        return Token(Kind.QUOTED, text[1:-1].replace("``", "`"), "", start, end)
+        return Token(TokenKind.QUOTED, text[1:-1].replace("``", "`"), "", start, end)
     if kind == "double" and sql_mode & (ANSI_QUOTES | ORACLE):
-        return Token(Kind.QUOTED, text[1:-1].replace('""', '"'), "", start, end)
+        return Token(TokenKind.QUOTED, text[1:-1].replace('""', '"'), "", start, end)
     if kind in ("string", "double"):
-        return Token(Kind.STRING, unescape(text, plain=bool(sql_mode & NO_BACKSLASH_ESCAPES)), "", start, end)
+        return Token(TokenKind.STRING, unescape(text, plain=bool(sql_mode & NO_BACKSLASH_ESCAPES)), "", start, end)
     if text in "'\"`" or piece.string.startswith("/*", start):
         raise DDLError(f"a quote or comment that starts at character {start} never ends", remedy="report it")
-    return Token(Kind.MARK, text[0], "", start, start + 1)
+    return Token(TokenKind.MARK, text[0], "", start, start + 1)
 
 
 _BOTH_ESCAPES: Final = {quote: re.compile(r"(?s)\\(.)|" + quote * 2) for quote in "'\""}
@@ -181,7 +148,7 @@ def unescape(text: str, *, plain: bool) -> str:
     return body.replace(text[0] * 2, text[0])
 
 
-def _opens(head: str, server: Server) -> bool:
+def _opens(head: str, server: ServerVersion) -> bool:
     """Whether the server executes the inside of a versioned comment that starts with head."""
     if head.startswith("/*T!") or (head.startswith("/*M!") and not server.mariadb):
         return False
@@ -206,7 +173,7 @@ def _past_comment(sql: str, at: int) -> int:
     return at
 
 
-_END: Final = Token(Kind.END, "", "", 0, 0)
+_END: Final = Token(TokenKind.END, "", "", 0, 0)
 
 
 class Cursor:
@@ -214,7 +181,7 @@ class Cursor:
 
     __slots__ = ("at", "server", "sql", "sql_mode", "tokens")
 
-    def __init__(self, sql: str, sql_mode: int, server: Server) -> None:
+    def __init__(self, sql: str, sql_mode: int, server: ServerVersion) -> None:
         self.sql = sql
         self.sql_mode = sql_mode
         self.server = server
@@ -231,12 +198,12 @@ class Cursor:
 
     @property
     def ended(self) -> bool:
-        return self.tokens[self.at].kind == Kind.END
+        return self.tokens[self.at].kind == TokenKind.END
 
     def next(self) -> Token:
         """The token here, and step over it; the end is never stepped over."""
         token = self.tokens[self.at]
-        if token.kind != Kind.END:
+        if token.kind != TokenKind.END:
             self.at += 1
         return token
 
@@ -258,7 +225,7 @@ class Cursor:
 
     def is_mark(self, mark: str) -> bool:
         token = self.tokens[self.at]
-        return token.text == mark and token.kind == Kind.MARK
+        return token.text == mark and token.kind == TokenKind.MARK
 
     def take_mark(self, mark: str) -> bool:
         if self.is_mark(mark):
@@ -273,10 +240,12 @@ class Cursor:
     def name(self) -> str:
         """An identifier. A double-quoted string stands for one too where the grammar takes nothing else."""
         token = self.tokens[self.at]
-        if token.kind in (Kind.WORD, Kind.QUOTED) or (token.kind == Kind.STRING and self.sql[token.start] == '"'):
+        if token.kind in (TokenKind.WORD, TokenKind.QUOTED) or (
+            token.kind == TokenKind.STRING and self.sql[token.start] == '"'
+        ):
             self.at += 1
             return token.text
-        if token.kind == Kind.NUMBER and token.text.isdigit():  # `1` is no name alone, but `t.1` may be written so
+        if token.kind == TokenKind.NUMBER and token.text.isdigit():  # `1` is no name alone, but `t.1` may be written so
             self.at += 1
             return token.text
         raise self.lost("a name")
@@ -285,7 +254,7 @@ class Cursor:
         """The number of a length. Digits before a point count, as in the server: `float(10.0)`."""
         token = self.tokens[self.at]
         digits = token.text.partition(".")[0]
-        if token.kind != Kind.NUMBER or not (digits.isascii() and digits.isdigit()) or len(digits) > digits_max:
+        if token.kind != TokenKind.NUMBER or not (digits.isascii() and digits.isdigit()) or len(digits) > digits_max:
             raise self.lost(wanted)
         self.at += 1
         return int(digits[:LENGTH_DIGITS])
@@ -311,9 +280,9 @@ class Cursor:
         depth = 1
         while True:
             token = self.next()
-            if token.kind == Kind.END:
+            if token.kind == TokenKind.END:
                 raise self.lost("`)`")
-            if token.kind == Kind.MARK:
+            if token.kind == TokenKind.MARK:
                 if token.text == "(":
                     depth += 1
                 elif token.text == ")":
@@ -339,6 +308,6 @@ class Cursor:
         here = (
             f"`{name}`"
             if name
-            else (repr(self.sql[token.start : token.start + 30]) if token.kind != Kind.END else "the end")
+            else (repr(self.sql[token.start : token.start + 30]) if token.kind != TokenKind.END else "the end")
         )
         return DDLError(f"expected {wanted}, found {here}", remedy="report the statement")

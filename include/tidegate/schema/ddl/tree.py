@@ -47,7 +47,7 @@ class Default:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ColumnPlace:
     """Where ADD, MODIFY or CHANGE puts a column: after "" means first."""
 
     after: str
@@ -70,7 +70,7 @@ class ColumnDefinition:
     invisible: bool = False
     comment: str = ""
     index: IndexKind | None = None
-    place: Place | None = None
+    place: ColumnPlace | None = None
     on_update: str = ""
     refers: Reference | None = None
 

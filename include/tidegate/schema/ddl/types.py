@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import DDLError, UnsupportedValue
-from tidegate.schema.ddl.tokens import LENGTH_DIGITS, MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, Kind, Server
+from tidegate.schema.ddl.tokens import LENGTH_DIGITS, MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, TokenKind
 from tidegate.schema.ddl.tree import TypeSpec
 from tidegate.schema.model.charset_text import decode_member
 from tidegate.schema.model.charsets import (
@@ -21,6 +21,7 @@ from tidegate.schema.model.charsets import (
     default_collation,
     shown_charset,
 )
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.types import COMPRESSED, members_text
 
 _SYNONYMS: Final = {
@@ -61,7 +62,7 @@ _NO_WIDTHS_SINCE: Final = 80019
 def read_type(cursor: Cursor) -> TypeSpec:
     """The type here, up to and without its attributes (UNSIGNED, CHARACTER SET ...)."""
     token = cursor.now
-    if token.kind not in (Kind.WORD, Kind.QUOTED):
+    if token.kind not in (TokenKind.WORD, TokenKind.QUOTED):
         raise cursor.lost("a data type")
     cursor.next()
     word = token.text.upper()
@@ -164,9 +165,9 @@ def _members(cursor: Cursor) -> tuple[str | bytes, ...]:
 
 def _member(cursor: Cursor) -> str | bytes:
     token = cursor.next()
-    if token.kind == Kind.STRING:
+    if token.kind == TokenKind.STRING:
         return token.text
-    if token.upper in ("X", "N") and cursor.now.kind == Kind.STRING and cursor.now.start == token.end:
+    if token.upper in ("X", "N") and cursor.now.kind == TokenKind.STRING and cursor.now.start == token.end:
         text = cursor.next().text
         return text if token.upper == "N" else _from_hex(cursor, text)
     if token.upper.startswith("0X"):
@@ -235,13 +236,13 @@ def charset_name(cursor: Cursor) -> str:
     return cursor.take_any("DEFAULT") or cursor.next().text
 
 
-def shown_type(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str, str, str]:
+def shown_type(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tuple[str, str, str]:
     """(column_type, charset, collation) as the server shows them; table: its default charset and collation."""
     kind, charset, collation = _shown(spec, table, server)
     return kind + COMPRESSED if spec.compressed else kind, charset, collation
 
 
-def _shown(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str, str, str]:
+def _shown(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tuple[str, str, str]:
     varchar_bytes_max = _VARCHAR_BYTES_MAX[server.mariadb]
     if spec.base == "varbinary" and spec.numbers and spec.numbers[0] > varchar_bytes_max:
         return _AS_BINARY[text_for(spec.numbers[0])], "", ""
@@ -276,7 +277,7 @@ def text_for(length: int) -> str:
     return next((f"{prefix}text" for size, prefix in _SIZES if length <= size), "longtext")
 
 
-def column_charset(spec: TypeSpec, table: tuple[str, str], server: Server) -> tuple[str, str]:
+def column_charset(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tuple[str, str]:
     """(charset, collation) of a column of a character type."""
     if spec.collation and spec.collation.upper() != "DEFAULT":
         base = shown_charset(spec.charset, server) if spec.charset else table[0]
@@ -302,7 +303,7 @@ def as_binary(kind: str) -> str:
     return _AS_BINARY[base] + mark + rest
 
 
-def _numeric_or_plain(spec: TypeSpec, server: Server) -> str:
+def _numeric_or_plain(spec: TypeSpec, server: ServerVersion) -> str:
     base, numbers = spec.base, spec.numbers
     modern = not server.mariadb and server.number >= _NO_WIDTHS_SINCE
     tail = (" unsigned" if spec.unsigned else "") + (" zerofill" if spec.zerofill else "")

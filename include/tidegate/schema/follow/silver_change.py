@@ -20,20 +20,20 @@ from tidegate.schema.model.types import TEXT_BYTES, CanonicalType, Kind, canonic
 
 
 @dataclass(frozen=True, slots=True)
-class DropColumn:
+class DropSilverColumn:
     """name: as silver has it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class RenameColumn:
+class RenameSilverColumn:
     old_name: str
     new_name: str
 
 
 @dataclass(frozen=True, slots=True)
-class AddColumn:
+class AddSilverColumn:
     """value: what existing rows get, for pa.scalar(value, canonical(column).arrow)."""
 
     column: Column
@@ -70,7 +70,7 @@ class KeyChange:
     new: tuple[str, ...]
 
 
-SilverAction = DropColumn | RenameColumn | AddColumn | ChangeType | ValuesRewritten | KeyChange
+SilverAction = DropSilverColumn | RenameSilverColumn | AddSilverColumn | ChangeType | ValuesRewritten | KeyChange
 
 
 def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) -> list[SilverAction]:
@@ -81,12 +81,12 @@ def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) 
     """
     before = {column.id: column for column in old.columns}
     after = {column.id: column for column in new.columns}
-    actions: list[SilverAction] = [DropColumn(c.silver) for c in old.columns if c.id not in after]
+    actions: list[SilverAction] = [DropSilverColumn(c.silver) for c in old.columns if c.id not in after]
     shared = [(before[c.id], c) for c in new.columns if c.id in before]
-    actions += [RenameColumn(was.silver, now.silver) for was, now in shared if was.name != now.name]
+    actions += [RenameSilverColumn(was.silver, now.silver) for was, now in shared if was.name != now.name]
     for was, now in shared:
         actions += _change(was, now) or _computed_anew(now, shared)
-    actions += [AddColumn(c, existing_row_value(c, timestamp_us)) for c in new.columns if c.id not in before]
+    actions += [AddSilverColumn(c, existing_row_value(c, timestamp_us)) for c in new.columns if c.id not in before]
     if old.key != new.key:
         actions.append(KeyChange(old.silver_key, new.silver_key))
     return actions

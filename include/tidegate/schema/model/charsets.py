@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.server import ServerVersion
 
 _DEFAULTS: Final = {
     "big5": "chinese", "cp932": "japanese", "dec8": "swedish", "eucjpms": "japanese", "euckr": "korean",
@@ -33,7 +33,7 @@ _UTF8MB3_SINCE: Final = {True: 100600, False: 80030}
 _UCA1400_SINCE: Final = 110500
 
 
-def shown_charset(name: str, server: Server) -> str:
+def shown_charset(name: str, server: ServerVersion) -> str:
     """The name of a character set as the server shows it. Raises DDLError for one we don't know."""
     known = name.lower()
     if known in ("utf8", "utf8mb3"):
@@ -43,7 +43,7 @@ def shown_charset(name: str, server: Server) -> str:
     return known
 
 
-def default_collation(charset: str, server: Server) -> str:
+def default_collation(charset: str, server: ServerVersion) -> str:
     """The collation that a character set (by its shown name) has when none is given."""
     if charset == "binary":
         return "binary"
@@ -59,7 +59,7 @@ def binary_collation(charset: str) -> str:
     return "binary" if charset == "binary" else f"{charset}_bin"
 
 
-def collation_pair(collation: str, charset: str, server: Server) -> tuple[str, str]:
+def collation_pair(collation: str, charset: str, server: ServerVersion) -> tuple[str, str]:
     """(charset, collation) as shown of one as written; charset: what a short name (`uca1400_ai_ci`) means."""
     name = collation.lower()
     if name == "binary":
@@ -71,7 +71,7 @@ def collation_pair(collation: str, charset: str, server: Server) -> tuple[str, s
     return shown, f"{shown}_{rest}"
 
 
-def server_default(server: Server) -> tuple[str, str]:
+def server_default(server: ServerVersion) -> tuple[str, str]:
     """(charset, collation) that a server of this version starts with when nobody configured it."""
     if server.mariadb:
         charset = "utf8mb4" if server.number >= 110600 else "latin1"

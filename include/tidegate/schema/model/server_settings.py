@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Self
 
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.server import ServerVersion
 
 NAMES: Final = ("lower_case_table_names", "innodb_native_foreign_keys", "default_storage_engine")
 # MySQL carries out foreign keys' actions in the SQL layer from here on, and logs what they do.
@@ -45,7 +45,7 @@ class ServerSettings:
             left_out=left_out,
         )
 
-    def logs_cascades(self, server: Server) -> bool:
+    def logs_cascades(self, server: ServerVersion) -> bool:
         """Whether what ON DELETE and ON UPDATE change comes as row events."""
         return not server.mariadb and server.number >= _LOGS_CASCADES_SINCE and not self.native_keys
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.schema.ddl.statement import EventSaid
-from tidegate.schema.ddl.tokens import Server
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.server_settings import ServerSettings
 
 # Before these versions explicit_defaults_for_timestamp was off by default.
@@ -21,7 +21,7 @@ _EXPLICIT_SINCE = {True: 101000, False: 80002}
 class Context:
     """table: the one that the statement is about. defaults: (charset, collation) of its database."""
 
-    server: Server
+    server: ServerVersion
     defaults: tuple[str, str]
     new_id: Callable[[], int]
     said: EventSaid

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from tidegate.errors import RECREATE, DDLError
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tokens import Cursor, Server
+from tidegate.schema.ddl.tokens import Cursor
 from tidegate.schema.ddl.tree import (
     AlterTable,
     CreateLike,
@@ -29,6 +29,7 @@ from tidegate.schema.ddl.tree import (
 )
 from tidegate.schema.model.charsets import default_collation, server_default, shown_charset
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import MERGES, SEQUENCE, Storage, logged_as, renamed_keys
 from tidegate.schema.replay.context import Context
 from tidegate.schema.replay.logged_effects import makes_database, surely_new
@@ -43,7 +44,7 @@ DEFAULTS: Final = "defaults"
 QueryColumns = Callable[[Cursor, str, Callable[[TableName], Sequence[Column]]], list[Column]]
 
 
-class Known(Protocol):
+class KnownTables(Protocol):
     """What of a SchemaHistory counts here."""
 
     @property
@@ -52,14 +53,14 @@ class Known(Protocol):
     def held(self) -> Collection[TableName]: ...
     def keeps(self, database: str, table: str) -> bool: ...
     def last(self, name: TableName) -> TableVersion | None: ...
-    def defaults(self, database: str, server: Server) -> tuple[str, str]: ...
+    def defaults(self, database: str, server: ServerVersion) -> tuple[str, str]: ...
     def names_of(self, database: str) -> list[TableName]: ...
 
 
-class Effects:
+class TableEffects:
     """One statement's."""
 
-    def __init__(self, history: Known, work: Work, context: Context, logged: DdlStatement) -> None:
+    def __init__(self, history: KnownTables, work: Work, context: Context, logged: DdlStatement) -> None:
         self._history = history
         self._work = work
         self._context = context

@@ -19,7 +19,6 @@ from typing import Any, Final
 from tidegate.errors import DDLError
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.ddl.tree import (
     CreateLike,
     CreateTable,
@@ -33,11 +32,12 @@ from tidegate.schema.ddl.tree import (
 )
 from tidegate.schema.model.charsets import server_default
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.server_settings import ServerSettings
 from tidegate.schema.model.types import UNKNOWN
 from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.schema.replay.context import Context
-from tidegate.schema.replay.effects import DEFAULTS, Effects, QueryColumns
+from tidegate.schema.replay.effects import DEFAULTS, QueryColumns, TableEffects
 from tidegate.schema.replay.logged_effects import check_base_table
 from tidegate.schema.replay.shape import Shape
 from tidegate.schema.replay.work import Work
@@ -262,7 +262,7 @@ class SchemaHistory:
         work = Work(self.last)
         try:
             check_base_table(parsed, statement, self._hidden)
-            Effects(self, work, self._context(statement, server, parsed), statement).follow(parsed)
+            TableEffects(self, work, self._context(statement, server, parsed), statement).follow(parsed)
         except DDLError as error:
             if touched and not any(self.keeps(*name) for name in touched):
                 self.leave_behind(touched, statement)
@@ -327,7 +327,7 @@ class SchemaHistory:
         self.hold(names, error)
         return error
 
-    def _context(self, statement: DdlStatement, server: Server, parsed: Statement) -> Context:
+    def _context(self, statement: DdlStatement, server: ServerVersion, parsed: Statement) -> Context:
         touched = touched_tables(parsed)
         database = touched[0][0] if touched else statement.database
         defaults = self.defaults(database, server)
@@ -340,11 +340,11 @@ class SchemaHistory:
         last = self.last(("", ""))
         return (last and last.settings) or ServerSettings()
 
-    def server_of(self, statement: DdlStatement) -> Server:
+    def server_of(self, statement: DdlStatement) -> ServerVersion:
         """Who ran a statement, and how it takes names."""
-        return replace(Server.of(statement.server_version), folds_names=self.settings.folds_names)
+        return replace(ServerVersion.of(statement.server_version), folds_names=self.settings.folds_names)
 
-    def defaults(self, database: str, server: Server) -> tuple[str, str]:
+    def defaults(self, database: str, server: ServerVersion) -> tuple[str, str]:
         """(charset, collation) that a table of this database has by default."""
         for name in ((database, ""), ("", "")):
             last = self.last(name)

@@ -18,8 +18,8 @@ from typing import Final
 from tidegate.config import matches
 from tidegate.errors import DDLError
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.ddl.tree import AlterTable, Statement, TableName, Truncate
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.server_settings import ServerSettings
 
 # From here on MariaDB is known not to log an IF NOT EXISTS that found its table.
@@ -28,7 +28,7 @@ _MADE_WITH_ROWS: Final = re.compile(r"START\s+TRANSACTION\s*$", re.IGNORECASE)
 _MAKES_DATABASE: Final = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:DATABASE|SCHEMA)\s+(?!IF\b)", re.IGNORECASE)
 
 
-def surely_new(name: TableName, statement: DdlStatement, server: Server, settings: ServerSettings) -> bool:
+def surely_new(name: TableName, statement: DdlStatement, server: ServerVersion, settings: ServerSettings) -> bool:
     """Whether CREATE TABLE IF NOT EXISTS of a table that nobody knows made it."""
     if statement.said.atomic or (server.mariadb and server.number >= _QUIET_SINCE):
         return True

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.tree import Action, RowsChanged, TableName
-from tidegate.schema.follow.moves.partition_rows import rows_where
 from tidegate.schema.model.columns import Column
+from tidegate.schema.model.partition_rows import rows_where
 from tidegate.schema.model.partitions import (
     DELETED,
     EXCHANGED,

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import UnsupportedValue
-from tidegate.schema.ddl.tokens import Server
 from tidegate.schema.ddl.tree import Charset, Default
 from tidegate.schema.ddl.types import as_binary, converted_text, octets
 from tidegate.schema.model.charset_text import decode_member
 from tidegate.schema.model.charsets import collation_pair, default_collation, shown_charset
 from tidegate.schema.model.columns import Column
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.types import COMPRESSED
 
 _LITERAL: Final = re.compile(r"0[xXbB]")
@@ -25,7 +25,7 @@ _TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 
 
 def resolve_charset(
-    written: Charset, base: tuple[str, str], server: Server, outer: tuple[str, str] | None = None
+    written: Charset, base: tuple[str, str], server: ServerVersion, outer: tuple[str, str] | None = None
 ) -> tuple[str, str]:
     """(charset, collation) of a table or database from what is written; base where nothing is.
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from tidegate.schema.ddl.reader import DdlNotRead, read, tables_named
-from tidegate.schema.ddl.tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, Server
+from tidegate.schema.ddl.tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from tidegate.schema.ddl.tree import (
     AlterTable,
     ColumnDefinition,
@@ -20,16 +20,17 @@ from tidegate.schema.ddl.tree import (
     Truncate,
 )
 from tidegate.schema.model.columns import Generated, IndexKind
+from tidegate.schema.model.server import ServerVersion
 
-MARIADB = Server.of("11.4.5-MariaDB-log")
-MYSQL = Server.of("9.7.4")
+MARIADB = ServerVersion.of("11.4.5-MariaDB-log")
+MYSQL = ServerVersion.of("9.7.4")
 
 
-def _read(sql: str, server: Server = MARIADB, sql_mode: int = 0) -> Statement:
+def _read(sql: str, server: ServerVersion = MARIADB, sql_mode: int = 0) -> Statement:
     return read(sql, database="db", sql_mode=sql_mode, server=server)
 
 
-def _columns(sql: str, server: Server = MARIADB, sql_mode: int = 0) -> dict[str, ColumnDefinition]:
+def _columns(sql: str, server: ServerVersion = MARIADB, sql_mode: int = 0) -> dict[str, ColumnDefinition]:
     statement = _read(sql, server, sql_mode)
     assert isinstance(statement, CreateTable)
     return {column.name: column for column in statement.columns}
@@ -40,7 +41,7 @@ def _columns(sql: str, server: Server = MARIADB, sql_mode: int = 0) -> dict[str,
     [("5.5.5-10.6.12-MariaDB-log", True, 100612), ("11.4.5-MariaDB", True, 110405), ("8.0.33", False, 80033)],
 )
 def test_a_server_is_known_by_its_version(version: str, mariadb: bool, number: int) -> None:
-    assert Server.of(version) == Server(mariadb, number)
+    assert ServerVersion.of(version) == ServerVersion(mariadb, number)
 
 
 def test_a_word_in_quotes_is_never_a_keyword() -> None:

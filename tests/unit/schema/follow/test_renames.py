@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.follow.moves.renames import Rename, renames
+from tidegate.schema.follow.renames import Rename, renames
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 

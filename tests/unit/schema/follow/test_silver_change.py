@@ -7,11 +7,11 @@ import pytest
 from tests.unit.schema.replay.test_history import Session
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.follow.silver_change import (
-    AddColumn,
+    AddSilverColumn,
     ChangeType,
-    DropColumn,
+    DropSilverColumn,
     KeyChange,
-    RenameColumn,
+    RenameSilverColumn,
     SilverAction,
     ValuesRewritten,
     diff,
@@ -27,9 +27,9 @@ def _actions(create: str, alter: str) -> list[SilverAction]:
 
 def test_drop_rename_and_add_come_in_an_order_that_can_be_done() -> None:
     found = _actions("a INT, b INT, c INT", "DROP a, RENAME COLUMN b TO a, ADD b INT NOT NULL DEFAULT 7")
-    assert found[:2] == [DropColumn("a"), RenameColumn("b", "a")]
+    assert found[:2] == [DropSilverColumn("a"), RenameSilverColumn("b", "a")]
     added = found[2]
-    assert isinstance(added, AddColumn)
+    assert isinstance(added, AddSilverColumn)
     assert (added.column.name, added.value) == ("b", 7)
 
 

@@ -9,8 +9,8 @@ import pytest
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.follow.moves.partition_rows import rows_where
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.partition_rows import rows_where
 from tidegate.schema.model.partitions import Partition, Partitioning
 from tidegate.schema.model.version_changes import changes
 from tidegate.schema.replay.history import SchemaHistory

@@ -1,7 +1,11 @@
 """The slow twin of decode.py: rows in plain Python, value by value, for tests to compare with.
 
-In, out: as decode_segment. What must hold: no code shared with the kernel below the level of an event: values are read
-with int.from_bytes, Decimal and datetime, straight from the formats' descriptions.
+In, out: as decode_segment. It takes the way down to a rows event from decode.py (decode_indexes takes any decoder of
+rows); rows are read here with int.from_bytes, Decimal and datetime, straight from the formats' descriptions.
+
+What both share says nothing when it is wrong, and has tests of its own against servers: plans of columns (plan.py),
+values of rows that were there before their column (added_columns.py), UUID and INET (finish.py), texts of character
+sets, long decimals of JSON (decimal_text), dates that no calendar has, and zlib's inflate.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tests.reference.images import Patch, Raw, logged_images, net_images
+from tests.reference.json_document import reference_json_text, reference_patched_text
 from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, Images, RowsError
 from tidegate.binlog.column_compression import inflate
 from tidegate.binlog.dates import date_text, refused_date
@@ -26,8 +32,6 @@ from tidegate.binlog.finish import BY_VALUE
 from tidegate.binlog.json_text import decimal_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
 from tidegate.binlog.plan import ColumnPlan, Plan
-from tidegate.binlog.reference_images import Patch, Raw, logged_images, net_images
-from tidegate.binlog.reference_json import reference_json_text, reference_patched_text
 from tidegate.binlog.table_map import Wire, WireColumn
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.follow.added_columns import existing_row_value

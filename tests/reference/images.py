@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
-from tidegate.binlog.cursor import Cursor
+from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
 from tidegate.binlog.plan import ColumnPlan, Plan
 from tidegate.binlog.table_map import Wire, WireColumn
@@ -81,7 +81,7 @@ def _lacks_key(plan: Plan, columns: set[int]) -> UnsupportedValue:
 def logged_images(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> Iterator[tuple[int, Image]]:
     """An event's images, as (IMAGE_*, image)."""
     start, end, op = event[L.EVENT_START], event[L.EVENT_END], event[L.EVENT_OP]
-    cursor = Cursor(data[start:end].tobytes())
+    cursor = ByteCursor(data[start:end].tobytes())
     count = cursor.packed()
     if count != len(plan.columns):
         raise DecodeError("rows event and TABLE_MAP differ in their column count")
@@ -102,12 +102,14 @@ def logged_images(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> 
             yield IMAGE_AFTER, (at, _image(cursor, plan, present[1], image if options else None))
 
 
-def _bits(cursor: Cursor, count: int) -> list[bool]:
+def _bits(cursor: ByteCursor, count: int) -> list[bool]:
     value = int.from_bytes(cursor.take((count + 7) // 8), "little")
     return [bool(value >> i & 1) for i in range(count)]
 
 
-def _image(cursor: Cursor, plan: Plan, present: list[bool], patches: dict[int, Raw] | None = None) -> dict[int, Raw]:
+def _image(
+    cursor: ByteCursor, plan: Plan, present: list[bool], patches: dict[int, Raw] | None = None
+) -> dict[int, Raw]:
     """patches: the before image, when JSON columns may hold differences from it."""
     wires = plan.table_map.columns
     documents = [i for i, wire in enumerate(wires) if wire.type == Wire.JSON]
@@ -135,7 +137,7 @@ def _image(cursor: Cursor, plan: Plan, present: list[bool], patches: dict[int, R
     return raws
 
 
-def _raw(cursor: Cursor, wire: WireColumn, column: ColumnPlan) -> bytes:
+def _raw(cursor: ByteCursor, wire: WireColumn, column: ColumnPlan) -> bytes:
     """A value's bytes, without length prefix."""
     if wire.type in _HIRES and column.type.text.numbers > (0,):
         return cursor.take(_HIRES[wire.type][column.type.text.numbers[0]])

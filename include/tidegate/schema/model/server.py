@@ -1,0 +1,43 @@
+"""Which server ran a statement: its family, its version, how it takes names.
+
+In:  the text of @@version or of FORMAT_DESCRIPTION.
+Out: a ServerVersion.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """What a statement's meaning depends on: who ran it. number: 90704 for 9.7.4, 110405 for 11.4.5.
+
+    folds_names: it takes names of databases and tables in lower case, whatever is typed.
+    """
+
+    mariadb: bool
+    number: int
+    folds_names: bool = False
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def of(cls, version: str) -> ServerVersion:
+        """From the text of @@version or of FORMAT_DESCRIPTION, e.g. "11.4.5-MariaDB-log", "9.7.4"."""
+        mariadb = "mariadb" in version.lower()
+        text = version.removeprefix("5.5.5-") if mariadb else version  # a prefix that old MariaDB put before its own
+        found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+        if found is None:
+            return cls(mariadb, 110400 if mariadb else 90000)
+        return cls(mariadb, int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3] or 0))
+
+    def folded(self, name: str) -> str:
+        """The name of a database or a table as this server keeps it."""
+        return folded(name) if self.folds_names else name
+
+
+def folded(name: str) -> str:
+    """In lower case as the servers make it: one character for one."""
+    return "".join(low if len(low := character.lower()) == 1 else character for character in name)
