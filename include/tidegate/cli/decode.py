@@ -50,11 +50,10 @@ def decode(
         faults.append(fault)
         _say(str(fault))
 
-    plans = LogPlans(_note, ShownZeroDates(zero_dates))
+    shown = ShownZeroDates(zero_dates)
+    plans = LogPlans(_note, shown)
     if schema:
-        described = SchemaPlans(
-            _note, ShownZeroDates(zero_dates), server_version=server_version(files), database=database
-        )
+        described = SchemaPlans(_note, shown, server_version=server_version(files), database=database)
         for script in schema:
             described.read(script)
         plans = described
