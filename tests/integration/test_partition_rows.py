@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from tests.support.random_partitions import Definition, definitions, rows
 from tests.support.seeds import seed
 from tests.support.servers import FreshDatabase
-from tidegate.local.server import ServerVersion
+from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import read
@@ -96,7 +96,7 @@ def _filled(connection: Any, database: str, found: list[Definition], rng: random
 
 
 def test_the_condition_of_a_partition_is_true_of_the_rows_that_the_server_has_there(
-    any_server: ServerVersion, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
     rng = random.Random(seed())
     database = fresh_database(any_server)
