@@ -127,6 +127,11 @@ class LakeRefused(Terminal):
     """The lake's path isn't writable, or holds something else."""
 
 
+def may_pass(error: LakeRefused, where: str = "") -> LakeUnavailable:
+    """A refusal by a lake that was written before: keys expire, disks become read-only, and are mended."""
+    return LakeUnavailable(error.what, where=where or error.where, remedy=error.remedy)
+
+
 class CommitOverwritten(Terminal):
     """A writer that doesn't arbitrate wrote over a commit of tidegate's: what that held isn't in the table."""
 

@@ -13,17 +13,11 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
 
-from tidegate.delta import checkpoint, checkpoint_write
-from tidegate.delta.actions import now_ms
-from tidegate.delta.log_cleanup import clean_up
-from tidegate.delta.state import TableState
-from tidegate.delta.store import LogStore
+from tidegate.delta import checkpoint
+from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHECKPOINT_COMMITS
-
-_DAY_MS: Final = 86_400_000
 
 
 @dataclass(slots=True)
@@ -33,15 +27,14 @@ class Checkpoints:
     lake: LakeFiles
     commits: int = CHECKPOINT_COMMITS
     _done: dict[str, int] = field(default_factory=dict)  # path -> version of the last one, or of the last try
-    _cleaned: dict[str, int] = field(default_factory=dict)  # path -> day on which nothing more was found to be expired
+    _upkeep: LogUpkeep = field(default_factory=LogUpkeep)
     _waiting: set[str] = field(default_factory=set)
     _pool: ThreadPoolExecutor | None = None
 
     def note(self, path: str, version: int) -> None:
         """The table is at this version now. What that leads to takes none of the caller's time."""
         known = self._done.get(path)
-        due = known is None or version < known or version - known >= self.commits
-        if due and path not in self._waiting:
+        if (known is None or checkpoint.due(version, known, self.commits)) and path not in self._waiting:
             self._waiting.add(path)
             self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
             self._pool.submit(self._work, path, version)
@@ -59,20 +52,11 @@ class Checkpoints:
             if known is None or version < known:  # or it was dropped and made again
                 found = checkpoint.find(log.store)
                 self._done[path] = known = found.version if found else -1
-            if version - known >= self.commits:
+            if checkpoint.due(version, known, self.commits):
                 state = log.state()
-                checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=len(state.files))
+                self._upkeep.run(log, state)
                 self._done[path] = state.version
-                self._clean_up(path, log.store, state)
         except Exception as error:  # noqa: BLE001 - the rows are there: no fault of a checkpoint may stop them
             self._done[path] = version
             print(f"{path}: no checkpoint written: {error}", file=sys.stderr, flush=True)
         self._waiting.discard(path)
-
-    def _clean_up(self, path: str, store: LogStore, state: TableState) -> None:
-        """A log of many commits is long to list, and logs expire at midnight (log_cleanup.py)."""
-        today = now_ms() // _DAY_MS
-        if self._cleaned.get(path) != today and not clean_up(
-            store, state.configuration, state.features, now_ms=now_ms()
-        ):
-            self._cleaned[path] = today

@@ -55,10 +55,13 @@ def test_a_table_with_rows_from_before_is_held_and_named_until_truncated(
     mariadb.query(f"CREATE TABLE {database}.old (id INT PRIMARY KEY, a INT)")
     mariadb.query(f"CREATE TABLE {database}.empty (id INT PRIMARY KEY, a INT)")
     mariadb.query(f"INSERT INTO {database}.old VALUES (1, 1)")
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
-    mariadb.query(f"INSERT INTO {database}.old VALUES (2, 2)")
-    mariadb.query(f"INSERT INTO {database}.empty VALUES (3, 3)")
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "INSERT INTO old VALUES (2, 2)",
+        "INSERT INTO empty VALUES (3, 3)",
+    )
     road.capture()
     app = road.apply(spark)
     state = app.states[f"{database}.old"]
@@ -79,8 +82,7 @@ def test_a_segment_that_bronze_no_longer_has_as_captured_holds_its_tables_until_
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
     database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
+    road = Road.begun(mariadb, tmp_path, database)
     for table in "ab":
         mariadb.query(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY, v VARCHAR(20))")
         road.capture()
@@ -110,14 +112,17 @@ def test_a_ddl_that_is_not_understood_holds_its_table_and_a_release_replays_it(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
     database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
-    mariadb.query(f"CREATE TABLE {database}.a (id INT PRIMARY KEY, v INT)")
-    mariadb.query(f"CREATE TABLE {database}.b (id INT PRIMARY KEY, v INT)")
-    mariadb.query(f"INSERT INTO {database}.a VALUES (1, 1)")
-    mariadb.query(f"ALTER TABLE {database}.a MODIFY COLUMN v DOUBLE")
-    mariadb.query(f"INSERT INTO {database}.a VALUES (2, 2.5)")
-    mariadb.query(f"INSERT INTO {database}.b VALUES (2, 2)")
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "CREATE TABLE a (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE b (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO a VALUES (1, 1)",
+        "ALTER TABLE a MODIFY COLUMN v DOUBLE",
+        "INSERT INTO a VALUES (2, 2.5)",
+        "INSERT INTO b VALUES (2, 2)",
+    )
     road.capture()
     app = road.apply(spark)
     assert app.states[f"{database}.a"].state == "held"

@@ -48,6 +48,17 @@ class Road:
         self.lines: list[str] = []
         self._begun = False
 
+    @classmethod
+    def begun(cls, server: Server, folder: Path, database: str, *statements: str) -> Road:
+        """The road of a database from before these statements. They run in it one by one, and aren't captured yet."""
+        road = cls(server, folder, include=f"{database}.*")
+        road.capture()
+        with server.connect(database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+                connection.commit()
+        return road
+
     @property
     def info(self) -> ConnectionInfo:
         server = self.server

@@ -120,12 +120,15 @@ def test_killed_at_every_point_and_equal_in_the_end(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
     database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
-    mariadb.query(f"CREATE TABLE {database}.k (id INT PRIMARY KEY, a VARCHAR(20))")
-    mariadb.query(f"CREATE TABLE {database}.bag (a VARCHAR(20))")
-    mariadb.query(f"CREATE TABLE {database}.one (id INT PRIMARY KEY)")
-    mariadb.query(f"CREATE TABLE {database}.two (word VARCHAR(20) PRIMARY KEY)")
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "CREATE TABLE k (id INT PRIMARY KEY, a VARCHAR(20))",
+        "CREATE TABLE bag (a VARCHAR(20))",
+        "CREATE TABLE one (id INT PRIMARY KEY)",
+        "CREATE TABLE two (word VARCHAR(20) PRIMARY KEY)",
+    )
     rounds = swaps = 0
     for point, changes in POINTS.items():
         if changes:
@@ -152,8 +155,7 @@ def test_killed_while_partitions_move_and_equal_in_the_end(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
     database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
+    road = Road.begun(mariadb, tmp_path, database)
     columns = "(id INT, k INT, v INT, PRIMARY KEY (id, k))"
     parts = ", ".join(f"PARTITION p{number} VALUES IN ({number})" for number in range(3))
     mariadb.query(f"CREATE TABLE {database}.parts {columns} PARTITION BY LIST (k) ({parts})")

@@ -52,10 +52,13 @@ def test_one_works_the_other_says_who_and_follows_a_killed_one_at_once(
     mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, other_home: Path
 ) -> None:
     database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
-    mariadb.query(f"CREATE TABLE {database}.t (a INT PRIMARY KEY)")
-    mariadb.query(f"INSERT INTO {database}.t VALUES (1)")
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "CREATE TABLE t (a INT PRIMARY KEY)",
+        "INSERT INTO t VALUES (1)",
+    )
     road.capture()
     with applying(road.file, ROOT, "--mode", "micro_batch", "--run-for", "600") as first:
         assert first.stdout is not None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from tidegate.delta.lease import Lease
-from tidegate.errors import LakeRefused, LakeUnavailable, Overtaken
+from tidegate.errors import LakeRefused, LakeUnavailable, Overtaken, may_pass
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
 
@@ -49,13 +49,12 @@ class SourceLease:
     def check(self) -> None:
         """Before a landing: that no other capture of the source has begun. Costs a look at the clock.
 
-        Raises LeaseHeld when one has; LakeUnavailable when it can't be known, or isn't allowed any more: keys expire,
-        disks become read-only, and are mended.
+        Raises LeaseHeld when one has; LakeUnavailable when it can't be known, or isn't allowed any more.
         """
         try:
             self._hold()
         except LakeRefused as error:
-            raise LakeUnavailable(error.what, where=error.where, remedy=error.remedy) from error
+            raise may_pass(error) from error
 
     def _hold(self) -> None:
         if self._lease is None:

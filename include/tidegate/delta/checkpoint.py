@@ -73,9 +73,9 @@ def read(store: LogStore, found: Checkpoint, do: Callable[[Contents], T], upto: 
     raise LakeUnavailable(f"{gone} of its checkpoint isn't there any more", where=store.where, remedy="try again")
 
 
-def due(version: int, checkpointed: int) -> bool:
+def due(version: int, checkpointed: int, commits: int = CHECKPOINT_COMMITS) -> bool:
     """Whether a table at this version should get a checkpoint. checkpointed: version of its last one, -1 for none."""
-    return version < checkpointed or version - checkpointed >= CHECKPOINT_COMMITS
+    return version < checkpointed or version - checkpointed >= commits
 
 
 def _actions(contents: Contents, keep: Keep | None) -> tuple[int, list[Action]]:

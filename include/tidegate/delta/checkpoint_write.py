@@ -29,37 +29,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidegate.delta.actions import parsed
 from tidegate.delta.checkpoint import find, read
 from tidegate.delta.checkpoint_contents import Contents
 from tidegate.delta.checkpoint_rows import SCHEMA, column, conformed, key, table
+from tidegate.delta.commit_file import read_commit
+from tidegate.delta.features import KNOWN, unknown
 from tidegate.delta.names import (
     LAST_CHECKPOINT,
     Checkpoint,
     Hint,
     checkpoint_name,
     checkpoints,
-    commit_name,
     hinted,
 )
 from tidegate.delta.retention import tombstones_ms, transactions_ms
-from tidegate.delta.state import Action, features, file_key
+from tidegate.delta.state import Action, file_key
 from tidegate.delta.store import LogStore
 from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.limits import CHECKPOINT_BATCH_ROWS
 
-# Features that ask nothing else of a checkpoint. Not among them: catalogManaged (its commits are a catalog's),
-# adaptiveMetadata (its files aren't in checkpoints), and whatever came after.
-AS_USUAL: Final = frozenset(
-    {
-        *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"),
-        *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "typeWidening"),
-        *("typeWidening-preview", "domainMetadata", "clustering", "inCommitTimestamp", "rowTracking"),
-        *("allowColumnDefaults", "icebergCompatV1", "icebergCompatV2", "variantType", "variantType-preview"),
-        "checkpointProtection",
-    }
-)
-_READER_VERSION, _WRITER_VERSION = 3, 7
+# Features that ask nothing else of a checkpoint: those that a log is read with, and one that is only about checkpoints.
+# Not among them: catalogManaged (its commits are a catalog's), adaptiveMetadata (its files aren't in checkpoints), and
+# whatever came after.
+_AS_USUAL: Final = KNOWN | {"checkpointProtection"}
 # Before this version only who knows each version's protocol may write checkpoints (RFC "Checkpoint Protection").
 _PROTECTED: Final = "delta.requireCheckpointProtectionBeforeVersion"
 _CODEC: Final = "zstd"
@@ -224,17 +216,12 @@ def _encoded(before: Contents | None, later: _Later, version: int, now_ms: int) 
 
 
 def _commit(store: LogStore, version: int) -> list[dict[str, Any]]:
-    data = store.get(commit_name(version))
-    if data is None:
+    found = read_commit(store, version)
+    if found is None:
         raise LakeUnavailable(
             f"version {version} isn't there (any more): no checkpoint is made over a gap", where=store.where
         )
-    try:
-        return parsed(data)
-    except ValueError as error:
-        raise LakeRefused(
-            f"version {version} of its log isn't readable: {error}", where=store.where, remedy="restore that file"
-        ) from error
+    return found
 
 
 def _untouched(kind: str, actions: Any, named: Any, oldest_ms: int) -> Any:
@@ -255,17 +242,12 @@ def _check(store: LogStore, version: int, later: _Later) -> None:
             where=store.where,
             remedy="restore its first commits, or a checkpoint",
         )
-    unknown = sorted(features(later.protocol) - AS_USUAL)
-    if (
-        int(later.protocol["minReaderVersion"]) > _READER_VERSION
-        or int(later.protocol["minWriterVersion"]) > _WRITER_VERSION
-    ):
-        unknown.append(f"protocol {later.protocol['minReaderVersion']}, {later.protocol['minWriterVersion']}")
+    odd = unknown(later.protocol, _AS_USUAL)
     if version < int(later.configuration.get(_PROTECTED, 0)):
-        unknown.append(f"{_PROTECTED} after version {version}")
-    if unknown:
+        odd.append(f"{_PROTECTED} after version {version}")
+    if odd:
         raise DeltaUnsupported(
-            f"a checkpoint of a table with {unknown[0]} isn't written by tidegate",
+            f"a checkpoint of a table with {odd[0]} isn't written by tidegate",
             where=store.where,
             remedy="take the feature off the table, or let Spark write them",
         )

@@ -6,14 +6,14 @@ Out: nothing, or DeltaUnsupported. PROTOCOL.md: "Table Features", "Requirements 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from tidegate.delta.state import Action, TableState
+from tidegate.delta.state import Action, TableState, features
 from tidegate.errors import DeltaUnsupported
 
 # Those that change nothing in how a log is reconciled, or that are reconciled here.
-_READ: Final = frozenset(
+KNOWN: Final = frozenset(
     {
         "appendOnly",
         "invariants",
@@ -50,10 +50,14 @@ _CHECKED_COLUMN: Final = ("delta.invariants", "delta.generationExpression", "del
 
 def check_readable(state: TableState) -> None:
     """Raise DeltaUnsupported when the log may hold what we would pass over."""
-    least = int(state.protocol.get("minReaderVersion", 0)), int(state.protocol.get("minWriterVersion", 0))
-    if least[0] > _READER_VERSION or least[1] > _WRITER_VERSION:
-        _refuse(state, [f"protocol {least[0]}, {least[1]}"], "can't be read")
-    _refuse(state, sorted(state.features - _READ), "can't be read")
+    _refuse(state, unknown(state.protocol), "can't be read")
+
+
+def unknown(protocol: Mapping[str, Any], known: frozenset[str] = KNOWN) -> list[str]:
+    """What a protocol asks for beyond some features, in words; [] when nothing."""
+    least = int(protocol.get("minReaderVersion", 0)), int(protocol.get("minWriterVersion", 0))
+    versions = [f"protocol {least[0]}, {least[1]}"] if least[0] > _READER_VERSION or least[1] > _WRITER_VERSION else []
+    return versions + sorted(features(protocol) - known)
 
 
 def check_writable(state: TableState, actions: Sequence[Action], *, checked: bool = False) -> None:

@@ -34,7 +34,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidegate.delta import checkpoint
-from tidegate.delta.actions import commit_info, lines, now_ms, parsed, transaction
+from tidegate.delta.actions import commit_info, lines, now_ms, transaction
+from tidegate.delta.commit_file import read_commit
 from tidegate.delta.features import check_readable, check_writable
 from tidegate.delta.names import commit_name, commit_version
 from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
@@ -137,15 +138,7 @@ class DeltaLog:
 
     def actions(self, version: int) -> list[dict[str, Any]] | None:
         """A commit's actions; None when the log has no such file."""
-        data = self._store.get(commit_name(version))
-        if data is None:
-            return None
-        try:
-            return parsed(data)
-        except ValueError as error:
-            raise LakeRefused(
-                f"version {version} of its log isn't readable: {error}", where=self.place, remedy="restore that file"
-            ) from error
+        return read_commit(self._store, version)
 
     def _is_there(self) -> bool:
         """Whether the known version still is what it was."""
@@ -227,9 +220,9 @@ class DeltaLog:
     def commit(self, read: TableState, change: Change, *, attempt: str = "") -> TableState:
         """Commit at version read.version + 1; the state behind it.
 
-        attempt: an id that the caller uses for all tries of one change; when an earlier one of them arrived after all,
-        at whatever version since, nothing is written again. Raises CommitConflict when somebody else has that version,
-        LakeUnavailable (not known whether it is there), LakeRefused, DeltaUnsupported.
+        attempt: an id that the caller uses for all tries of one change; when an earlier one of them has this version
+        after all, nothing is written again (update() looks for it at all versions since). Raises CommitConflict when
+        somebody else has that version, LakeUnavailable (not known whether it is there), LakeRefused, DeltaUnsupported.
         """
         attempt = attempt or uuid.uuid4().hex
         version = read.version + 1

@@ -112,7 +112,7 @@ class LocalStore:
                 made = self._link(temporary, name)
                 failpoint("store_after_link")
             # Also for a name that is taken: what the caller reads there now must still be there after a power cut.
-            sync_folder(self.where)
+            sync(self.where)
         except OSError as error:
             self._raise("made", name, error)
         return made
@@ -122,7 +122,7 @@ class LocalStore:
             with self._written(name, data) as temporary:
                 self._drop_checksum(name)
                 os.replace(temporary, self._path(name))  # noqa: PTH105
-            sync_folder(self.where)
+            sync(self.where)
         except OSError as error:
             self._raise("written", name, error)
 
@@ -208,9 +208,9 @@ class LocalStore:
         ) from error
 
 
-def sync_folder(folder: str) -> None:
-    """Names that were made in it are on disk when this returns."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync(path: str) -> None:
+    """A file's bytes, or the names that were made in a folder, are on disk when this returns."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
@@ -224,7 +224,7 @@ def make_folder(folder: str) -> None:
         make_folder(parent)
     with suppress(FileExistsError):
         os.mkdir(folder)  # noqa: PTH102
-    sync_folder(parent)
+    sync(parent)
 
 
 def checked(name: str) -> str:

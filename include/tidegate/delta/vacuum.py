@@ -11,18 +11,17 @@ that time. Where the log doesn't reach back so far, nothing is deleted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from tidegate.delta.actions import now_ms
 from tidegate.delta.log import DeltaLog
+from tidegate.delta.names import commit_version
 from tidegate.delta.state import TableState
 from tidegate.delta.store import LogStore
 from tidegate.limits import COMMIT_SECONDS_MAX
 
 _DATA: Final = ".parquet"
-_COMMIT: Final = re.compile(r"\d{20}\.json")
 
 
 def vacuum(log: DeltaLog, folder: LogStore, *, keep_seconds: float) -> list[str]:
@@ -56,5 +55,6 @@ def unneeded(log: DeltaLog, written_ms: Mapping[str, int], *, keep_seconds: floa
 
 def _newest_at(log: DeltaLog, at_ms: int) -> TableState | None:
     """The newest version at a moment, or an older one; None when the log doesn't tell."""
-    young = [entry.name for entry in log.store.names() if _COMMIT.fullmatch(entry.name) and entry.modified_ms > at_ms]
-    return log.state_at(max(0, int(young[0][:20]) - 1)) if young else log.state()
+    later = [commit_version(entry.name) for entry in log.store.names() if entry.modified_ms > at_ms]
+    young = min((version for version in later if version is not None), default=None)
+    return log.state() if young is None else log.state_at(max(0, young - 1))

@@ -32,7 +32,7 @@ from tidegate.delta import actions
 from tidegate.delta.log import Change
 from tidegate.delta.state import Action, Keep, TableState, no_files
 from tidegate.delta.types import delta_schema
-from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt
+from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt, may_pass
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_checkpoints import BronzeCheckpoints
 from tidegate.lake.bronze_file import added, by_day, reading, statistics, store_file
@@ -128,7 +128,7 @@ class Bronze:
             except LakeRefused as error:
                 if not self._created:
                     raise
-                raise self._away(error) from error  # keys expire, disks become read-only, and are mended
+                raise may_pass(error, self.url) from error
             except CommitConflict as error:
                 raise LakeUnavailable(error.what, where=self.url, remedy="it is tried again") from error
             except (OSError, pa.ArrowException) as error:  # of a data file
@@ -254,12 +254,9 @@ class Bronze:
         try:
             yield
         except LakeRefused as error:
-            raise self._away(error) from error
+            raise may_pass(error, self.url) from error
         except OSError as error:
             raise LakeUnavailable(f"can't be read: {error}", where=self.url, remedy="check the lake's store") from error
-
-    def _away(self, error: LakeRefused) -> LakeUnavailable:
-        return LakeUnavailable(error.what, where=self.url, remedy=error.remedy)
 
     def _gone(self) -> LakeUnavailable:
         """Never begin anew where a table was: an unmounted disk looks like this, too."""

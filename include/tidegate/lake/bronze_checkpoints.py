@@ -13,20 +13,15 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
 
-from tidegate.delta import checkpoint_write
-from tidegate.delta.actions import now_ms
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.log_cleanup import clean_up
+from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.delta.names import LAST_CHECKPOINT, Hint, told
 from tidegate.delta.state import TableState
 from tidegate.errors import TidegateError
 from tidegate.limits import BRONZE_CHECKPOINT_COMMIT_ROWS, CHECKPOINT_COMMITS
 
 log = logging.getLogger(__name__)
-
-_DAY_MS: Final = 86_400_000
 
 
 class BronzeCheckpoints:
@@ -38,7 +33,7 @@ class BronzeCheckpoints:
         self._due: int | None = None  # at this version
         self._pool: ThreadPoolExecutor | None = None
         self._busy = False
-        self._cleaned_day = 0  # since 1970-01-01
+        self._upkeep = LogUpkeep()
 
     def note(self, state: TableState) -> None:
         """Bronze has come to this. A checkpoint that is due takes none of the caller's time."""
@@ -64,19 +59,10 @@ class BronzeCheckpoints:
         try:
             self._look(state.version)  # another capture may have written it
             if self._due is not None and state.version >= self._due:
-                self._learn(checkpoint_write.write(self._table.store, state.version, now_ms=now_ms()))
-                self._clean_up(state)
+                self._learn(self._upkeep.run(self._table, state))
         except Exception as error:  # noqa: BLE001 - the segments are in bronze: no fault of a checkpoint may stop them
             self._failed(state.version, error)
         self._busy = False
-
-    def _clean_up(self, state: TableState) -> None:
-        """Some of what is too old, until nothing is left of it for this day."""
-        day = now_ms() // _DAY_MS
-        if self._cleaned_day != day and not clean_up(
-            self._table.store, state.configuration, state.features, now_ms=now_ms()
-        ):
-            self._cleaned_day = day
 
     def _learn(self, newest: Hint) -> None:
         self.live_files = newest.adds or 0

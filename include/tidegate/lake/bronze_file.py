@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.delta.store import make_folder, sync_folder
+from tidegate.delta.store import make_folder, sync
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PUT_BYTES_MAX, SEGMENT_BYTES_MAX
@@ -122,7 +122,7 @@ def created(lake: LakeFiles, path: str) -> Iterator[Any]:
         yield file
         file.flush()
         os.fsync(file.fileno())
-    sync_folder(folder)
+    sync(folder)
 
 
 def statistics(segments: Sequence[Segment]) -> str:

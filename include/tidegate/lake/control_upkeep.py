@@ -4,7 +4,7 @@ In:  a control table of tables.py, and which of its rows stay.
 Out: commits. Appends that run beside it keep their rows.
 
 Only files of the state that was read are replaced. An append that commits meanwhile adds a file of its own, which no
-remove of ours names; behind another rewrite all is looked at again on the new state (control_files.exchange).
+remove of ours names; behind another rewrite all is looked at again on the new state (delta/exchange.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from tidegate.delta import checkpoint_write
-from tidegate.delta.actions import now_ms
 from tidegate.delta.exchange import exchange
-from tidegate.delta.log_cleanup import clean_up
+from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.delta.names import commit_name
 from tidegate.delta.state import TableState
 from tidegate.delta.vacuum import vacuum
@@ -102,8 +100,7 @@ def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Siz
         log = lake.log(table.path)
         vacuum(log, lake.store(table.path), keep_seconds=REMOVED_KEPT_HOURS * 3600)
         state = log.state()
-        checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=len(state.files))
-        clean_up(log.store, state.configuration, state.features, now_ms=now_ms())
+        LogUpkeep().run(log, state)
         return before, size_of(state)
 
     return _again(attempt)

@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
-from tidegate.delta.store import LogStore, log_store, make_folder, sync_folder
+from tidegate.delta.store import LogStore, log_store, make_folder, sync
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
@@ -134,11 +134,11 @@ class LakeFiles:
         place = self.uri(path)
         for folder, _, names in os.walk(place):
             for name in names:
-                _sync_file(f"{folder}/{name}")
-            sync_folder(folder)
+                sync(f"{folder}/{name}")
+            sync(folder)
         if not os.path.isdir(place):  # noqa: PTH112
-            _sync_file(place)
-        sync_folder(place.rpartition("/")[0])
+            sync(place)
+        sync(place.rpartition("/")[0])
 
     def settle_files(self, path: str, names: Iterable[str]) -> None:
         """As settle, of these files in a folder or below it, and of the folders between."""
@@ -146,10 +146,10 @@ class LakeFiles:
             return
         base, folders = PurePosixPath(self.uri(path)), set[PurePosixPath]()
         for place in (base / name for name in names):
-            _sync_file(str(place))
+            sync(str(place))
             folders.update(one for one in place.parents if one.is_relative_to(base))
         for folder in sorted(folders, reverse=True):
-            sync_folder(str(folder))
+            sync(str(folder))
 
     def make_folder(self, path: str) -> None:
         """With its parents, on disk when this returns."""
@@ -158,14 +158,6 @@ class LakeFiles:
                 make_folder(self.uri(path))
             return
         self.filesystem.create_dir(self.local(path), recursive=True)
-
-
-def _sync_file(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:

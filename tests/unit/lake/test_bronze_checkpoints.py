@@ -13,6 +13,7 @@ import pytest
 from tests.support.bronze import QuietBronze, pack
 from tests.support.readers import READERS
 from tidegate.delta import checkpoint, checkpoint_write
+from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.delta.names import Hint, commit_name
 from tidegate.delta.store import LogStore
 from tidegate.lake import bronze_checkpoints
@@ -70,9 +71,9 @@ def test_of_two_captures_one_writes_it(tmp_path: Path, monkeypatch: pytest.Monke
     written: list[int] = []
     real = checkpoint_write.write
 
-    def noted(store: LogStore, version: int, *, now_ms: int) -> Hint:
+    def noted(store: LogStore, version: int, *, now_ms: int, files: int | None = None) -> Hint:
         written.append(version)
-        return real(store, version, now_ms=now_ms)
+        return real(store, version, now_ms=now_ms, files=files)
 
     monkeypatch.setattr(checkpoint_write, "write", noted)
     one, two = Capture(tmp_path, "a"), Capture(tmp_path, "b")
@@ -119,7 +120,7 @@ def test_what_is_too_old_leaves_the_log(tmp_path: Path) -> None:
     long_ago = time.time() - 4 * 86_400
     for entry in folder.iterdir():
         os.utime(entry, (long_ago, long_ago))
-    capture.bronze._checkpoints._cleaned_day = 0
+    capture.bronze._checkpoints._upkeep = LogUpkeep()  # of the next day
     for _ in range(5):
         capture.land()
     assert min(folder.glob("*.json")).name == commit_name(19)

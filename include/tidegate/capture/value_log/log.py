@@ -26,6 +26,7 @@ from typing import Any, Final, TypeAlias
 from tidegate.capture.value_log.file import REMEDY, Damage, End, Pointer, Record, Torn, file_number, opened
 from tidegate.capture.value_log.record import FOOTER_BYTES, Footer, commit_ts_of, encode, encode_footer
 from tidegate.config import Pipeline
+from tidegate.delta.store import sync
 from tidegate.errors import Fenced, ValueLogError, ValueLogFull
 from tidegate.limits import VALUE_LOG_FILE_BYTES
 from tidegate.segments.segment import Segment
@@ -207,7 +208,7 @@ class ValueLog:
             self._files.append(_File(_path(self.folder, number), number))
         try:
             file = self._files[-1].path.open("ab", buffering=0)
-            _sync_folder(self.folder)
+            sync(str(self.folder))
         except OSError as error:
             raise _error("opened", error, self._files[-1].path) from error
         return file
@@ -313,11 +314,3 @@ def _write_all(descriptor: int, parts: Sequence[_Bytes]) -> None:
             written -= len(waiting.pop(0))
         if written:
             waiting[0] = waiting[0][written:]
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,42 @@
+"""What a Delta log needs now and then: a checkpoint of its newest version, and what is older than it must be gone.
+
+In:  a table's log and its newest state.
+Out: a checkpoint; once a day, expired commits and checkpoints deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidegate.delta import checkpoint_write
+from tidegate.delta.actions import now_ms
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.log_cleanup import clean_up
+from tidegate.delta.names import Hint
+from tidegate.delta.state import TableState
+
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass(slots=True)
+class LogUpkeep:
+    """Remembers on which day nothing more was found to be expired: a log of many commits is long to list, and logs
+    expire at midnight (log_cleanup.py).
+    """
+
+    _cleaned: dict[str, int] = field(default_factory=dict)  # a table's place -> days since 1970-01-01
+
+    def run(self, log: DeltaLog, state: TableState) -> Hint:
+        """Make the checkpoint of the state, then remove some of what is too old; what `_last_checkpoint` says.
+
+        Raises LakeUnavailable, LakeRefused, DeltaUnsupported.
+        """
+        files = None if state.keep else len(state.files)  # a state that doesn't hold all files can't count them
+        made = checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=files)
+        today = now_ms() // _DAY_MS
+        if self._cleaned.get(log.place) != today and not clean_up(
+            log.store, state.configuration, state.features, now_ms=now_ms()
+        ):
+            self._cleaned[log.place] = today
+        return made
