@@ -27,8 +27,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from tidegate import limits
-from tidegate_airflow import pipelines
+from tidegate import limits, pipelines
 from tidegate_airflow.apply_operator import ApplyOperator
 from tidegate_airflow.assets import bronze_asset, silver_asset
 from tidegate_airflow.dag_arguments import dag_arguments

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, task
 
-from tidegate_airflow import pipelines
+from tidegate import pipelines
 from tidegate_airflow.approve_operator import ApproveOperator, table_questions
 from tidegate_airflow.assets import bronze_asset, questions_asset
 from tidegate_airflow.dag_arguments import dag_arguments

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from tidegate_airflow import pipelines
+from tidegate import pipelines
 from tidegate_airflow.assets import bronze_asset
 from tidegate_airflow.capture_sensor import CaptureSensor
 from tidegate_airflow.dag_arguments import dag_arguments

@@ -27,8 +27,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from tidegate import limits
-from tidegate_airflow import pipelines
+from tidegate import limits, pipelines
 from tidegate_airflow.dag_arguments import dag_arguments
 from tidegate_airflow.maintain_operator import MaintainOperator
 from tidegate_airflow.params import params_of

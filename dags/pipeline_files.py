@@ -10,7 +10,7 @@ of that file), so those two make DAGs of the good files only, and this file has 
 
 from __future__ import annotations
 
-from tidegate_airflow import pipelines
+from tidegate import pipelines
 
 _, broken = pipelines.read()
 for error in broken:

@@ -41,7 +41,7 @@ from spark_jobs.window.tries import Tries, release_after_a_pause
 from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
-from tidegate.home import EXIT_OK, home
+from tidegate.home import EXIT_OK
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.limits import SPARK_WINDOW_BYTES
 from tidegate.segments.window import resolved_everywhere
@@ -210,21 +210,15 @@ def _summary(window: Window, seconds: float) -> str:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = parser_of("apply", "Apply bronze to silver.")
-    parser.add_argument("--mode", choices=[str(mode) for mode in config.ApplyMode], help="overrides apply.mode")
-    parser.add_argument("--run-for-seconds", type=int, help="overrides apply.run_for_seconds")
-    return parser.parse_args(argv)
+    return parser_of("apply", "Apply bronze to silver.").parse_args(argv)
 
 
 def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
     try:
-        root = home()
-        given = {"mode": arguments.mode, "run_for_seconds": arguments.run_for_seconds}
-        given = {name: value for name, value in given.items() if value is not None}
-        pipeline = configured(arguments.pipeline, "apply", arguments.set, given)
-        lake = lake_of(pipeline, root)
+        pipeline = configured(arguments.pipeline, "apply", arguments.set)
+        lake = lake_of(pipeline)
         with sole(lake, pipeline.pipeline, "apply") as lease:
             spark = BackgroundSession(
                 partial(application_session, f"tidegate apply {pipeline.pipeline}", lake.spark_options)

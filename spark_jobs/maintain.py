@@ -30,7 +30,7 @@ from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session, maintenance_session
 from tidegate import tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
-from tidegate.home import EXIT_OK, home
+from tidegate.home import EXIT_OK
 from tidegate.lake import control
 from tidegate.lake.kept_cuts import needed
 
@@ -126,9 +126,8 @@ def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
     try:
-        root = home()
         pipeline = configured(arguments.pipeline, "maintain", arguments.set)
-        lake = lake_of(pipeline, root)
+        lake = lake_of(pipeline)
         with sole(lake, pipeline.pipeline, "maintain") as lease:
             spark = application_session(f"tidegate maintain {pipeline.pipeline}", lake.spark_options)
 

@@ -30,7 +30,7 @@ from tidegate import tables
 from tidegate.config import Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
 from tidegate.errors import LakeRefused, TidegateError, UsageError
-from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE, home
+from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
@@ -224,9 +224,8 @@ def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
     try:
-        root = home()
         pipeline = configured(arguments.pipeline, "apply", arguments.set)
-        lake = lake_of(pipeline, root)
+        lake = lake_of(pipeline)
         with sole(lake, pipeline.pipeline, "rebuild") as lease:
             plan = Rebuild.plan(pipeline, lake, arguments.table, arguments.at, arguments.to)
             plan.lease = lease

@@ -7,16 +7,14 @@ Out: silver, written by the job; the silver asset's event with how far it is and
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate import config
+from tidegate import pipelines
 from tidegate.errors import TidegateError
 from tidegate_airflow.assets import silver_asset
-from tidegate_airflow.connections import storage_options
-from tidegate_airflow.params import changed, with_params
-from tidegate_airflow.pipelines import lake_root
+from tidegate_airflow.connections import lake_connection
+from tidegate_airflow.params import with_params
 from tidegate_airflow.spark_job_operator import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
 
-# What is not passed as --set: an argument of its own, or a setting of spark-submit.
-_ELSEWHERE = ("mode", "run_for_seconds", "spark_conn_id", "spark_conf", "driver_memory")
+# What isn't the job's, but a setting of spark-submit.
+_ELSEWHERE = ("spark_conn_id", "spark_conf", "driver_memory")
 
 
 class ApplyOperator(SparkJobOperator):
@@ -37,12 +35,9 @@ class ApplyOperator(SparkJobOperator):
     def execute(self, context: Context) -> None:
         """Run the job; then say what is held, in the log and in the asset's event."""
         super().execute(context)
-        from tidegate.lake.files import LakeFiles
-
-        pipeline = config.load(Path(self.pipeline_file))
-        options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
+        pipeline = pipelines.load(Path(self.pipeline_file))
         try:
-            found = silver_event(LakeFiles(lake_root(pipeline), options))
+            found = silver_event(pipelines.open_lake(pipeline, lake_connection))
         except (TidegateError, OSError) as error:  # the run has done its work
             self.log.warning("held tables can't be looked at: %s", error)
             return
@@ -53,10 +48,7 @@ class ApplyOperator(SparkJobOperator):
     def configured(self, pipeline: Pipeline, context: Context) -> tuple[Pipeline, list[str]]:
         """The part `apply` with the run's params. Raises ConfigError for a param out of bounds."""
         part = with_params(pipeline.apply, context["params"], where=str(context["run_id"]))
-        arguments = ["--mode", str(part.mode), "--run-for-seconds", str(part.run_for_seconds)]
-        for name, value in changed(part, pipeline.apply).items():
-            if name not in _ELSEWHERE:
-                arguments += ["--set", f"{name}={json.dumps(value)}"]
+        arguments = pipelines.encoded(part, pipeline.apply, leave_out=_ELSEWHERE)
         return pipeline.model_copy(update={"apply": part}), arguments
 
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidegate import config
-from tidegate_airflow.connections import storage_options
-from tidegate_airflow.pipelines import lake_root
+from tidegate import pipelines
+from tidegate_airflow.connections import lake_connection
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -76,10 +75,7 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
 
 def lake_of(pipeline_file: str) -> LakeFiles:
     """The pipeline's lake with its connection's secrets. Raises ConfigError."""
-    from tidegate.lake.files import LakeFiles
-
-    pipeline = config.load(Path(pipeline_file))
-    return LakeFiles(lake_root(pipeline), storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options))
+    return pipelines.open_lake(pipelines.load(Path(pipeline_file)), lake_connection)
 
 
 def _question(held: Mapping[str, Any]) -> Question:

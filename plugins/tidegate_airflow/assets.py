@@ -11,13 +11,12 @@ from airflow.sdk import Asset, AssetWatcher
 
 from tidegate.config import Pipeline
 from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
-from tidegate_airflow.pipelines import lake_root
 from tidegate_airflow.question_trigger import QuestionTrigger
 
 
 def bronze_asset(pipeline: Pipeline) -> Asset:
     """bronze/segments of the pipeline's lake; an event whenever it has changes to apply."""
-    lake = lake_root(pipeline)
+    lake = pipeline.lake.path
     trigger = BronzeVersionTrigger(
         lake,
         pipeline.lake.conn_id,
@@ -38,13 +37,13 @@ def silver_asset(pipeline: Pipeline) -> Asset:
     return Asset(
         name=f"{pipeline.pipeline}__silver",
         uri=f"tidegate://{pipeline.pipeline}/silver",
-        extra={"lake": lake_root(pipeline)},
+        extra={"lake": pipeline.lake.path},
     )
 
 
 def questions_asset(pipeline: Pipeline) -> Asset:
     """Tables that wait for approval of their DDL; an event when there are new ones."""
-    lake = lake_root(pipeline)
+    lake = pipeline.lake.path
     trigger = QuestionTrigger(lake, pipeline.lake.conn_id, pipeline.lake.storage_options)
     return Asset(
         name=f"{pipeline.pipeline}__questions",

@@ -7,17 +7,11 @@ Out: one asset event per look that found changes which can be applied; Airflow m
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from tidegate.delta.log import DeltaLog
-from tidegate.delta.tail import LogTail
-from tidegate_airflow.bronze_news import BronzeNews
+from tidegate.lake.news import FollowedBronze
 from tidegate_airflow.lake_trigger import LakeTrigger
-
-# After a longer absence the log isn't read commit by commit: something will have happened.
-_COMMITS_READ_MAX: Final = 1000
 
 
 class BronzeVersionTrigger(LakeTrigger):
@@ -56,58 +50,6 @@ class BronzeVersionTrigger(LakeTrigger):
             },
         )
 
-    def follow(self, kept: Any) -> _FollowedLog:
+    def follow(self, kept: Any) -> FollowedBronze:
         """Bronze's log from the version that was fired last."""
-        return _FollowedLog(tuple(self.sources), kept, self.quiet_seconds)
-
-
-class _FollowedLog:
-    """Bronze's log from what was last fired on. `kept` is what to remember of it once the event is safe."""
-
-    def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float) -> None:
-        self._log: DeltaLog | None = None
-        self._tail: LogTail | None = None
-        self._sources = sources
-        self._quiet_seconds = quiet_seconds
-        self._news = BronzeNews(sources)
-        if isinstance(kept, dict):
-            self._news = BronzeNews.from_json(sources, kept)
-            kept = kept["version"]
-        self._seen = self._fired = -1 if kept is None else int(kept)
-        self._fired_at = time.monotonic()
-
-    def open(self, lake: str, options: dict[str, str]) -> None:
-        """Blocks."""
-        from tidegate.tables import SEGMENTS  # imports pyarrow: in a thread, not in the triggerer's loop
-
-        self._log = DeltaLog(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
-        self._tail = LogTail(self._log)
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """As it was when it fired last."""
-        return {"version": self._fired, **self._news.to_json()}
-
-    def look(self) -> dict[str, Any] | None:
-        """{"delta_version": the one to fire for}; None when nothing needs apply. Blocks; an error forgets nothing."""
-        assert self._log is not None
-        assert self._tail is not None
-        version = self._tail.version()
-        if version < self._seen:  # the lake was made anew
-            self._news, self._seen, self._fired = BronzeNews(self._sources), -1, -1
-        if version - self._seen > _COMMITS_READ_MAX:
-            self._news.add_unknown()
-            self._seen = version - _COMMITS_READ_MAX
-        for number in range(self._seen + 1, version + 1):
-            actions = self._log.actions(number)
-            if actions is None:
-                self._news.add_unknown()
-            else:
-                self._news.add(actions)
-            self._seen = number
-        quiet = self._seen > self._fired and time.monotonic() - self._fired_at >= self._quiet_seconds
-        if not (self._news.waiting or quiet):
-            return None
-        self._news.taken()
-        self._fired, self._fired_at = self._seen, time.monotonic()
-        return {"delta_version": self._fired}
+        return FollowedBronze(tuple(self.sources), kept, self.quiet_seconds)

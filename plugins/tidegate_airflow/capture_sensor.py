@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 
-from tidegate import config
+from tidegate import pipelines
 from tidegate.errors import Transient
-from tidegate.home import home
-from tidegate_airflow.connections import connection_info, storage_options
+from tidegate.home import state_folder
+from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
-from tidegate_airflow.pipelines import lake_root
 from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
 
 if TYPE_CHECKING:
@@ -98,9 +97,9 @@ class CaptureSensor(BaseSensorOperator):
         run = CaptureRun(
             pipeline=pipeline,
             source_name=self.source,
-            connection=connection_info(pipeline.sources[self.source].conn_id),
-            state_dir=home() / ".tidegate",
-            storage_options=storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options),
+            connection=pipelines.source_info(pipeline, self.source, source_connection),
+            state_dir=state_folder(),
+            storage_options=pipelines.storage_options(pipeline.lake, lake_connection),
         )
         result = run.run(seconds, idle_seconds, stop=self._stop, on_progress=self._report)
         self.log.info(
@@ -124,13 +123,10 @@ class CaptureSensor(BaseSensorOperator):
             )
 
     def _pipeline(self, context: Context) -> Pipeline:
-        """The file as it is now, with this run's params; relative paths are taken from the project's root."""
+        """The file as it is now, with this run's params."""
         # Bronze is shown as what this task makes, but its events come from its watcher: one at the end of each run
         # would start Spark every few minutes for a source that is quiet.
         self.outlets = []
-        pipeline = config.load(Path(self.pipeline_file))
+        pipeline = pipelines.load(Path(self.pipeline_file))
         part = with_params(pipeline.capture, context["params"], where=str(context["run_id"]))
-        if part.value_log_path:
-            part = part.model_copy(update={"value_log_path": str(home() / part.value_log_path)})
-        lake = pipeline.lake.model_copy(update={"path": lake_root(pipeline)})
-        return pipeline.model_copy(update={"capture": part, "lake": lake})
+        return pipelines.resolved(pipeline.model_copy(update={"capture": part}))

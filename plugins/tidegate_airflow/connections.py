@@ -1,8 +1,7 @@
-"""Airflow connections as what the library takes.
+"""Airflow's connections as the library takes them.
 
 In:  connection ids of a pipeline file; secrets come from Airflow's secrets backends, at run time only.
-Out: a ConnectionInfo for a source, storage options for a lake. Every value that comes out of a connection is
-     registered with Airflow's log masking.
+Out: Connections. What of one opens a store is registered with Airflow's log masking.
 """
 
 from __future__ import annotations
@@ -13,90 +12,73 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from tidegate.connections import Connection, variable
 from tidegate.errors import ConfigError
+from tidegate.lake.storage import delta_options, store_keys
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
-
     from tidegate.mysql.connection import ConnectionInfo
 
-# Extra keys of Airflow's AWS connections under the names that object stores' clients use.
-_AWS_NAMES = {"region_name": "AWS_REGION", "endpoint_url": "AWS_ENDPOINT_URL", "aws_session_token": "AWS_SESSION_TOKEN"}
 # Values that are settings, not secrets: masking "true" or a region would garble logs.
 _PLAIN_KEYS = ("region", "endpoint", "allow_http", "conditional", "url", "account_name", "bucket")
 
 
-def connection_info(conn_id: str) -> ConnectionInfo:
-    """The source behind an Airflow connection. Raises ConfigError when there is none or it can't be used."""
-    return _info(conn_id, _get(conn_id))
+def source_connection(conn_id: str) -> Connection:
+    """A source's connection. Raises ConfigError when there is none."""
+    try:
+        return _taken(conn_id, BaseHook.get_connection(conn_id))
+    except AirflowNotFoundException as error:
+        raise _unknown(conn_id) from error
 
 
-async def aconnection_info(conn_id: str) -> ConnectionInfo:
-    """The same, inside the triggerer's event loop."""
-    return _info(conn_id, await _aget(conn_id))
+def lake_connection(conn_id: str) -> Connection:
+    """A lake's connection, its keys masked in logs. Raises ConfigError when there is none."""
+    return _masked(source_connection(conn_id))
 
 
-def storage_options(conn_id: str | None, options: dict[str, str]) -> dict[str, str]:
-    """A lake's own options, and those of its connection over them, as delta-rs names them."""
-    return _merged(options, _store(_get(conn_id)) if conn_id else {})
+async def asource_connection(conn_id: str) -> Connection:
+    """source_connection inside the triggerer's event loop."""
+    try:
+        return _taken(conn_id, await BaseHook.aget_connection(conn_id))
+    except AirflowNotFoundException as error:
+        raise _unknown(conn_id) from error
 
 
 async def astorage_options(conn_id: str | None, options: dict[str, str]) -> dict[str, str]:
-    """The same, inside the triggerer's event loop."""
-    return _merged(options, _store(await _aget(conn_id)) if conn_id else {})
+    """A lake's own options and those of its connection over them, inside the triggerer's event loop."""
+    keys = store_keys(_masked(await asource_connection(conn_id))) if conn_id else {}
+    return delta_options(options, keys)
 
 
-def _merged(options: dict[str, str], secrets: dict[str, str]) -> dict[str, str]:
-    from tidegate.lake.storage import delta_options
+def connection_info(conn_id: str) -> ConnectionInfo:
+    """How to reach the source behind a connection. Raises ConfigError when there is none or it can't be used."""
+    from tidegate.mysql.connection import ConnectionInfo  # imports PyMySQL
 
-    return delta_options(options, secrets)
-
-
-def _get(conn_id: str) -> Connection:
-    try:
-        return BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException as error:
-        raise _unknown(conn_id) from error
-
-
-async def _aget(conn_id: str) -> Connection:
-    try:
-        return await BaseHook.aget_connection(conn_id)
-    except AirflowNotFoundException as error:
-        raise _unknown(conn_id) from error
+    return ConnectionInfo.of(source_connection(conn_id))
 
 
 def _unknown(conn_id: str) -> ConfigError:
     return ConfigError(
         f"connection {conn_id!r} is not defined",
         where="Airflow",
-        remedy=f"add it under Admin > Connections, or set AIRFLOW_CONN_{conn_id.upper()}",
+        remedy=f"add it under Admin > Connections, or set {variable(conn_id)}",
     )
 
 
-def _info(conn_id: str, connection: Connection) -> ConnectionInfo:
-    from tidegate.mysql.connection import ConnectionInfo  # imports PyMySQL
-
-    return ConnectionInfo.from_parts(
+def _taken(conn_id: str, found: Any) -> Connection:
+    return Connection(
         f"Airflow connection {conn_id}",
-        host=connection.host or "",
-        port=connection.port,
-        user=connection.login or "",
-        password=connection.password or "",
-        extra=connection.extra_dejson,
+        found.conn_type or "",
+        found.host or "",
+        found.port,
+        found.login or "",
+        found.password or "",
+        found.extra_dejson,
     )
 
 
-def _store(connection: Connection) -> dict[str, str]:
-    extra: dict[str, Any] = connection.extra_dejson
-    found = {_AWS_NAMES.get(key, key): _text(value) for key, value in extra.items() if value is not None}
-    if connection.conn_type in ("aws", "s3") and connection.login:
-        found |= {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password or ""}
-    for key, value in found.items():
+def _masked(connection: Connection) -> Connection:
+    for key, value in store_keys(connection).items():
         if value and not any(plain in key.lower() for plain in _PLAIN_KEYS):
             mask_secret(value, key)
-    return found
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return connection

@@ -16,8 +16,8 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
-from tidegate_airflow import pipelines
-from tidegate_airflow.connections import connection_info, storage_options
+from tidegate import pipelines
+from tidegate_airflow.connections import connection_info, lake_connection
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import SourceStanding, Standing
@@ -65,13 +65,10 @@ def _page(body: str) -> HTMLResponse:
 def _shown(pipeline: Pipeline) -> str:
     """A pipeline's part of the page; a lake that can't be read is said, and the others are shown."""
     from tidegate.capture.standing import standing
-    from tidegate.lake.files import LakeFiles
 
     title = f"<h2>{escape(pipeline.pipeline)}</h2>"
     try:
-        lake = LakeFiles(
-            pipelines.lake_root(pipeline), storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
-        )
+        lake = pipelines.open_lake(pipeline, lake_connection)
         found = standing(pipeline, lake, connection_info)
     except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
         return f"{title}<p class='held'>The lake can't be read: {escape(' '.join(str(error).split())[:500])}</p>"

@@ -6,10 +6,10 @@ Out: the silver and control tables in fewer files, by the job.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from tidegate_airflow.params import changed, with_params
+from tidegate import pipelines
+from tidegate_airflow.params import with_params
 from tidegate_airflow.spark_job_operator import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -27,11 +27,7 @@ class MaintainOperator(SparkJobOperator):
         """The part `maintain` with the run's params. Raises ConfigError for a param out of bounds."""
         params = context["params"]
         part = with_params(pipeline.maintain, params, where=str(context["run_id"]))
-        arguments = [
-            item
-            for name, value in changed(part, pipeline.maintain).items()
-            for item in ("--set", f"{name}={json.dumps(value)}")
-        ]
+        arguments = pipelines.encoded(part, pipeline.maintain)
         if params.get("table"):
             arguments += ["--table", str(params["table"])]
         if params.get("dry_run"):

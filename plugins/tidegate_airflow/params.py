@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from airflow.sdk import Param
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from tidegate.errors import ConfigError
+from tidegate.pipelines import overlay
 
 Part = TypeVar("Part", bound=BaseModel)
 
@@ -34,20 +34,7 @@ def with_params(part: Part, params: Mapping[str, Any], *, where: str) -> Part:
     Raises ConfigError, `where` being the DAG run, when a value is out of bounds.
     """
     chosen = {name: params[name] for name in type(part).model_fields if name in params}
-    try:
-        return type(part).model_validate({**part.model_dump(mode="json"), **chosen})
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(step) for step in first["loc"])
-        raise ConfigError(
-            f"param {key}: {first['msg']}", where=where, remedy="trigger the run again with a value that fits"
-        ) from error
-
-
-def changed(part: BaseModel, file: BaseModel) -> dict[str, Any]:
-    """Fields of part that differ from the file's, as JSON values."""
-    before = file.model_dump(mode="json")
-    return {name: value for name, value in part.model_dump(mode="json").items() if value != before[name]}
+    return overlay(part, chosen, where=where, what="param", remedy="trigger the run again with a value that fits")
 
 
 def manual(text: str | None, params: Mapping[str, Param]) -> str:

@@ -12,15 +12,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tidegate.errors import TidegateError
-from tidegate_airflow.connections import aconnection_info
-
-if TYPE_CHECKING:
-    from tidegate.mysql.connection import ConnectionInfo
+from tidegate_airflow.connections import asource_connection
 
 ADVANCED = "advanced"
 WAITED = "waited"
@@ -54,9 +51,12 @@ class SourceAdvancedTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Ask until one of the three happens."""
+        from tidegate.mysql.connection import ConnectionInfo  # imports PyMySQL
+        from tidegate.mysql.position_asker import PositionAsker
+
         asker: PositionAsker | None = None
         try:
-            asker = PositionAsker(await aconnection_info(self.conn_id))
+            asker = PositionAsker(ConnectionInfo.of(await asource_connection(self.conn_id)))
             while await asyncio.to_thread(asker.position) == self.position:
                 if time.time() >= self.until:
                     yield TriggerEvent({"reason": WAITED})  # type: ignore[no-untyped-call]
@@ -70,32 +70,3 @@ class SourceAdvancedTrigger(BaseTrigger):
             if asker is not None:
                 await asyncio.to_thread(asker.close)
         yield TriggerEvent({"reason": ADVANCED})  # type: ignore[no-untyped-call]
-
-
-class PositionAsker:
-    """The end of a source's binlog, over one connection opened when first asked. For one thread at a time."""
-
-    def __init__(self, info: ConnectionInfo) -> None:
-        self._info = info
-        self._connection: Any = None
-
-    def position(self) -> str:
-        """`file:offset`, or "" when the server has no binlog. Raises SourceRefused or SourceUnavailable."""
-        import pymysql
-
-        from tidegate.mysql.connection import connect, named
-        from tidegate.mysql.server_facts import current_position
-
-        if self._connection is None:
-            self._connection = connect(self._info, read_timeout=30)
-        try:
-            with self._connection.cursor() as cursor:
-                return str(current_position(cursor) or "")
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise named(error, self._info) from error
-
-    def close(self) -> None:
-        """End the connection; asking again would open another."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None

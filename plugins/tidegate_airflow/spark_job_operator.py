@@ -24,10 +24,10 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException
 
-from tidegate import config, spark_settings
+from tidegate import pipelines, spark_settings
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, HOME_ENV, SPARK_MASTER_ENV, STORAGE_OPTIONS_ENV, home
-from tidegate_airflow.connections import storage_options
+from tidegate_airflow.connections import lake_connection
 from tidegate_airflow.retries import Ended
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         """Submit the job and wait for it. Raises JobFailed, JobInterrupted, or ConfigError for params out of bounds."""
-        pipeline, arguments = self.configured(config.load(Path(self.pipeline_file)), context)
+        pipeline, arguments = self.configured(pipelines.load(Path(self.pipeline_file)), context)
         self._prepare(pipeline, arguments)
         self._relay_warnings()
         try:
@@ -97,7 +97,7 @@ class SparkJobOperator(SparkSubmitOperator):
                 self.log.warning("lake.conn_id isn't passed to the driver, which uses its cluster's identity")
             self.env_vars = {HOME_ENV: str(root)}
         else:
-            options = storage_options(pipeline.lake.conn_id, pipeline.lake.storage_options)
+            options = pipelines.storage_options(pipeline.lake, lake_connection)
             self.env_vars[STORAGE_OPTIONS_ENV] = json.dumps(options)
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 

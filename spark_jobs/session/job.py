@@ -11,18 +11,18 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
-
-from tidegate import config
+from tidegate import pipelines
+from tidegate.config import Pipeline
 from tidegate.delta.lease import Lease
 from tidegate.errors import ConfigError, Terminal, TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV
-from tidegate.lake.files import LakeFiles, lake_files
+from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
+from tidegate.lake.storage import delta_options
 
 
 def parser_of(job: str, description: str) -> argparse.ArgumentParser:
@@ -33,40 +33,15 @@ def parser_of(job: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def configured(file: Path, job: str, settings: list[str], given: Mapping[str, object] | None = None) -> config.Pipeline:
-    """The pipeline file with KEY=VALUE settings, then `given`, on top of its part for the job.
-
-    A value is JSON, as Airflow's operator writes it, so that null is nothing; what isn't JSON is the text itself.
-
-    Raises ConfigError for a setting that doesn't fit.
-    """
-    pipeline = config.load(file)
-    part: BaseModel = getattr(pipeline, job)
-    if odd := [item for item in settings if "=" not in item]:
-        raise ConfigError(f"--set {odd[0]} has no value", where="command line", remedy="write KEY=VALUE")
-    chosen = {name: _value(text) for name, text in (item.split("=", 1) for item in settings)}
-    try:
-        changed = type(part).model_validate(part.model_dump() | chosen | dict(given or {}))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(step) for step in first["loc"])
-        raise ConfigError(
-            f"--set {key}: {first['msg']}", where="command line", remedy="give a value that fits"
-        ) from error
-    return pipeline.model_copy(update={job: changed})
+def configured(file: Path, job: str, settings: Sequence[str]) -> Pipeline:
+    """The pipeline file with `--set` settings on top of its part for the job. Raises ConfigError."""
+    return pipelines.with_settings(pipelines.load(file), job, settings)
 
 
-def _value(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def lake_of(pipeline: config.Pipeline, root: Path) -> LakeFiles:
+def lake_of(pipeline: Pipeline) -> LakeFiles:
     """The pipeline's lake, an object store's keys taken from the environment."""
     options = json.loads(os.environ.get(STORAGE_OPTIONS_ENV, "{}"))
-    return lake_files(pipeline.lake.path, root, pipeline.lake.storage_options | options)
+    return LakeFiles(pipeline.lake.path, delta_options(pipeline.lake.storage_options, options))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.bronze import QuietBronze
+from tidegate.lake import news
 from tidegate.tables import SEGMENTS
 
 pytestmark = pytest.mark.airflow
@@ -55,7 +56,7 @@ def fired(
     from tidegate_airflow import bronze_trigger
 
     looks = 0
-    real = bronze_trigger._FollowedLog.look
+    real = news.FollowedBronze.look
 
     def look(log: Any) -> Any:
         nonlocal looks
@@ -91,7 +92,7 @@ def fired(
         task.cancel()
         return found
 
-    with mock.patch.object(bronze_trigger._FollowedLog, "look", look):
+    with mock.patch.object(news.FollowedBronze, "look", look):
         return asyncio.run(live())
 
 
@@ -169,7 +170,7 @@ def test_heartbeats_alone_fire_every_quiet_seconds_so_that_the_cut_of_a_quiet_so
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bronze, state, now = QuietBronze(tmp_path), AssetState(), [0.0]
-    monkeypatch.setattr("tidegate_airflow.bronze_trigger.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tidegate.lake.news.time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def beat() -> None:
         bronze.land("main", (int(100 + 10 * now[0]),))

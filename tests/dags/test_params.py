@@ -10,31 +10,33 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.config import Apply, ApplyMode, Capture
+from tidegate import pipelines
+from tidegate.config import Apply, ApplyMode, Capture, Maintain
 from tidegate.errors import ConfigError, LakeUnavailable, PositionLost, SourceRefused, SourceUnavailable
+from tidegate.pipelines import encoded
 
 pytestmark = pytest.mark.airflow
 
 
 def test_a_triggered_runs_params_win_over_the_file_for_that_run() -> None:
-    from tidegate_airflow.params import changed, with_params
+    from tidegate_airflow.params import with_params
 
     file = Apply(parallel_tables=4)
     part = with_params(file, {"mode": "micro_batch", "parallel_tables": 1, "not_ours": 5}, where="run")
     assert part.mode is ApplyMode.MICRO_BATCH
     assert part.parallel_tables == 1
     assert part.window_bytes == file.window_bytes
-    assert changed(part, file) == {"mode": "micro_batch", "parallel_tables": 1}
+    assert encoded(part, file) == ["--set", 'mode="micro_batch"', "--set", "parallel_tables=1"]
     assert file.parallel_tables == 4
 
 
 def test_params_as_airflow_defaults_them_change_nothing() -> None:
-    from tidegate_airflow.params import changed, params_of, with_params
+    from tidegate_airflow.params import params_of, with_params
 
     for file in (Apply(), Capture(), Capture(value_log_path="/spool"), Apply(spark_conf={"a": "b"})):
         defaults = {name: param.resolve() for name, param in params_of(file).items()}
         assert with_params(file, defaults, where="run") == file
-        assert changed(with_params(file, defaults, where="run"), file) == {}
+        assert encoded(with_params(file, defaults, where="run"), file) == []
 
 
 def test_a_param_out_of_bounds_is_one_line_that_names_it() -> None:
@@ -101,18 +103,29 @@ def test_a_maintain_runs_params_become_the_jobs_arguments() -> None:
         assert operator.configured(pipeline, {"params": params, "run_id": "m"})[1] == []
 
 
-def test_a_field_that_was_cleared_reaches_the_job_as_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [Capture(), Apply(), Maintain()], ids=["capture", "apply", "maintain"])
+def test_a_field_that_may_be_nothing_can_be_cleared_in_the_form(part: Capture | Apply | Maintain) -> None:
+    from tidegate_airflow.params import params_of, with_params
+
+    fields = {name: form for name, form in params_of(part).items() if "null" in (form.schema["type"] or ())}
+    assert fields
+    for name, form in fields.items():
+        found = with_params(part, {name: form.resolve(None)}, where="run")
+        assert getattr(found, name) is None
+
+
+@pytest.mark.parametrize("key", ["maintain.keep_bronze_days", "maintain.keep_records_days", "apply.stalled_seconds"])
+def test_a_field_that_was_cleared_reaches_the_job_as_nothing(tmp_path: Path, key: str) -> None:
     from spark_jobs.session.job import configured
-    from tidegate import config
+    from tidegate_airflow.apply_operator import ApplyOperator
     from tidegate_airflow.maintain_operator import MaintainOperator
 
     file = tmp_path / "p.yaml"
     file.write_text(
         "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['*.*']}\n"
-        "maintain: {keep_bronze_days: 30}\n"
     )
-    operator = MaintainOperator(task_id="maintain", pipeline_file=str(file))
-    run = {"params": {"keep_bronze_days": None}, "run_id": "manual__1"}
-    _, arguments = operator.configured(config.load(file), run)
-    assert configured(file, "maintain", arguments[1::2]).maintain.keep_bronze_days is None
-    assert configured(file, "apply", ["writer=merge"]).apply.writer == config.Writer.MERGE
+    part, name = key.split(".")
+    operator = {"apply": ApplyOperator, "maintain": MaintainOperator}[part](task_id=part, pipeline_file=str(file))
+    run = {"params": {name: None}, "run_id": "manual__1"}
+    _, arguments = operator.configured(pipelines.load(file), run)
+    assert getattr(getattr(configured(file, part, arguments[1::2]), part), name) is None

@@ -26,8 +26,8 @@ def uri(server: Server, password: str | None = None) -> str:
 
 
 def position(monkeypatch: pytest.MonkeyPatch, server: Server) -> str:
+    from tidegate.mysql.position_asker import PositionAsker
     from tidegate_airflow.connections import connection_info
-    from tidegate_airflow.source_trigger import PositionAsker
 
     monkeypatch.setenv("AIRFLOW_CONN_TRIGGER_TEST", uri(server))
     asker = PositionAsker(connection_info("trigger_test"))

@@ -214,7 +214,7 @@ def test_a_typo_is_told_what_was_meant(run: Run) -> None:
 
 
 def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.cli.lake.lake_secrets", lambda _: {}["no such key"])
+    monkeypatch.setattr("tidegate.pipelines.load", lambda _: {}["no such key"])
     ended = run("status", str(file))
     assert ended.code == EXIT_ERROR
     (line,) = ended.err.splitlines()

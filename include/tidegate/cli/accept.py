@@ -12,9 +12,11 @@ from typing import Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.cli.lake import open_lake, source_named
+from tidegate.connections import from_environment
 from tidegate.errors import UsageError
-from tidegate.home import home
+from tidegate.home import state_folder
 
 
 def accept(
@@ -30,7 +32,7 @@ def accept(
     from tidegate.lake.bronze import Bronze
     from tidegate.lake.leases import take_lease
     from tidegate.mysql.acceptance import find_gap, record_gap
-    from tidegate.mysql.connection import ConnectionInfo, connect
+    from tidegate.mysql.connection import connect
     from tidegate.mysql.continuity import Captured
     from tidegate.mysql.preflight import Wanted, preflight
     from tidegate.mysql.server_facts import read_facts
@@ -38,11 +40,9 @@ def accept(
 
     loaded, lake = open_lake(pipeline)
     name = source_named(loaded, source)
-    info = ConnectionInfo.from_env(loaded.sources[name].conn_id)
-    folder = state_dir or home() / ".tidegate"
-    run = CaptureRun(
-        loaded.model_copy(update={"lake": loaded.lake.model_copy(update={"path": lake.root})}), name, info, folder
-    )
+    info = pipelines.source_info(loaded, name, from_environment)
+    folder = state_dir or state_folder()
+    run = CaptureRun(loaded, name, info, folder, lake.storage_options)
     bronze = Bronze(lake, name)
     with ExitStack() as ending:
         if lost:

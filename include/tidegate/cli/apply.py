@@ -23,7 +23,7 @@ def apply(
     """Apply bronze to silver."""
     arguments = []
     if mode is not None:
-        arguments += ["--mode", mode.value]
+        arguments += ["--set", f"mode={mode.value}"]
     if run_for is not None:
-        arguments += ["--run-for-seconds", str(run_for)]
+        arguments += ["--set", f"run_for_seconds={run_for}"]
     raise typer.Exit(submit("apply", pipeline, arguments, master))

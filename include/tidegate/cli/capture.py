@@ -6,8 +6,6 @@ Out: bronze, continued; one line of progress a second on a terminal; SIGTERM and
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sys
 import threading
@@ -16,27 +14,9 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config
-from tidegate.cli.main import pipeline_path
-from tidegate.errors import ConfigError
-from tidegate.home import home
-
-
-def lake_secrets(conn_id: str | None) -> dict[str, str]:
-    """The extra of the lake's connection (AIRFLOW_CONN_<ID> as JSON): what delta-rs needs to reach the store."""
-    if conn_id is None:
-        return {}
-    name = f"AIRFLOW_CONN_{conn_id.upper()}"
-    try:
-        extra = json.loads(os.environ.get(name, "")).get("extra") or {}
-        extra = json.loads(extra) if isinstance(extra, str) else extra
-    except (ValueError, AttributeError) as error:
-        raise ConfigError(
-            f"connection {conn_id!r} is not defined as JSON",
-            where=name,
-            remedy='set it to {"extra": {"AWS_...": "..."}}',
-        ) from error
-    return {key: str(value) for key, value in extra.items()}
+from tidegate import pipelines
+from tidegate.connections import from_environment
+from tidegate.home import state_folder
 
 
 def capture(
@@ -50,20 +30,17 @@ def capture(
 ) -> None:
     """Capture a source's binlog into bronze."""
     from tidegate.cli.lake import source_named
-    from tidegate.mysql.connection import ConnectionInfo
 
-    root = home()
-    loaded = config.load(pipeline_path(pipeline, root))
+    loaded = pipelines.load(pipelines.find(pipeline))
     name = source_named(loaded, source)
-    connection = ConnectionInfo.from_env(loaded.sources[name].conn_id)
-    secrets = lake_secrets(loaded.lake.conn_id)
+    connection = pipelines.source_info(loaded, name, from_environment)
+    options = pipelines.storage_options(loaded.lake, from_environment)
 
     from tidegate.capture.progress import CaptureProgress
     from tidegate.capture.run import CaptureRun
     from tidegate.capture.status_file import (
         lasts,  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
     )
-    from tidegate.lake.storage import delta_options
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -84,8 +61,8 @@ def capture(
         pipeline=loaded,
         source_name=name,
         connection=connection,
-        state_dir=state_dir or root / ".tidegate",
-        storage_options=delta_options(loaded.lake.storage_options, secrets),
+        state_dir=state_dir or state_folder(),
+        storage_options=options,
     )
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
     typer.echo(

@@ -12,7 +12,9 @@ from typing import Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.cli.lake import open_lake
+from tidegate.connections import from_environment
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.text_layout import paragraph
 
@@ -26,8 +28,8 @@ def check(
     from tidegate.mysql.examination import Verdict, examine
 
     loaded, lake = open_lake(pipeline)
-    for source in loaded.sources.values():
-        ConnectionInfo.from_env(source.conn_id)  # a missing one is a mistake of the call, not a finding
+    for source in loaded.sources:
+        pipelines.source_info(loaded, source, from_environment)  # a missing one is a mistake of the call, not a finding
     found = examine(loaded, lake, ConnectionInfo.from_env)
     if as_json:
         print(json.dumps(found.to_json(), ensure_ascii=False))

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate import config
-from tidegate.cli.capture import lake_secrets
-from tidegate.cli.main import pipeline_path
+from tidegate import config, pipelines
+from tidegate.connections import from_environment
 from tidegate.errors import UsageError
-from tidegate.home import home
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
@@ -20,12 +18,8 @@ if TYPE_CHECKING:
 
 def open_lake(pipeline: str) -> tuple[config.Pipeline, LakeFiles]:
     """Raises UsageError and ConfigError."""
-    from tidegate.lake.files import lake_files
-
-    root = home()
-    loaded = config.load(pipeline_path(pipeline, root))
-    lake = lake_files(loaded.lake.path, root, loaded.lake.storage_options | lake_secrets(loaded.lake.conn_id))
-    return loaded, lake
+    loaded = pipelines.load(pipelines.find(pipeline))
+    return loaded, pipelines.open_lake(loaded, from_environment)
 
 
 def source_named(pipeline: config.Pipeline, source: str | None) -> str:

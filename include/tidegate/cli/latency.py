@@ -12,7 +12,9 @@ from typing import Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.cli.lake import open_lake, source_named
+from tidegate.connections import from_environment
 from tidegate.errors import ConfigError
 from tidegate.home import EXIT_ERROR
 
@@ -28,7 +30,7 @@ def latency(
     """Write markers at a source and tell how soon they are visible in silver."""
     from tidegate import tables
     from tidegate.lake import latency as measured
-    from tidegate.mysql.connection import ConnectionInfo, connect
+    from tidegate.mysql.connection import connect
     from tidegate.mysql.marker import MarkerWriter
 
     loaded, lake = open_lake(pipeline)
@@ -37,7 +39,7 @@ def latency(
         raise ConfigError(
             f"tables.include doesn't take in {tables.MARKER}", where=loaded.pipeline, remedy=f'add "{tables.MARKER}"'
         )
-    connection = connect(ConnectionInfo.from_env(loaded.sources[name].conn_id))
+    connection = connect(pipelines.source_info(loaded, name, from_environment))
     try:
         writer = MarkerWriter(connection)
         writer.create()

@@ -183,20 +183,3 @@ def _share_compiled_kernels() -> None:
     root = home()
     if os.access(root, os.W_OK):
         os.environ.setdefault("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba"))
-
-
-def pipeline_path(name: str, root: Path) -> Path:
-    """A pipeline file given as a path, or by its name under include/pipelines. Raises UsageError."""
-    given = Path(name)
-    if given.suffix in (".yaml", ".yml") or given.is_file():
-        return given
-    if given.name != name:
-        raise UsageError("there is no such pipeline file", where=name, remedy="give a pipeline's name, or its file")
-    path = root / "include" / "pipelines" / f"{name}.yaml"
-    if not path.exists():
-        known = sorted(file.stem for file in path.parent.glob("*.yaml"))
-        close = difflib.get_close_matches(name, known, n=1)
-        remedy = f"did you mean {close[0]}? " if close else ""
-        remedy += f"known: {', '.join(known)}; or give a file" if known else "give a pipeline file"
-        raise UsageError(f"no pipeline {name!r}", where=str(path.parent), remedy=remedy)
-    return path

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.cli.held import held_event
 from tidegate.cli.lake import open_lake
+from tidegate.connections import from_environment
 from tidegate.errors import RECREATE, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def refresh(
     from tidegate import tables
     from tidegate.lake import control, held
     from tidegate.lake.schema_rows import needed_rows, table_rows
-    from tidegate.mysql.connection import ConnectionInfo, connect
+    from tidegate.mysql.connection import connect
     from tidegate.mysql.refresh import Said, Stop, refreshed
     from tidegate.schema.model.columns import TableVersion
 
@@ -104,7 +106,7 @@ def refresh(
     next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
     said = Said(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
     stop = Stop(state["place_file"], state["place_pos"], state["place_at_ts"])
-    with connect(ConnectionInfo.from_env(loaded.sources[source].conn_id)) as connection:
+    with connect(pipelines.source_info(loaded, source, from_environment)) as connection:
         version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, said)
     control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])
     held.release(lake, state)

@@ -18,7 +18,7 @@ import typer
 
 from tidegate.cli.lake import open_lake
 from tidegate.errors import LakeUnavailable
-from tidegate.home import EXIT_ERROR, home
+from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def status(
     from tidegate.mysql.connection import ConnectionInfo
 
     loaded, lake = open_lake(pipeline)
-    boats = _lifeboats(loaded, state_dir or home() / ".tidegate")
+    boats = _lifeboats(loaded, state_dir or state_folder())
     if boats and not as_json:
         print("\n".join(_capture_lines(boats)), end="\n\n")
     try:

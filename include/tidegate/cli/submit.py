@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from tidegate import config, spark_settings
-from tidegate.cli.capture import lake_secrets
-from tidegate.cli.main import pipeline_path
+from tidegate import config, pipelines, spark_settings
+from tidegate.connections import from_environment
 from tidegate.errors import HostLacks, ProcessFailed, UsageError
 from tidegate.home import DIFFERS, EXIT_ERROR, EXIT_OK, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV, home
 
@@ -39,15 +38,15 @@ _KNOWN_CODES: Final = (
 def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> int:
     """pipeline: its name, or its file. Raises UsageError, ConfigError, HostLacks, ProcessFailed."""
     root = home()
-    path = pipeline_path(pipeline, root)
-    loaded = config.load(path)
+    path = pipelines.find(pipeline)
+    loaded = pipelines.load(path)
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
     for name, value in spark_settings.submit_conf(loaded, root).items():
         command += ["--conf", f"{name}={value}"]
     command += [str(spark_settings.application(job, root)), "--pipeline", str(path), *arguments]
     environment = os.environ | spark_settings.submit_environment(root)
-    if secrets := lake_secrets(loaded.lake.conn_id):
-        environment[STORAGE_OPTIONS_ENV] = json.dumps(secrets)
+    if loaded.lake.conn_id:
+        environment[STORAGE_OPTIONS_ENV] = json.dumps(pipelines.storage_options(loaded.lake, from_environment))
     if not Path(command[0]).is_file():
         raise HostLacks("pyspark is not installed", where=command[0], remedy="run: make environment")
     told = False

@@ -16,8 +16,8 @@ from typing import Annotated
 
 import typer
 
-from tidegate import config
-from tidegate.cli.main import pipeline_path
+from tidegate import pipelines
+from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, home
 
@@ -41,13 +41,12 @@ def up(
     from tidegate.local import jars
     from tidegate.local.airflow import Airflow
     from tidegate.local.processes import sole
-    from tidegate.mysql.connection import ConnectionInfo
 
     root = home()
-    path = pipeline_path(pipeline, root).resolve()
-    loaded = config.load(path)
-    for source in loaded.sources.values():
-        ConnectionInfo.from_env(source.conn_id)  # a missing one is better told now than by a red task
+    path = pipelines.find(pipeline).resolve()
+    loaded = pipelines.load(path)
+    for source in loaded.sources:
+        pipelines.source_info(loaded, source, from_environment)  # a missing one is better told now than by a red task
     state = root / ".tidegate" / "up" / loaded.pipeline
     with sole(state, f"tidegate up {loaded.pipeline}"):
         shutil.rmtree(state / "pipelines", ignore_errors=True)

@@ -12,7 +12,9 @@ from typing import Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.cli.lake import open_lake
+from tidegate.connections import from_environment
 from tidegate.home import EXIT_ERROR
 
 
@@ -23,13 +25,12 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
 ) -> None:
     """Compare silver with the source's own SELECT."""
-    from tidegate.mysql.connection import ConnectionInfo
     from tidegate.verify.printing import report_lines
     from tidegate.verify.verification import Options
     from tidegate.verify.verification import verify as compare
 
     loaded, lake = open_lake(pipeline)
-    connections = {name: ConnectionInfo.from_env(source.conn_id) for name, source in loaded.sources.items()}
+    connections = {name: pipelines.source_info(loaded, name, from_environment) for name in loaded.sources}
     report = compare(loaded, connections, lake.root, lake.storage_options, Options(table, timeout))
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))

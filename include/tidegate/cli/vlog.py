@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate import config
+from tidegate import pipelines
 from tidegate.cli.lake import source_named
-from tidegate.cli.main import pipeline_path
 from tidegate.errors import UsageError
-from tidegate.home import EXIT_ERROR, home
+from tidegate.home import EXIT_ERROR, state_folder
 
 if TYPE_CHECKING:
     from tidegate.segments.segment import Segment
@@ -157,9 +156,9 @@ def _paths(place: str, source: str | None, state_dir: Path | None) -> list[Path]
     if not given.is_dir():
         if given.name != place and given.suffix not in (".yaml", ".yml") and not given.is_file():
             raise UsageError("there is no such folder", where=place, remedy="give a value log's folder, or a pipeline")
-        pipeline = config.load(pipeline_path(place, home()))
+        pipeline = pipelines.load(pipelines.find(place))
         name = source_named(pipeline, source)
-        given = value_log_folder(pipeline, name, state_dir or home() / ".tidegate")
+        given = value_log_folder(pipeline, name, state_dir or state_folder())
     paths = log_files(given) if given.is_dir() else []
     if not paths:
         raise UsageError(

@@ -21,13 +21,13 @@ from typing import Final
 
 from rich.console import Console
 
-from tidegate import config
+from tidegate import pipelines
 from tidegate.demo import queries
 from tidegate.demo.outcome import show
 from tidegate.demo.progress import Progress, Snapshot
 from tidegate.demo.workload import Workload
 from tidegate.errors import ProcessFailed
-from tidegate.lake.files import lake_files
+from tidegate.lake.files import LakeFiles
 from tidegate.local import jars, mariadb
 from tidegate.local.airflow import Airflow
 from tidegate.local.processes import sole
@@ -67,8 +67,8 @@ class Demo:
         self._options = options
         self._connection = ""
         self._file = root / "include" / "pipelines" / "demo.yaml"
-        self.pipeline = config.load(self._file)
-        self.lake = lake_files(self.pipeline.lake.path, root, self.pipeline.lake.storage_options)
+        self.pipeline = pipelines.load(self._file)
+        self.lake = LakeFiles(self.pipeline.lake.path, self.pipeline.lake.storage_options)
 
     def run(self, *, stay: bool) -> bool:
         """Whether silver equals the source. stay: keep all up until Ctrl-C once that is known."""

@@ -1,6 +1,6 @@
 """One set of storage options for both readers of a lake: delta-rs and Spark.
 
-In:  a lake's path (local, s3://, abfss://, gs://), its options from the pipeline file and its connection.
+In:  a lake's path (local, s3://, abfss://, gs://), its options from the pipeline file, its connection.
 Out: its root and options as delta-rs takes them; the same as Spark (Hadoop) settings. Pure.
 
 delta-rs names: docs of the object_store crate. Hadoop names: hadoop-aws, hadoop-azure, gcs-connector.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from tidegate.connections import Connection
 from tidegate.errors import ConfigError
 
 _SCHEMES: Final = {
@@ -24,6 +25,14 @@ _SCHEMES: Final = {
     "file": "local",
     "": "local",
 }
+
+# Extra keys of Airflow's AWS connections under the names that object stores' clients use.
+_AWS_NAMES: Final = {
+    "region_name": "AWS_REGION",
+    "endpoint_url": "AWS_ENDPOINT_URL",
+    "aws_session_token": "AWS_SESSION_TOKEN",
+}
+_AWS_KINDS: Final = ("aws", "s3")
 
 _S3_SPARK: Final = {
     "aws_access_key_id": "fs.s3a.access.key",
@@ -69,6 +78,19 @@ def spark_uri(uri: str) -> str:
 def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
     """What delta-rs gets: names in lower case, the connection's secrets win."""
     return {name.lower(): str(value) for name, value in {**options, **secrets}.items()}
+
+
+def store_keys(connection: Connection) -> dict[str, str]:
+    """What a lake's connection adds to its options: its extra, and an AWS connection's login and password."""
+    extra = {key: value for key, value in connection.extra.items() if value is not None}
+    found = {_AWS_NAMES.get(key, key): _text(value) for key, value in extra.items()}
+    if connection.kind in _AWS_KINDS and connection.login:
+        found |= {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password}
+    return found
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def spark_options(root: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """How to reach a source: host, credentials, TLS; and a connection with its failures named.
 
-In:  an Airflow connection: AIRFLOW_CONN_<ID> as URI or JSON, or its parts from the plugin.
+In:  an Airflow connection (tidegate.connections).
 Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
 
 The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
@@ -10,19 +10,17 @@ verify_identity. The default is the server's own clients': preferred; with ssl_c
 
 from __future__ import annotations
 
-import json
-import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pymysql
 from pymysql.constants import CR
 
 from tidegate import limits
+from tidegate.connections import Connection, from_environment, from_text
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, TidegateError
 from tidegate.mysql.server_errors import Meaning, meaning_of
 
@@ -87,55 +85,26 @@ class ConnectionInfo:
         )
 
     @classmethod
-    def from_airflow_text(cls, name: str, text: str) -> Self:
-        """From what Airflow keeps in AIRFLOW_CONN_<ID>: a JSON object or a URI with the extra in its query."""
-        if text.lstrip().startswith("{"):
-            try:
-                found = json.loads(text)
-                extra: Any = found.get("extra") or {}
-                extra = json.loads(extra) if isinstance(extra, str) else extra
-                port = int(found["port"]) if found.get("port") else None
-            except (ValueError, TypeError):  # whose text may hold a part of the password
-                raise ConfigError("the connection is not valid JSON", where=name, remedy="mend it") from None
-            return cls.from_parts(
-                name,
-                host=found.get("host") or "",
-                port=port,
-                user=found.get("login") or "",
-                password=found.get("password") or "",
-                extra=extra,
-            )
-        try:
-            url = urlsplit(text)
-            port = url.port
-            extra = dict(parse_qsl(url.query))
-            if "__extra__" in extra:
-                extra = json.loads(str(extra["__extra__"]))
-        except ValueError:  # whose text may hold a part of the password
-            raise ConfigError(
-                "the connection is not a valid URI",
-                where=name,
-                remedy="percent-encode what is special in its login and password (/ is %2F); __extra__ is JSON",
-            ) from None
+    def of(cls, connection: Connection) -> Self:
+        """Raises ConfigError for a connection that names no host, or an unknown ssl_mode."""
         return cls.from_parts(
-            name,
-            host=unquote(url.hostname or ""),
-            port=port,
-            user=unquote(url.username or ""),
-            password=unquote(url.password or ""),
-            extra=extra,
+            connection.name,
+            host=connection.host,
+            port=connection.port,
+            user=connection.login,
+            password=connection.password,
+            extra=connection.extra,
         )
 
     @classmethod
+    def from_airflow_text(cls, name: str, text: str) -> Self:
+        """From what Airflow keeps in AIRFLOW_CONN_<ID>. Raises ConfigError."""
+        return cls.of(from_text(name, text))
+
+    @classmethod
     def from_env(cls, conn_id: str, environment: Mapping[str, str] | None = None) -> Self:
-        """The connection that Airflow would find in the environment under this id."""
-        name = f"AIRFLOW_CONN_{conn_id.upper()}"
-        text = (os.environ if environment is None else environment).get(name)
-        if not text:
-            raise ConfigError(
-                f"connection {conn_id!r} is not defined", where=name, remedy="set this variable to a URI or JSON"
-            )
-        return cls.from_airflow_text(name, text)
+        """The connection that Airflow would find in the environment under this id. Raises ConfigError."""
+        return cls.of(from_environment(conn_id, environment))
 
 
 def silence_seconds(heartbeat_seconds: float) -> float:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tidegate.segments.frontier import cut_frontier
 from tidegate.tables import SegmentFlag
 
 
@@ -75,8 +76,8 @@ def choose_cut(
 
 def resolved_everywhere(refs: Mapping[str, Sequence[SegmentRef]], sources: Collection[str]) -> int:
     """The smallest resolved_ts of the sources; 0 while one has sent nothing."""
-    frontiers = [max((ref.resolved_ts for ref in refs.get(source, ())), default=0) for source in sources]
-    return min(frontiers, default=0)
+    resolved = {source: max(ref.resolved_ts for ref in refs[source]) for source in sources if refs.get(source)}
+    return cut_frontier(resolved, sources)
 
 
 def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SegmentRef]:

@@ -1,25 +1,23 @@
-"""The pipeline files that DAGs are made from.
+"""Pipeline files: where they lie, by which name they are found, and which of them can run together.
 
 In:  TIDEGATE_PIPELINES, a folder of *.yaml; include/pipelines of the project when it isn't set.
-Out: the good ones, and one ConfigError per file that can't be used.
+Out: pipelines whose paths are absolute; one ConfigError per file that can't be used.
 
-A broken file must not take the others' DAGs away, so reading never raises: dags/capture.py and
-dags/apply.py make DAGs of the good files, dags/pipeline_files.py reports the broken ones.
+A broken file must not take the others' DAGs away, so `read` never raises.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate import config
 from tidegate.config import Pipeline
-from tidegate.errors import ConfigError
-from tidegate.home import home
-from tidegate.lake import storage
-
-PIPELINES_ENV = "TIDEGATE_PIPELINES"
+from tidegate.errors import ConfigError, UsageError
+from tidegate.home import PIPELINES_ENV, home
+from tidegate.lake.storage import lake_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +34,44 @@ def folder() -> Path:
     return Path(configured) if configured else home() / "include" / "pipelines"
 
 
+def find(name: str) -> Path:
+    """A pipeline file given as a path, or by its name in the folder. Raises UsageError."""
+    given = Path(name)
+    if given.suffix in (".yaml", ".yml") or given.is_file():
+        return given
+    if given.name != name:
+        raise UsageError("there is no such pipeline file", where=name, remedy="give a pipeline's name, or its file")
+    path = folder() / f"{name}.yaml"
+    if not path.exists():
+        known = sorted(file.stem for file in path.parent.glob("*.yaml"))
+        close = difflib.get_close_matches(name, known, n=1)
+        remedy = f"did you mean {close[0]}? " if close else ""
+        remedy += f"known: {', '.join(known)}; or give a file" if known else "give a pipeline file"
+        raise UsageError(f"no pipeline {name!r}", where=str(path.parent), remedy=remedy)
+    return path
+
+
+def load(path: Path) -> Pipeline:
+    """A file as it is now; its relative paths are the project's, wherever a command was started. Raises ConfigError."""
+    return resolved(config.load(path))
+
+
+def resolved(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with absolute paths; what is absolute stays."""
+    lake = pipeline.lake.model_copy(update={"path": lake_root(pipeline.lake.path, home())})
+    capture = pipeline.capture
+    if capture.value_log_path:
+        capture = capture.model_copy(update={"value_log_path": str(home() / capture.value_log_path)})
+    return pipeline.model_copy(update={"lake": lake, "capture": capture})
+
+
 def read() -> tuple[list[PipelineFile], list[ConfigError]]:
     """Every *.yaml of the folder, by file name: those that can be run, and why the others can't."""
     good: list[PipelineFile] = []
     broken: list[ConfigError] = []
     for path in sorted(folder().glob("*.yaml")):
         try:
-            pipeline = config.load(path)
+            pipeline = load(path)
             _refuse_clash(path, pipeline, good)
         except ConfigError as error:
             broken.append(error)
@@ -65,14 +94,9 @@ def _refuse_clash(path: Path, pipeline: Pipeline, others: list[PipelineFile]) ->
                 where=str(path),
                 remedy="give it a name of its own",
             )
-        if other.pipeline.lake.path.rstrip("/") == pipeline.lake.path.rstrip("/"):
+        if other.pipeline.lake.path == pipeline.lake.path:
             raise ConfigError(
                 f"lake.path: {pipeline.lake.path} is already the lake of {other.path.name}",
                 where=str(path),
                 remedy="a lake belongs to one pipeline: give it a path of its own",
             )
-
-
-def lake_root(pipeline: Pipeline) -> str:
-    """The lake's URL, or its absolute path: a relative one is taken from the project's root."""
-    return storage.lake_root(pipeline.lake.path, home())

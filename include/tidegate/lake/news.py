@@ -11,8 +11,16 @@ the cut is the smallest resolved_ts of all sources. Both stand in the statistics
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.tail import LogTail
+from tidegate.segments.frontier import cut_frontier
+
+# After a longer absence the log isn't read commit by commit: something will have happened.
+_COMMITS_READ_MAX: Final = 1000
 
 
 class BronzeNews:
@@ -66,7 +74,7 @@ class BronzeNews:
     @property
     def _frontier(self) -> int:
         """Up to where every source is known; one that never sent anything holds the cut back, as it does in apply."""
-        return min((self._resolved.get(name, 0) for name in self._sources or self._resolved), default=0)
+        return cut_frontier(self._resolved, self._sources or self._resolved.keys())
 
     def _add_file(self, action: Mapping[str, Any]) -> None:
         try:
@@ -83,3 +91,55 @@ class BronzeNews:
         if last > known:  # 0 when no transaction is in it; not above `known` when bronze's files were only rewritten
             self._first = first if self._first is None else min(self._first, first)
             self._last = max(self._last, last)
+
+
+class FollowedBronze:
+    """Bronze's log from what was last told. kept: what was remembered then, to be remembered once the news is safe."""
+
+    def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float) -> None:
+        self._log: DeltaLog | None = None
+        self._tail: LogTail | None = None
+        self._sources = sources
+        self._quiet_seconds = quiet_seconds
+        self._news = BronzeNews(sources)
+        if isinstance(kept, dict):
+            self._news = BronzeNews.from_json(sources, kept)
+            kept = kept["version"]
+        self._seen = self._fired = -1 if kept is None else int(kept)
+        self._fired_at = time.monotonic()
+
+    def open(self, lake: str, options: dict[str, str]) -> None:
+        """Blocks."""
+        from tidegate.tables import SEGMENTS  # imports pyarrow: in the thread of whoever looks
+
+        self._log = DeltaLog(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
+        self._tail = LogTail(self._log)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """As it was when there was news last."""
+        return {"version": self._fired, **self._news.to_json()}
+
+    def look(self) -> dict[str, Any] | None:
+        """{"delta_version": the one with news}; None when nothing needs apply. Blocks; an error forgets nothing."""
+        assert self._log is not None
+        assert self._tail is not None
+        version = self._tail.version()
+        if version < self._seen:  # the lake was made anew
+            self._news, self._seen, self._fired = BronzeNews(self._sources), -1, -1
+        if version - self._seen > _COMMITS_READ_MAX:
+            self._news.add_unknown()
+            self._seen = version - _COMMITS_READ_MAX
+        for number in range(self._seen + 1, version + 1):
+            actions = self._log.actions(number)
+            if actions is None:
+                self._news.add_unknown()
+            else:
+                self._news.add(actions)
+            self._seen = number
+        quiet = self._seen > self._fired and time.monotonic() - self._fired_at >= self._quiet_seconds
+        if not (self._news.waiting or quiet):
+            return None
+        self._news.taken()
+        self._fired, self._fired_at = self._seen, time.monotonic()
+        return {"delta_version": self._fired}

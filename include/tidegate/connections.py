@@ -1,0 +1,101 @@
+"""Airflow's connections as values: where a server or a store is, and what opens it.
+
+In:  AIRFLOW_CONN_<ID> as a JSON object or a URI; in Airflow its secrets backends, by the plugin.
+Out: a Connection. Whoever needs one is given a function from id to Connection (`Connections`): the environment's for
+     commands, Airflow's own for its tasks.
+
+Neither the password nor the extra is in any message or repr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tidegate.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """name: what errors call it; kind: Airflow's conn_type, "" when it isn't known."""
+
+    name: str
+    kind: str = ""
+    host: str = ""
+    port: int | None = None
+    login: str = ""
+    password: str = field(default="", repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+# From a connection's id. Raises ConfigError when there is none, or it can't be read.
+Connections: TypeAlias = Callable[[str], Connection]
+
+
+def variable(conn_id: str) -> str:
+    """The environment variable that defines a connection."""
+    return f"AIRFLOW_CONN_{conn_id.upper()}"
+
+
+def from_environment(conn_id: str, environment: Mapping[str, str] | None = None) -> Connection:
+    """The connection that Airflow would find in the environment under this id. Raises ConfigError."""
+    name = variable(conn_id)
+    text = (os.environ if environment is None else environment).get(name)
+    if not text:
+        raise ConfigError(
+            f"connection {conn_id!r} is not defined", where=name, remedy="set this variable to a URI or JSON"
+        )
+    return from_text(name, text)
+
+
+def from_text(name: str, text: str) -> Connection:
+    """A JSON object, or a URI with the extra in its query. Raises ConfigError, never with the text: it holds keys."""
+    return _from_json(name, text) if text.lstrip().startswith("{") else _from_uri(name, text)
+
+
+def _from_json(name: str, text: str) -> Connection:
+    try:
+        found = json.loads(text)
+        extra: Any = found.get("extra") or {}
+        extra = json.loads(extra) if isinstance(extra, str) else extra
+        port = int(found["port"]) if found.get("port") else None
+        extra = dict(extra)
+    except (ValueError, TypeError):
+        raise ConfigError("the connection is not valid JSON", where=name, remedy="mend it") from None
+    return Connection(
+        name,
+        found.get("conn_type") or "",
+        found.get("host") or "",
+        port,
+        found.get("login") or "",
+        found.get("password") or "",
+        extra,
+    )
+
+
+def _from_uri(name: str, text: str) -> Connection:
+    try:
+        url = urlsplit(text)
+        port = url.port
+        extra: Any = dict(parse_qsl(url.query))
+        if "__extra__" in extra:
+            extra = dict(json.loads(str(extra["__extra__"])))
+    except (ValueError, TypeError):
+        raise ConfigError(
+            "the connection is not a valid URI",
+            where=name,
+            remedy="percent-encode what is special in its login and password (/ is %2F); __extra__ is JSON",
+        ) from None
+    return Connection(
+        name,
+        url.scheme,
+        unquote(url.hostname or ""),
+        port,
+        unquote(url.username or ""),
+        unquote(url.password or ""),
+        extra,
+    )

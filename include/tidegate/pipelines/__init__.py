@@ -1,0 +1,34 @@
+"""One door to a pipeline: commands, Airflow's tasks and Spark's jobs find, load and open it here, and nowhere else.
+
+In:  a pipeline's name or file, settings over it, a function that gives connections.
+Out: the pipeline with its paths resolved; its lake; its sources' connections.
+
+    file = find("shop")                        its file: TIDEGATE_PIPELINES, else include/pipelines
+    pipeline = load(file)                      checked, and relative paths taken from the project's root
+    pipeline = with_settings(pipeline, ...)    what a form, or an argument of a job, says instead of the file
+    lake = open_lake(pipeline, connections)
+
+Nothing heavy (pyarrow, numba, delta-rs, PyMySQL) is imported before a lake or a connection is asked for: Airflow reads
+pipeline files every few seconds.
+"""
+
+from tidegate.pipelines.files import PipelineFile, find, folder, good_files, load, read, resolved
+from tidegate.pipelines.opened import open_lake, source_info, storage_options
+from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
+
+__all__ = [
+    "PipelineFile",
+    "decoded",
+    "encoded",
+    "find",
+    "folder",
+    "good_files",
+    "load",
+    "open_lake",
+    "overlay",
+    "read",
+    "resolved",
+    "source_info",
+    "storage_options",
+    "with_settings",
+]

@@ -1,0 +1,68 @@
+"""Finding and loading pipeline files.
+
+In:  folders of files, and where a command was started.
+Out: the file that a name means; the same paths from wherever.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate import pipelines
+from tidegate.capture.value_log.log import value_log_folder
+from tidegate.errors import UsageError
+
+TEXT = """pipeline: {name}
+lake: {{path: {lake}}}
+sources: {{s: {{conn_id: c, flavour: mysql}}}}
+tables: {{include: ['d.*']}}
+"""
+
+
+def write(folder: Path, name: str, lake: str, more: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.yaml").write_text(TEXT.format(name=name, lake=lake) + more)
+    return folder / f"{name}.yaml"
+
+
+def test_a_name_is_looked_for_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path))
+    usual = write(tmp_path / "include" / "pipelines", "shop", "a")
+    assert pipelines.find("shop") == usual
+    other = write(tmp_path / "elsewhere", "shop", "b")
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path / "elsewhere"))
+    assert pipelines.find("shop") == other
+    assert pipelines.find(str(usual)) == usual
+    with pytest.raises(UsageError, match="did you mean shop"):
+        pipelines.find("shap")
+    with pytest.raises(UsageError, match="no such pipeline file"):
+        pipelines.find("none/of/these")
+
+
+def test_relative_paths_are_the_projects_wherever_a_command_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path / "project"))
+    file = write(tmp_path, "p", "lakes/p", "capture: {value_log_path: spool}\n")
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    pipeline = pipelines.load(file)
+    assert pipeline.lake.path == str(tmp_path / "project" / "lakes" / "p")
+    assert value_log_folder(pipeline, "s", Path("unused")) == tmp_path / "project" / "spool"
+    assert pipelines.resolved(pipeline) == pipeline
+
+
+def test_two_files_of_one_lake_are_refused_however_its_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path))
+    monkeypatch.setenv("TIDEGATE_PIPELINES", str(tmp_path / "files"))
+    write(tmp_path / "files", "a", "lakes/one")
+    write(tmp_path / "files", "b", f"{tmp_path}/lakes/one/")
+    write(tmp_path / "files", "c", "lakes/two")
+    good, broken = pipelines.read()
+    assert [file.pipeline.pipeline for file in good] == ["a", "c"]
+    (error,) = broken
+    assert "is already the lake of a.yaml" in str(error)
