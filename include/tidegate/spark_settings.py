@@ -41,6 +41,12 @@ def _shared_classes(root: Path) -> str:
     return f" -XX:SharedArchiveFile={archive}" if archive.is_file() and " " not in str(archive) else ""
 
 
+def _logging(root: Path) -> str:
+    """A JVM option: what the job's JVM says, and what it doesn't (spark_jobs/log4j2.properties)."""
+    file = root / "spark_jobs" / "log4j2.properties"
+    return f" -Dlog4j2.configurationFile={file}" if file.is_file() and " " not in str(file) else ""
+
+
 def submit_environment(root: Path) -> dict[str, str]:
     """Environment of spark-submit: the driver's, and what its own first JVM needs, which only prints a command."""
     return driver_environment(root) | {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
@@ -62,7 +68,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
     conf = {
         "spark.driver.extraClassPath": str(jars),
         "spark.executor.extraClassPath": str(jars),
-        "spark.driver.extraJavaOptions": f"{_JVM} {_ARROW_OPENS}{_shared_classes(root)}",
+        "spark.driver.extraJavaOptions": f"{_JVM} {_ARROW_OPENS}{_logging(root)}{_shared_classes(root)}",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",

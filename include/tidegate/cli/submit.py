@@ -13,9 +13,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from tidegate import config, pipelines, spark_settings
 from tidegate.connections import from_environment
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # How a job prints the error it ends with; the class is for Airflow's operator.
 _ERROR_LINE: Final = re.compile(r"^tidegate: (?!warning: )\w+: (?P<line>.+)$")
+# Java says the first of a module that Spark asks for, Spark the second of a setting of ours.
+_JVM_STARTS: Final = re.compile(r"WARNING: Using incubator modules: |Setting Spark log level to ")
 _KNOWN_CODES: Final = (
     EXIT_OK,
     EXIT_ERROR,
@@ -50,12 +53,16 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
     if not Path(command[0]).is_file():
         raise HostLacks("pyspark is not installed", where=command[0], remedy="run: make environment")
     told = False
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
         assert process.stdout is not None
+        jvm = threading.Thread(target=_pass_on, args=(process.stderr,))
+        jvm.start()
         for text in process.stdout:  # spark-submit puts both of the job's streams there
             found = _ERROR_LINE.match(text)
             told = told or found is not None or text.startswith(DIFFERS)
             print(f"tidegate: {found['line']}" if found else text.rstrip("\n"), flush=True, file=_stream(found))
+        jvm.join()
     code = process.returncode
     if code != 0 and not told and (code not in _KNOWN_CODES or code == EXIT_ERROR):
         how = f"was ended from outside (signal {-code})" if code < 0 else f"ended with exit code {code}"
@@ -65,6 +72,13 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
             remedy="see what it printed above; run it again, nothing is lost",
         )
     return code
+
+
+def _pass_on(stderr: IO[str]) -> None:
+    """What the JVM says, but for what it says at each start."""
+    for text in stderr:
+        if not _JVM_STARTS.match(text):
+            print(text.rstrip("\n"), flush=True, file=sys.stderr)
 
 
 def _stream(error: re.Match[str] | None) -> TextIO:
