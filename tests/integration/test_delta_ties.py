@@ -17,7 +17,7 @@ from tidegate.delta.log import Change, DeltaLog
 
 LONG = bool(os.environ.get("TIDEGATE_LONG"))
 LOCAL_TIES = 25_000 if LONG else 600
-S3_TIES = 3_400 if LONG else 60
+S3_TIES = 10_000 if LONG else 60
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 POINTS = ("delta_before_commit", "store_before_link", "store_after_link", "delta_after_commit")
 

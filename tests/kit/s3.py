@@ -3,8 +3,10 @@
 In:  nothing.
 Out: `s3`, a fixture of the whole session; S3: storage options by delta-rs' names, empty folders of the bucket.
 
-Run as a module it is that process: it prints its port, and ends with its stdin. Requests are answered one at a time:
-moto itself looks whether a name is taken and then takes it, and two threads may do so at once, which S3 never does.
+Run as a module it is that process: it prints its port, and ends with its stdin. Its argument says what becomes of a
+condition of a PUT (If-None-Match): kept, ignored, or refused with 501, as stores do that know none. Requests are
+answered one at a time: moto itself looks whether a name is taken and then takes it, and two threads may do so at once,
+which S3 never does.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ import pytest
 from tests.support.servers import ROOT
 
 BUCKET = "lake"
+_UNKNOWN_HEADER = (
+    b"<Error><Code>NotImplemented</Code>"
+    b"<Message>A header you provided implies functionality that is not implemented</Message></Error>"
+)
 KEYS = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "known-to-the-test-only"}
 
 
@@ -74,9 +80,9 @@ def s3() -> Iterator[S3]:
 
 
 @contextmanager
-def moto() -> Iterator[S3]:
-    """A server for one test alone."""
-    argv = [sys.executable, "-m", "tests.kit.s3"]
+def moto(conditions: str = "kept") -> Iterator[S3]:
+    """A server for one test alone. conditions: as in the head of this module."""
+    argv = [sys.executable, "-m", "tests.kit.s3", conditions]
     with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -96,7 +102,7 @@ def _with_bucket(found: S3) -> S3:
     return found
 
 
-def _serve() -> None:
+def _serve(conditions: str) -> None:
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -107,6 +113,9 @@ def _serve() -> None:
     lock, answered = threading.Lock(), DomainDispatcherApplication(create_backend_app)
 
     def one_at_a_time(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if conditions != "kept" and environment.pop("HTTP_IF_NONE_MATCH", None) and conditions == "refused":
+            start("501 Not Implemented", [("Content-Type", "application/xml")])
+            return [_UNKNOWN_HEADER]
         with lock:
             return [b"".join(answered(environment, start))]
 
@@ -117,4 +126,4 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(sys.argv[1])

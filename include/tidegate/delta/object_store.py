@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from tidegate.delta.store import Entry, checked
+from tidegate.delta.store import CONDITIONS_REMEDY, Entry, checked
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.limits import STORE_CREATE_ATTEMPTS_MAX, STORE_PAUSE_SECONDS_MAX, STORE_RETRY_SECONDS_MAX
 
@@ -42,6 +42,8 @@ _CLIENT_OPTIONS: Final = {
 }
 _PREFIX: Final = re.compile(r"^(?:aws|azure|google)_")
 _QUERY: Final = re.compile(r"\?\S+")  # of an address in an error's text: Azure's signatures stand there
+_MADE: Final = "made"
+_NO_CONDITIONS: Final = re.compile(r"NotImplemented|not (?:yet )?implemented|501 Not Implemented")
 _NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 
 
@@ -77,7 +79,7 @@ class ObjectStore:
     def create(self, name: str, data: bytes) -> bool:
         for attempt in range(STORE_CREATE_ATTEMPTS_MAX):
             try:
-                with self._asked("made", name, there=False):
+                with self._asked(_MADE, name, there=False):
                     self._client.put(self._path + checked(name), data, mode="create", use_multipart=False)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
                 # S3's 409 (another PUT or a DELETE of the name was under way) comes as "already exists" as well, and
@@ -131,7 +133,13 @@ class ObjectStore:
             if there:
                 raise
             raise self._refused(done, name, error) from error
-        except (exceptions.BaseError, OSError, ValueError) as error:
+        except (exceptions.BaseError, OSError, ValueError, NotImplementedError) as error:
+            if done == _MADE and _NO_CONDITIONS.search(str(error)):
+                raise LakeRefused(
+                    f"it makes no object on condition that it isn't there ({_line(error)})",
+                    where=self.where,
+                    remedy=CONDITIONS_REMEDY,
+                ) from error
             if _NO_BUCKET.search(str(error)):
                 raise self._refused(done, name, error) from error
             raise LakeUnavailable(

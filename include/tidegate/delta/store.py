@@ -23,6 +23,11 @@ from tidegate.failpoint import failpoint
 
 _REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR}
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
+# Of a store that can't make an object on condition that it isn't there.
+CONDITIONS_REMEDY: Final = (
+    "put the lake in a store with conditional writes (If-None-Match: *), which AWS S3, Azure and GCS have, MinIO and"
+    " Ceph in newer releases, and which aws_conditional_put doesn't switch off; or on a disk"
+)
 
 
 class Entry(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Final
 
 from tidegate.delta.lease import Lease
 from tidegate.delta.store import log_store
+from tidegate.delta.store_probe import check_makes_once
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import LEASE_ANSWER_SECONDS_MAX
 
@@ -24,11 +25,14 @@ def take_lease(
     """The lease of a job, renewed until it is released.
 
     A holder whose process certainly ended doesn't keep it; another one that doesn't renew it keeps it for its term.
-    Raises LeaseHeld at the holder's first sign of life, or when stop is set; LakeUnavailable, LakeRefused.
+    Whoever writes to a lake comes by here first, so here the store is asked whether two writers can share it. Raises
+    LeaseHeld at the holder's first sign of life, or when stop is set; LakeUnavailable, LakeRefused.
     """
     # A request that hangs must not take the whole term.
     options = {"timeout": f"{LEASE_ANSWER_SECONDS_MAX:g}s"} | {
         name.lower(): value for name, value in lake.storage_options.items()
     }
-    store = log_store(lake.uri(f"{LEASES}/{of}.{job}"), options)
+    leases = log_store(lake.uri(LEASES), options)
+    check_makes_once(leases)
+    store = leases.folder(f"{of}.{job}")
     return Lease.take(store, f"{job} of {of}", stop=stop, report=report)

@@ -84,12 +84,13 @@ def test_a_lake_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_in_an_object_store_a_request_for_a_lease_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_an_object_store_a_request_for_a_lease_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pipeline file may say otherwise."""
     seen = list[dict[str, str]]()
 
-    def log_store(_: str, options: dict[str, str]) -> None:
+    def log_store(_: str, options: dict[str, str]) -> LocalStore:
         seen.append(options)
+        return LocalStore(str(tmp_path))
 
     monkeypatch.setattr("tidegate.lake.leases.log_store", log_store)
     monkeypatch.setattr(Lease, "take", lambda *_, **__: None)

@@ -1,0 +1,32 @@
+"""Whether a store makes a name at most once: nothing that tidegate does is right on one that doesn't.
+
+In:  a folder of the store.
+Out: nothing, or LakeRefused. One object stays in the folder, the same for all who ask.
+
+Some stores take a conditional PUT for a plain one and say that all went well. So the same name is made twice; of two
+that succeed the second wrote over the first. A name that is taken at the first try has shown it already, so from the
+second start of a lake on it costs one conditional PUT that fails, and a look.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.delta.store import CONDITIONS_REMEDY, LogStore
+from tidegate.errors import LakeRefused
+
+PROBE: Final = "made_once.txt"
+_TEXT: Final = b"Made by tidegate, which tries to make it again whenever it starts: the store must not allow that.\n"
+
+
+def check_makes_once(store: LogStore) -> None:
+    """Raise LakeRefused for a store that makes a name twice, LakeUnavailable."""
+    for _ in range(2):
+        if not store.create(PROBE, _TEXT):
+            return
+    raise LakeRefused(
+        "this store wrote over an object that it was asked to make only if it isn't there: of two writers one would be"
+        " lost, and none would know",
+        where=store.where,
+        remedy=CONDITIONS_REMEDY,
+    )
