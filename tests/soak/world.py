@@ -235,7 +235,8 @@ class World:
             asked_again = held.questions(LakeFiles(str(self.lake)))
             if any(asked_again.get(name, {}).get("place_pos") == one["place_pos"] for name, one in asked.items()):
                 raise Wrong(f"still asked for after it was approved: {sorted(asked)}")
-        for name in self.held():
+        there = {f"{DATABASE}.{name}" for (name,) in self.server.query("SHOW TABLES", database=DATABASE)}
+        for name in there & self.held().keys():
             self.server.query(f"TRUNCATE TABLE {name}", database=DATABASE)
         self.catch_up()
         self.applies.to_the_end()

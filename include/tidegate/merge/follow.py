@@ -22,8 +22,9 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
 10. A change of the selection is one commit in `followed` (number n), decided on the state of 1; then the states it
     calls for are one commit in table_states under version n. Killed in between: the next start does the second.
 11. Join, never followed, not in silver: released at the last CREATE or TRUNCATE (or empty baseline) - 1, if versions
-    since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise.
-    Else held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: held
+    since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise,
+    or at its last CREATE, TRUNCATE or DROP since, where bronze reaches no further. Else held until a CREATE or TRUNCATE
+    is met. A shard that has a past and joins a logical table that goes on: held
     until it flows elsewhere.
 12. Leave: state `left` at applied(t); silver stays as it is. `left` takes part in no window and pins no bronze.
 13. A source joins at the position where it was left, else at 0: it is behind until its windows reach the cut.
@@ -50,6 +51,7 @@ TODAY: Final = "TRUNCATE it, or drop and create it, at the source; or leave it o
 # Ends the reason of a logical table that waits for a shard with a past; before it stands how to leave that one out.
 APART: Final = "or route it to a table of its own: the others then go on with the next apply"
 ANEW: Final = "drop and create it at the source; or leave it out of the pipeline file again"
+GONE: Final = "leave it out of the pipeline file again; should the source create such a table again, it goes on with that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +173,40 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: G
             if versions and versions[-1].status is VersionStatus.UNPROVEN and (why := _not_told(versions[-1])):
                 return _held(name, joined, ground, why)
         return _held(name, joined, ground, Untold("silver lacked rows of it when it was left out"))
+    start = left_ts
     for physical in joined:
         if left_ts < ground.begins.get(physical[0], 0):
-            late = f"it was left at {left_ts}, and bronze no longer reaches back there"
-            return _held(name, joined, ground, Untold(late))
+            # Nothing of before is needed where all of it went since.
+            start = _emptied_since(physical, left_ts, ground) if len(joined) == 1 and ground.emptied(name) else 0
+            if start < ground.begins[physical[0]]:
+                late = f"it was left at {left_ts}, and bronze no longer reaches back there"
+                gone = _dropped(physical, ground)
+                untold = Untold(f"{late}; it is gone at the source", GONE) if gone else Untold(late)
+                return _held(name, joined, ground, untold)
         why = next((why for v in _since(ground, physical, left_ts) if (why := _not_told(v))), None)
         if why:
             return _held(name, joined, ground, why)
-    return Verdict(RELEASED, left_ts, f"{name}: is kept again; it catches up from bronze", joined)
+    return Verdict(RELEASED, start, f"{name}: is kept again; it catches up from bronze", joined)
+
+
+def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
+    """The commit_ts before the newest CREATE, TRUNCATE or DROP since a table was left; 0 when there is none.
+
+    Behind a gap that may hide DDL a TRUNCATE leaves the columns untold.
+    """
+    gap_ts = ground.gaps.get(physical[0], 0)
+    known = [version for version in ground.versions(physical) if left_ts < version.commit_ts <= ground.cut_ts]
+    for at in range(len(known) - 1, -1, -1):
+        version = known[at]
+        told = version.commit_ts < gap_ts or any(v.commit_ts > gap_ts and _made(v) for v in known[: at + 1])
+        if version.status is VersionStatus.DROPPED or (_anew(version) and (told or not gap_ts)):
+            return version.commit_ts - 1
+    return 0
+
+
+def _dropped(physical: Physical, ground: Ground) -> bool:
+    known = [version for version in ground.versions(physical) if version.commit_ts <= ground.cut_ts]
+    return bool(known) and known[-1].status is VersionStatus.DROPPED
 
 
 def _since(ground: Ground, physical: Physical, after_ts: int) -> list[TableVersion]:

@@ -49,6 +49,10 @@ CASES: dict[str, tuple[Sequence[tuple[int, str, VersionStatus]], int | None, int
     "back": ((CREATED, ALTERED), 25, 0, ("released", 25)),
     "back, gone meanwhile": ((CREATED, GONE), 25, 0, ("released", 25)),
     "back, bronze begins later": ((CREATED,), 25, 26, ("held", 90)),
+    "back, bronze begins later, emptied since": ((CREATED, EMPTIED), 25, 49, ("released", 49)),
+    "back, bronze begins later, emptied before": ((CREATED, EMPTIED), 25, 50, ("held", 90)),
+    "back, bronze begins later, altered and gone": ((CREATED, ALTERED, GONE), 25, 40, ("released", 59)),
+    "back, bronze begins behind its end": ((CREATED, GONE), 25, 60, ("held", 90)),
     "back, renamed meanwhile": ((CREATED, TAKEN), 25, 0, ("held", 90)),
     "back, not whole then": ((CREATED,), -1, 0, ("held", 90)),
 }
@@ -87,6 +91,25 @@ def test_behind_an_accepted_gap_that_may_hide_ddl_only_a_create_tells_columns(
     found = follow({}, {T: "d.t"}, ground)["d.t"]
     assert found.state == expected
     assert expected == "released" or found.reason.endswith(ANEW)
+
+
+def test_a_table_that_comes_back_when_it_is_gone_isn_t_to_be_emptied_at_the_source() -> None:
+    ground = Ground(
+        90,
+        lambda _: versions(CREATED, GONE),
+        {(T, "d.t"): 25},
+        lambda _: 90,
+        lambda _: True,
+        lambda _: True,
+        {"s": 60},
+    )
+    assert "it is gone at the source; leave it out" in follow({}, {T: "d.t"}, ground)["d.t"].reason
+    kept = replace(ground, begins={"s": 40}, emptied=lambda _: False)
+    assert follow({}, {T: "d.t"}, kept)["d.t"].state == "held", "deleted rows from before the DROP stay"
+    lost = replace(ground, begins={"s": 40}, gaps={"s": 45}, versions=lambda _: versions(CREATED, EMPTIED))
+    assert follow({}, {T: "d.t"}, lost)["d.t"].state == "held", "nothing tells its columns"
+    told = replace(lost, versions=lambda _: versions(CREATED, (48, "create", VersionStatus.ACTIVE), EMPTIED))
+    assert (follow({}, {T: "d.t"}, told)["d.t"]).commit_ts == 49
 
 
 def test_a_shard_with_a_past_holds_the_table_it_joins_until_it_flows_elsewhere() -> None:
