@@ -43,7 +43,7 @@ from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze_index import BronzeIndex
-from tidegate.limits import SPARK_WINDOW_BYTES
+from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS, SPARK_WINDOW_BYTES
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag
 
@@ -60,10 +60,6 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     compact_silver,
     checkpoint_tables,
 )
-# How often releases and baselines are looked for while bronze stands still; and how often micro-batches move the
-# cut of sources that only prove that they are quiet.
-_REFRESH_SECONDS: Final = 1.0
-_QUIET_CUT_SECONDS: Final = 10.0
 
 
 def apply_window(app: Application, window: Window) -> Window:
@@ -177,7 +173,7 @@ class Look:
     def _too_early(self, now: float) -> bool:
         if self._app.pipeline.apply.mode == config.ApplyMode.MICRO_BATCH and now < self._quiet_at:
             return True
-        self._quiet_at = now + _QUIET_CUT_SECONDS
+        self._quiet_at = now + QUIET_CUT_SECONDS
         return False
 
     def quiet(self, window: Window) -> bool:
@@ -194,7 +190,7 @@ class Look:
             app.check_claim()
             app.refresh()
             release_after_a_pause(app)
-            self._refresh_at = time.monotonic() + _REFRESH_SECONDS
+            self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
 
 def _summary(window: Window, seconds: float) -> str:

@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 from pyspark.sql import SparkSession
 
 from spark_jobs.merge.private_log import private_log
-from spark_jobs.session.spark import CODEGEN_BYTES_MIN, fit_to_size
+from spark_jobs.session.spark import fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
 from tidegate.delta.log import DeltaLog
@@ -27,10 +27,9 @@ from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import MAINTAIN_ATTEMPTS_MAX
+from tidegate.limits import CODEGEN_BYTES_MIN, MAINTAIN_ATTEMPTS_MAX, MAINTAIN_PAUSE_SECONDS
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
-_PAUSE_SECONDS: Final = 2.0
 # A run that is killed names this many fresh versions less: its successor makes others.
 _CUTS_PENDING_MAX: Final = 500
 
@@ -179,7 +178,7 @@ def giving_way(action: Callable[[], object]) -> bool:
             action()
         except CommitConflict:
             if attempt < MAINTAIN_ATTEMPTS_MAX:
-                time.sleep(_PAUSE_SECONDS * attempt)
+                time.sleep(MAINTAIN_PAUSE_SECONDS * attempt)
         else:
             return True
     return False

@@ -1,4 +1,7 @@
-"""Every bound of tidegate in one place, unit last in its name, reason beside it.
+"""Every bound of tidegate in one place, unit in its name, reason beside it.
+
+A bound is how long is waited, how often something is tried, and how much is taken at most or at least. Sizes of formats
+stand where the format is read.
 
 In:  nothing.
 Out: constants. What a user may tune is a field of tidegate.config, and takes its default from here.
@@ -170,7 +173,7 @@ VALUE_LOG_FILE_BYTES: Final = 512 * MIB
 DISK_RESERVE_BYTES_DEFAULT: Final = 512 * MIB
 
 # --- schema -------------------------------------------------------------------------------------
-# Arrow and Spark decimals end at 38 digits; MySQL's go to 65, which become strings (DESIGN 10).
+# Arrow and Spark decimals end at 38 digits; MySQL's go to 65, which become strings.
 DECIMAL_DIGITS_MAX: Final = 38
 # How often a baseline is read again because a DDL ran while it was being read.
 BASELINE_ATTEMPTS_MAX: Final = 10
@@ -185,3 +188,120 @@ CLOCK_LEAP_SECONDS_MAX: Final = 300
 CLOCK_DOUBT_SECONDS: Final = 600
 # TiDB's TSO: physical milliseconds above 18 logical bits (pingcap/tidb oracle.ComposeTS).
 LOGICAL_BITS: Final = 18
+
+# A server's same answer stands when it was given ten times and for longer than this: until then it may be starting.
+ANSWERS_KNOWN_SECONDS: Final = 180.0
+# A receive ends after this at the latest, so that a stop and what is due are seen.
+CAPTURE_POLL_SECONDS: Final = 0.25
+# Progress is told so often: a person reads it.
+PROGRESS_SECONDS: Final = 1.0
+# A source that can't be reached at first is tried so often, with pauses of up to as many seconds.
+START_ATTEMPTS_MAX: Final = 5
+# Where the disk has no room for the value log, the reader waits so long for the lander to land one more batch.
+DISK_LOOK_SECONDS: Final = 10.0
+# `tidegate status` and Airflow's page wait so long for each source; one that doesn't answer is said.
+STANDING_ANSWER_SECONDS: Final = 3
+# How fast the source writes is taken over this long.
+LAKE_RATE_SECONDS: Final = 60.0
+# A lake that is behind is told in the log so often.
+BEHIND_TOLD_SECONDS: Final = 60.0
+# What the source will purge soon is told in the log so often.
+RETENTION_TOLD_SECONDS: Final = 600.0
+# A clock that isn't believed is told in the log so often.
+CLOCK_TOLD_SECONDS: Final = 60.0
+# What the source would purge is asked for so often.
+CLOCK_LOOK_SECONDS: Final = 60.0
+# Bytes that were captured are asked for once more; one receive of them waits so long, then the stop is looked at.
+CONTINUITY_RECEIVE_SECONDS: Final = 1.0
+# How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
+CONTINUITY_SEGMENTS_MAX: Final = 64
+# A person waits for `tidegate accept`; it looks further back than capture does.
+ACCEPTANCE_SEGMENTS_MAX: Final = 1000
+# `tidegate check` waits so long for a source: it is asked many questions.
+CHECK_ANSWER_SECONDS: Final = 30
+# A source's clock that differs more from this machine's is said by `tidegate check`.
+CLOCK_SKEW_SECONDS_MAX: Final = 1.0
+# The clocks' difference is taken from the quickest of so many answers.
+CLOCK_ATTEMPTS_MAX: Final = 5
+# Before a first start: prepared transactions end by themselves within this, or are said.
+PREPARED_WAIT_SECONDS: Final = 10.0
+# ... and are looked for so often.
+PREPARED_LOOK_SECONDS: Final = 0.2
+# Whether what is in the binlog is committed is looked for so often.
+SETTLED_POLL_SECONDS: Final = 0.1
+# A server that sends as it commits wakes us for each packet. After a receive that brought little, this pause lets more
+# come together: a quarter less CPU for transactions of one row, and latency doesn't notice.
+GATHER_SECONDS: Final = 0.0005
+# A record's head in the value log. Names of 4,096 tables of 2 x 64 characters, escaped, stay far below.
+RECORD_HEAD_BYTES_MAX: Final = 64 << 20
+
+# --- logs and tables of a lake ----------------------------------------------------------------------
+# A lease's newest entry may be removed between listing and reading; then it is listed again.
+LEASE_READ_ATTEMPTS_MAX: Final = 10
+# Who lost a commit's name waits for this, doubled with each try and spread.
+COMMIT_BACKOFF_SECONDS: Final = 0.02
+# A name that is said to be taken and isn't there is asked for again after this, doubled each time.
+STORE_AGAIN_SECONDS: Final = 0.05
+# A file of bronze that can't be written is tried again after this, doubled each time.
+BRONZE_BACKOFF_SECONDS: Final = 0.05
+# A rewrite of a control table that lost is tried again after this, doubled each time.
+CONTROL_BACKOFF_SECONDS: Final = 0.1
+# Beyond this many new commits the table's checkpoint is cheaper to read than each commit.
+BRONZE_TAIL_COMMITS_MAX: Final = 500
+# Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while. The
+# log reaches further back, since what was live when that while began is asked of it (delta/vacuum.py).
+CONTROL_REMOVED_KEPT_HOURS: Final = 2
+# Up to this a file fits a block of the disk either way, and takes half the time to write and to read unpacked.
+CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10
+# A window makes a few commits to a table, one per DDL at the most and one per packing.
+LATENCY_COMMITS_MAX: Final = 32
+# After a longer absence the log isn't read commit by commit: something will have happened.
+NEWS_TAIL_COMMITS_MAX: Final = 1000
+
+# --- commands ---------------------------------------------------------------------------------------
+# `tidegate latency` waits so long for its last marker to become visible.
+MARKER_WAIT_SECONDS: Final = 120.0
+# Of a library's own message in the one line that an error is told in.
+MESSAGE_CHARACTERS_MAX: Final = 500
+# `tidegate status` sums up markers of the last minutes.
+LATENCY_SUMMED_SECONDS: Final = 300
+# Different rows that the second pass holds for each side; beyond it a difference is reported without its rows.
+VERIFY_ROWS_MAX: Final = 500_000
+# Verify looks so often for a cut that holds everything.
+VERIFY_POLL_SECONDS: Final = 0.5
+
+# --- Airflow's tasks --------------------------------------------------------------------------------
+# A line of progress in a task's log, so often.
+REPORT_SECONDS: Final = 10.0
+# A lake that can't be read is looked at again, ever more slowly up to this.
+WATCH_PAUSE_SECONDS_MAX: Final = 60.0
+# A week of tries a minute apart; Airflow wants a number.
+TASK_ATTEMPTS_MAX: Final = 10_000
+# What is neither Terminal nor Transient may be a fault of the machine: it is tried so often.
+FAULT_ATTEMPTS_MAX: Final = 3
+# Between two tries of a task at most.
+TASK_PAUSE_SECONDS_MAX: Final = 60
+
+# --- Spark's jobs -----------------------------------------------------------------------------------
+# Releases and baselines are looked for so often while bronze stands still.
+REFRESH_SECONDS: Final = 1.0
+# Micro-batches move the cut of sources that only prove that they are quiet so often.
+QUIET_CUT_SECONDS: Final = 10.0
+# More threads than this wait for each other: what is Python in here holds its lock.
+DRIVER_THREADS_MAX: Final = 4
+# Fewer files of a control table are left as they are. Every window appends a file to two or three of them.
+CONTROL_PACKED_FILES_MIN: Final = 8
+# The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
+ANCHOR_HOURS: Final = 24
+# Clocks of the store and of this machine may differ.
+VACUUM_CLOCK_SECONDS: Final = 300
+# Between two tries of a rewrite that lost.
+MAINTAIN_PAUSE_SECONDS: Final = 2.0
+# A silver table up to this size is rewritten where it changes: that is fewer Spark jobs than deletion vectors (1.5 to
+# 2.2 CPU seconds a MERGE instead of 2.5 to 3.3, two cores), and leaves no small files behind.
+REWRITE_BYTES_MAX: Final = 64 << 20
+# Compiling each query's code costs more than running it over a small window. Above this many staged bytes generated
+# code pays for itself.
+CODEGEN_BYTES_MIN: Final = 64 << 20
+# A window that fails by what may pass is tried so often by the application itself.
+WINDOW_ATTEMPTS_MAX: Final = 3

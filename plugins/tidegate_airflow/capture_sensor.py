@@ -22,6 +22,7 @@ from airflow.sdk import BaseSensorOperator
 from tidegate import pipelines
 from tidegate.errors import Transient
 from tidegate.home import state_folder
+from tidegate.limits import REPORT_SECONDS
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
 from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tidegate.capture.progress import CaptureProgress, CaptureResult
     from tidegate.config import Pipeline
 
-_REPORT_SECONDS = 10.0
 # A run that is woken only to prove resolved_ts listens for this many heartbeats.
 _HEARTBEATS_TO_PROVE = 3
 
@@ -112,7 +112,7 @@ class CaptureSensor(BaseSensorOperator):
     def _report(self, progress: CaptureProgress) -> None:
         """A line in the task's log, at most every ten seconds."""
         now = time.monotonic()
-        if now - self._reported_at >= _REPORT_SECONDS:
+        if now - self._reported_at >= REPORT_SECONDS:
             self._reported_at = now
             self.log.info(
                 "%d segments, %.1f MB/s, lag %.1f s, at %s",

@@ -18,11 +18,11 @@ from typing import Any, ClassVar, Final, Protocol
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from tidegate.limits import WATCH_PAUSE_SECONDS_MAX
 from tidegate_airflow.connections import astorage_options
 
 # The pause after an event, in looks: Airflow persists a fired event within about a second.
 _SETTLE_LOOKS: Final = 10
-_PAUSE_SECONDS_MAX: Final = 60.0
 
 
 class Followed(Protocol):
@@ -77,7 +77,7 @@ class LakeTrigger(BaseEventTrigger):
                 payload = await asyncio.to_thread(table.look)
             except Exception as error:  # noqa: BLE001 - a watcher that ends isn't started again: say so, look again
                 opened = False
-                pause = min(pause * 2, _PAUSE_SECONDS_MAX)
+                pause = min(pause * 2, WATCH_PAUSE_SECONDS_MAX)
                 self.log.warning("%s can't be looked at, again in %.0f s: %s", self.lake, pause, error)
                 await asyncio.sleep(pause)
                 continue

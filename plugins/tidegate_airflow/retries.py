@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import RetryDecision, RetryPolicy
 
 from tidegate.errors import Terminal, Transient
+from tidegate.limits import FAULT_ATTEMPTS_MAX, TASK_ATTEMPTS_MAX, TASK_PAUSE_SECONDS_MAX
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-# A week of tries a minute apart; Airflow wants a number.
-RETRIES_MAX = 10_000
-_FAULT_TRIES_MAX = 3
-_PAUSE_SECONDS_MAX = 60
 
 
 class Ended(Transient):
@@ -36,12 +32,12 @@ class TransientOnly(RetryPolicy):
     ) -> RetryDecision:
         """Called by Airflow in the task's process with the exception that ended it."""
         del max_tries, context
-        pause = timedelta(seconds=min(2 ** min(try_number, 10), _PAUSE_SECONDS_MAX))
+        pause = timedelta(seconds=min(2 ** min(try_number, 10), TASK_PAUSE_SECONDS_MAX))
         if isinstance(exception, Terminal):
             return RetryDecision.fail(reason=str(exception))
         if isinstance(exception, Transient) and not isinstance(exception, Ended):
             return RetryDecision.retry(delay=pause, reason=str(exception))
-        if try_number < _FAULT_TRIES_MAX:
+        if try_number < FAULT_ATTEMPTS_MAX:
             return RetryDecision.retry(delay=pause, reason=f"{type(exception).__name__}, try {try_number}")
         return RetryDecision.fail(reason=f"{type(exception).__name__} on {try_number} tries")
 
@@ -49,7 +45,7 @@ class TransientOnly(RetryPolicy):
 # default_args of every DAG. The delay is for what no policy sees: a task whose process was killed.
 TASK_DEFAULTS: dict[str, Any] = {
     "owner": "tidegate",
-    "retries": RETRIES_MAX,
+    "retries": TASK_ATTEMPTS_MAX,
     "retry_delay": timedelta(seconds=5),
     "retry_policy": TransientOnly(),
 }

@@ -40,6 +40,7 @@ from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import segments_or_damage
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import DRIVER_THREADS_MAX
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
 from tidegate.schema.model.columns import TableVersion, was_there
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # More threads than this wait for each other: what is Python in here holds its lock.
-_DRIVER_THREADS_MAX = 4
 _OUT = "kind string, body string"
 _SYSTEM = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
@@ -121,7 +121,7 @@ class InDriver:
 def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[tuple[str, str]]:
     """decode_refs() in as many threads as there is work for; together they hold no more than one worker would."""
     work = sum(ref.payload_bytes for ref in refs) // limits.DRIVER_DECODE_THREAD_BYTES
-    runs = split_evenly(refs, max(1, min(work, os.cpu_count() or 1, _DRIVER_THREADS_MAX)))
+    runs = split_evenly(refs, max(1, min(work, os.cpu_count() or 1, DRIVER_THREADS_MAX)))
     if len(runs) == 1:
         yield from decode_refs(refs, plan, here)
         return

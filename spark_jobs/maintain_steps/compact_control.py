@@ -7,14 +7,11 @@ Out: commits beside apply's appends; what was removed hours ago is deleted.
 from __future__ import annotations
 
 import time
-from typing import Final
 
 from spark_jobs.maintenance import DONE, Maintenance
 from tidegate import tables
 from tidegate.lake.control_upkeep import compact
-
-# Every window appends a file to two or three of them.
-_FILES_MIN: Final = 8
+from tidegate.limits import CONTROL_PACKED_FILES_MIN
 
 
 def compact_control(job: Maintenance) -> None:
@@ -23,7 +20,7 @@ def compact_control(job: Maintenance) -> None:
         if not table.path.startswith("control/") or job.dry_run:
             continue
         started = time.monotonic()
-        found = compact(job.lake, table, files_min=_FILES_MIN)
+        found = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN)
         if found is not None and found[0] != found[1]:
             before, after = found
             sizes = (before.files, after.files, before.bytes, after.bytes)

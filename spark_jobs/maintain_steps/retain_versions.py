@@ -21,9 +21,9 @@ from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTabl
 from tidegate.delta.exchange import exchange
 from tidegate.delta.properties import set_properties
 from tidegate.lake.control_upkeep import commit_times
+from tidegate.limits import ANCHOR_HOURS
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
-ANCHOR_HOURS: Final = 24
 SLACK_HOURS: Final = 2 * ANCHOR_HOURS
 _RETENTION: Final = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _TOUCH: Final = "TOUCH"  # its name in the table's history

@@ -14,7 +14,6 @@ finds their data files, unless these are the table's.
 from __future__ import annotations
 
 import time
-from typing import Final
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
@@ -22,9 +21,7 @@ from spark_jobs.merge.private_folders import remove_leftovers
 from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.state import TableState
 from tidegate.lake.control_upkeep import commit_times
-
-# Clocks of the store and of this machine may differ.
-_CLOCK_SECONDS: Final = 300
+from tidegate.limits import VACUUM_CLOCK_SECONDS
 
 
 def vacuum_files(job: Maintenance, table: SilverTable) -> None:
@@ -56,7 +53,7 @@ def vacuum_files(job: Maintenance, table: SilverTable) -> None:
 def why_not(job: Maintenance, table: SilverTable) -> str | None:
     """What a VACUUM would take away from a kept cut, in one phrase; None when nothing."""
     state = job.files(table)
-    oldest = _kept_since(state) + _CLOCK_SECONDS
+    oldest = _kept_since(state) + VACUUM_CLOCK_SECONDS
     older = [version for version in table.versions if version < state.version]
     replaced = commit_times(job.lake, table.path, [version + 1 for version in older])
     for version in older:

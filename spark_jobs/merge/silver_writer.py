@@ -19,7 +19,7 @@ from spark_jobs.merge.private_log import PrivateLog, change_table
 from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.rewrite import keeps_values, rewrite, types_of
 from spark_jobs.merge.values import literals, staged_schema
-from spark_jobs.session.spark import CODEGEN_BYTES_MIN, DELETION_VECTORS, REWRITE_BYTES_MAX, table_session
+from spark_jobs.session.spark import DELETION_VECTORS, table_session
 from spark_jobs.window.application import Application, StagedFile, TableWindow
 from spark_jobs.window.shapes import described, keeps_deleted, shape_at, shape_of
 from tidegate import tables
@@ -27,6 +27,7 @@ from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState
 from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver_tables import add_columns, columns_added, create_silver, describe_columns, empty_silver
+from tidegate.limits import CODEGEN_BYTES_MIN, REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote

@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
 # A silver table up to this size is rewritten where it changes: that is fewer Spark jobs than deletion vectors
 # (1.5 to 2.2 CPU seconds a MERGE instead of 2.5 to 3.3, two cores), and leaves no small files behind.
-REWRITE_BYTES_MAX = 64 << 20
 DELETION_VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
 
-# Compiling each query's code costs more than running it over a small window. Above this many staged
-# bytes generated code pays for itself.
-CODEGEN_BYTES_MIN = 64 << 20
 
 _CUBE_FILES = 32
 

@@ -20,8 +20,8 @@ from typing import Final
 from spark_jobs.session.failures import TablesFailed, TableWriteError, first_line, passes
 from spark_jobs.window.application import HELD, RELEASED, Application, TableState
 from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected
+from tidegate.limits import WINDOW_ATTEMPTS_MAX
 
-TRIES_MAX: Final = 3
 _WRITE_FAILED: Final = TableWriteError.__name__
 _PAUSE_MIN: Final = timedelta(minutes=10)
 _PAUSE_MAX: Final = timedelta(days=1)
@@ -43,17 +43,19 @@ class Tries:
         self._app.check_claim()
         self._app.background.check()
         self._count += 1
-        print(f"window {self._cut_ts}: try {self._count} of {TRIES_MAX}: {error}", file=sys.stderr, flush=True)
+        print(
+            f"window {self._cut_ts}: try {self._count} of {WINDOW_ATTEMPTS_MAX}: {error}", file=sys.stderr, flush=True
+        )
         self._app.reload()  # what this try put into memory but not into the lake must not be believed
         if not isinstance(error, TablesFailed):
-            if self._count >= TRIES_MAX:
+            if self._count >= WINDOW_ATTEMPTS_MAX:
                 raise self._last(error) from error
         else:
             self._tables = {name: self._tables.get(name, 0) + 1 for name in error.failures}
-            spent = [name for name, count in self._tables.items() if count >= TRIES_MAX]
+            spent = [name for name, count in self._tables.items() if count >= WINDOW_ATTEMPTS_MAX]
             if spent:
                 self._hold([name for name in spent if not passes(error.failures[name], self._app.lake)], error)
-            if self._count >= TRIES_MAX and (name := next(iter(self._tables), None)):
+            if self._count >= WINDOW_ATTEMPTS_MAX and (name := next(iter(self._tables), None)):
                 raise self._last(error.failures[name], name)
         time.sleep(max(self._count, 1))
 
@@ -72,8 +74,8 @@ class Tries:
         minutes = int(_pause(times).total_seconds() / 60)
         at_once = f"tidegate release {self._app.pipeline.pipeline} {name}"
         reason = (
-            f"{name}: it could not be written in {TRIES_MAX} tries: {first_line(error)}; mend the cause: it is tried"
-            f" again by itself in {minutes} minutes, and at once after `{at_once}`"
+            f"{name}: it could not be written in {WINDOW_ATTEMPTS_MAX} tries: {first_line(error)}; mend the cause:"
+            f" it is tried again by itself in {minutes} minutes, and at once after `{at_once}`"
         )
         return TableState(HELD, reason, f"{_WRITE_FAILED} {times}", self._app.applied(name))
 

@@ -71,9 +71,12 @@ def test_a_terminal_error_is_never_tried_again(error: Exception) -> None:
 def test_a_transient_error_is_tried_again_for_days_at_most_a_minute_apart(error: Exception) -> None:
     from airflow.sdk import RetryAction
 
-    from tidegate_airflow.retries import RETRIES_MAX, TransientOnly
+    from tidegate.limits import TASK_ATTEMPTS_MAX
+    from tidegate_airflow.retries import TransientOnly
 
-    decisions = [TransientOnly().evaluate(error, try_number=n, max_tries=RETRIES_MAX) for n in (1, 2, 3, 100, 9000)]
+    decisions = [
+        TransientOnly().evaluate(error, try_number=n, max_tries=TASK_ATTEMPTS_MAX) for n in (1, 2, 3, 100, 9000)
+    ]
     assert all(decision.action is RetryAction.RETRY for decision in decisions)
     assert [decision.retry_delay.total_seconds() for decision in decisions if decision.retry_delay] == [2, 4, 8, 60, 60]
 

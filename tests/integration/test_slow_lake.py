@@ -223,7 +223,7 @@ def test_at_the_end_of_its_budget_capture_stops_cleanly_and_goes_on_when_the_lak
     database, lake = fresh_database(mariadb), tmp_path / "lake"
     begun(mariadb, database, lake)
     slow = SlowLake(monkeypatch)
-    monkeypatch.setattr("tidegate.capture.run._ROOM_SECONDS", 1.0)
+    monkeypatch.setattr("tidegate.limits.DISK_LOOK_SECONDS", 1.0)
     settings = SETTINGS | {"value_log_bytes_max": 8 << 20, "queue_bytes": 2 << 20}
     with Watched(capture_run(mariadb, lake, **settings), monkeypatch) as capture:
         with writing(mariadb, database, insert):

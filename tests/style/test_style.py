@@ -31,11 +31,31 @@ TOO_MANY_ARGUMENTS: dict[str, str] = {}
 NOT_OURS = {"requirements.txt", "LICENSE"}
 
 # A limit's unit, last in its name; `_MAX`, `_MIN` and `_DEFAULT` may follow it.
-UNITS = (
-    *("BYTES", "SECONDS", "BITS", "DIGITS", "ATTEMPTS", "COMMITS", "ROWS", "TABLES", "FILES", "EVENTS"),
+TIMES = ("SECONDS", "HOURS", "DAYS", "ATTEMPTS", "TRIES")
+AMOUNTS = (
+    *("BYTES", "BITS", "DIGITS", "CHARACTERS", "COMMITS", "ROWS", "TABLES", "FILES", "EVENTS", "SEGMENTS", "THREADS"),
     "HEARTBEATS_MISSED",
 )
-UNIT_NAME = re.compile(rf"({'|'.join(UNITS)})(_MAX|_MIN|_DEFAULT)?")
+UNIT_NAME = re.compile(rf"({'|'.join((*TIMES, *AMOUNTS))})(_MAX|_MIN|_DEFAULT)?")
+# What is a bound: a time, a number of tries, or an amount that is the most or the least of something.
+BOUND_NAME = re.compile(rf"(^|_)(({'|'.join(TIMES)})(_MAX|_MIN)?|({'|'.join(AMOUNTS)})(_[A-Z]+)*_(MAX|MIN))$")
+PRODUCT = ("include/tidegate", "spark_jobs", "plugins", "dags")
+# Bounds that aren't ours: a format has them. "path::name", and whose they are.
+FORMATS = {
+    "include/tidegate/binlog/kernel/cells.py::_WKB_BYTES_MIN": "WKB: byte order and type",
+    "include/tidegate/binlog/kernel/layout.py::BYTES_MAX": "a column of the kernel's table, not a bound",
+    "include/tidegate/binlog/kernel/layout.py::ROWS_MAX": "a column of the kernel's table, not a bound",
+    "include/tidegate/binlog/unpack.py::_EVENT_BYTES_MAX": "an event's length has 32 bits",
+    "include/tidegate/capture/value_log/file.py::_REST_BYTES_MIN": "the value log's own format",
+    "include/tidegate/ddl_script/shown_columns.py::_KEY_BYTES_MAX": "InnoDB's keys",
+    "include/tidegate/log_files/gtid_set.py::_TAG_BYTES_MAX": "MySQL's GTID tags",
+    "include/tidegate/schema/ddl/partitions.py::_DIGITS_MAX": "digits of a 64-bit number",
+    "include/tidegate/snapshot/watermark.py::NAME_BYTES_MAX": "a column's length in the server's table",
+    "include/tidegate/tables.py::_PART_BYTES_MAX": "a file name's length on local disks",
+}
+_ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+# Rooms that only start processes on this computer: their waits end nothing but themselves.
+OWN_BOUNDS = ("include/tidegate/demo/", "include/tidegate/local/")
 
 
 def files(*suffixes: str) -> list[Path]:
@@ -168,3 +188,30 @@ def test_every_limit_ends_in_its_unit() -> None:
     names = [name for name in vars(limits) if name.isupper() and name != "MIB"]
     assert len(names) > 10
     report([name for name in names if not re.search(rf"(^|_){UNIT_NAME.pattern}$", name)])
+
+
+def bounds(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Numbers at a module's top whose names say that they bound something."""
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            if not isinstance(target, ast.Name) or not BOUND_NAME.search(target.id) or node.value is None:
+                continue
+            number = all(isinstance(inner, _ARITHMETIC) for inner in ast.walk(node.value))
+            if number:
+                yield name_of(path, target.id)
+
+
+def test_every_bound_is_in_limits_or_a_formats() -> None:
+    found = {
+        name
+        for path, tree in sources()
+        if name_of(path).startswith(PRODUCT)
+        and not name_of(path).startswith(OWN_BOUNDS)
+        and path != ROOT / "include" / "tidegate" / "limits.py"
+        for name in bounds(path, tree)
+    }
+    report(sorted(found - FORMATS.keys()))
+    report([f"{name} is no exception any more" for name in sorted(FORMATS.keys() - found)])

@@ -11,10 +11,10 @@ import time
 from typing import Final
 
 from tidegate.errors import SourceRefused, SourceUnavailable, SourceUnwilling
+from tidegate.limits import ANSWERS_KNOWN_SECONDS
 
 _BACKOFF_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 _ANSWERS_MAX: Final = 10
-_ANSWERS_SECONDS: Final = 180.0
 
 
 class Patience:
@@ -43,7 +43,7 @@ class Patience:
             self._answers, self._answered_at = 0, now
         self._answers += 1
         seconds = now - self._answered_at
-        if self._answer and self._answers > _ANSWERS_MAX and seconds > _ANSWERS_SECONDS:
+        if self._answer and self._answers > _ANSWERS_MAX and seconds > ANSWERS_KNOWN_SECONDS:
             raise SourceRefused(
                 f"{error.what} (the server's answer {self._answers} times in {seconds / 60:.0f} minutes)",
                 where=error.where,

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidegate import limits
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.lander import Lander, LanderSettings, Placed
 from tidegate.capture.patience import Patience
@@ -35,7 +36,6 @@ from tidegate.failpoint import failpoint
 from tidegate.home import home
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles, lake_files
-from tidegate.limits import BRONZE_FILE_LAND_SECONDS, LAND_SECONDS_MIN
 from tidegate.mysql.clock_connection import Side
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds
 from tidegate.mysql.continuity import Captured
@@ -52,11 +52,7 @@ from tidegate.tables import SegmentKind
 
 log = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.25
-_PROGRESS_SECONDS = 1.0
-_START_ATTEMPTS = 5
 _ROOM_BYTES = 1 << 20  # of frames and contexts
-_ROOM_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -152,8 +148,8 @@ class _Loop:
                 self._recover(side.facts)
             except SourceUnavailable as error:
                 side.close()
-                last = attempt >= _START_ATTEMPTS and not isinstance(error, SourceBehind)
-                if last or time.monotonic() >= self.deadline or self.stop.wait(min(attempt, _START_ATTEMPTS)):
+                last = attempt >= limits.START_ATTEMPTS_MAX and not isinstance(error, SourceBehind)
+                if last or time.monotonic() >= self.deadline or self.stop.wait(min(attempt, limits.START_ATTEMPTS_MAX)):
                     raise
             except BaseException:
                 side.close()
@@ -284,7 +280,7 @@ class _Loop:
                 return reason
             # Inside a transaction nothing is due before more of it comes.
             due = None if cutter.open else self.land_at
-            wait = _POLL_SECONDS if due is None else min(max(due - now, 0.0), _POLL_SECONDS)
+            wait = limits.CAPTURE_POLL_SECONDS if due is None else min(max(due - now, 0.0), limits.CAPTURE_POLL_SECONDS)
             quiet = not stream.receive(cutter.state, max(wait, 0.001)) and not cutter.waiting_bytes
             if quiet:  # the later it is read, the more it proves
                 clock_ms = side.clock_ms()
@@ -339,7 +335,7 @@ class _Loop:
             if cutter.waiting_bytes or segments[-1].kind is not SegmentKind.HEARTBEAT:
                 self.news_at = now
             if self.land_at is None:  # what comes after a pause needn't wait, what comes all the time lands together
-                self.land_at = max(now + LAND_SECONDS_MIN, self.landed_at + self._land_seconds)
+                self.land_at = max(now + limits.LAND_SECONDS_MIN, self.landed_at + self._land_seconds)
         if not segments:
             return
         self._wait_for_room(sum(len(segment.payload) for segment in segments))
@@ -358,7 +354,7 @@ class _Loop:
 
     @property
     def _land_seconds(self) -> float:
-        return max(self.run.pipeline.land_seconds, self.bronze.live_files * BRONZE_FILE_LAND_SECONDS)
+        return max(self.run.pipeline.land_seconds, self.bronze.live_files * limits.BRONZE_FILE_LAND_SECONDS)
 
     def _wait_for_room(self, size: int) -> None:
         """A lake that is slower than the source, but takes what it is given, slows the reader down at the budget's end.
@@ -370,12 +366,12 @@ class _Loop:
             self.value_log.gc(self.lander.whole_seq)
             if self.lander.committed_seq != seq:
                 took_at, seq = time.monotonic(), self.lander.committed_seq
-            if time.monotonic() - took_at > _ROOM_SECONDS or self.stop.wait(_POLL_SECONDS):
+            if time.monotonic() - took_at > limits.DISK_LOOK_SECONDS or self.stop.wait(limits.CAPTURE_POLL_SECONDS):
                 return
 
     def _tell(self, cutter: Cutter, side: Side) -> None:
         now = time.monotonic()
-        if now - self.told_at < _PROGRESS_SECONDS:
+        if now - self.told_at < limits.PROGRESS_SECONDS:
             return
         side.keep_time()
         resolved_ms = physical_ms(cutter.resolved_ts)

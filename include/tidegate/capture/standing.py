@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline
@@ -22,8 +22,8 @@ from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
+from tidegate.limits import STANDING_ANSWER_SECONDS
 
-_PATIENCE_SECONDS: Final = 3
 _TABLES = (
     "SELECT table_schema, table_name FROM information_schema.tables"
     " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
@@ -133,7 +133,9 @@ def ask(pipeline: Pipeline, name: str, connect: Connect) -> Server:
     try:
         info = connect(pipeline.sources[name].conn_id)
         with (
-            open_connection(info, connect_timeout=_PATIENCE_SECONDS, read_timeout=_PATIENCE_SECONDS) as connection,
+            open_connection(
+                info, connect_timeout=STANDING_ANSWER_SECONDS, read_timeout=STANDING_ANSWER_SECONDS
+            ) as connection,
             connection.cursor() as cursor,
         ):
             try:

@@ -17,15 +17,13 @@ from typing import Any, Final
 from tidegate.capture.chaser import ChaserState, ChaserStatus
 from tidegate.capture.lander import Lander
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.limits import CLOCK_LEAP_SECONDS_MAX
+from tidegate.limits import BEHIND_TOLD_SECONDS, CLOCK_LEAP_SECONDS_MAX, LAKE_RATE_SECONDS
 from tidegate.mysql.retention import Retention
 from tidegate.mysql.source_clock import SourceClock
 
 log = logging.getLogger(__name__)
 
 _FILE: Final = "status.json"
-_RATE_SECONDS: Final = 60.0
-_TOLD_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class Logbook:
         self._started_at = time.time()
         now = time.monotonic()
         self._rates: list[tuple[float, int]] = [(now, 0)]
-        self._told_at = now - _TOLD_SECONDS
+        self._told_at = now - BEHIND_TOLD_SECONDS
         self._retention: Retention | None = None
 
     def write(self, lander: Lander, last_seq: int, captured_bytes: int, retention: Retention | None = None) -> Lifeboat:
@@ -73,7 +71,7 @@ class Logbook:
         self._retention = retention or self._retention
         found = self._look(lander, last_seq, captured_bytes)
         now = time.monotonic()
-        if lander.chasing and now - self._told_at >= _TOLD_SECONDS:
+        if lander.chasing and now - self._told_at >= BEHIND_TOLD_SECONDS:
             self._told_at = now
             log.warning("the lake is behind by %s. %s", _size(found.behind_bytes), lasts(found))
         path = self._value_log.folder / _FILE
@@ -87,7 +85,7 @@ class Logbook:
     def _look(self, lander: Lander, last_seq: int, captured_bytes: int) -> Lifeboat:
         now, status = time.monotonic(), lander.status()
         self._rates.append((now, captured_bytes))
-        while len(self._rates) > 2 and now - self._rates[1][0] >= _RATE_SECONDS:
+        while len(self._rates) > 2 and now - self._rates[1][0] >= LAKE_RATE_SECONDS:
             self._rates.pop(0)
         then, bytes_then = self._rates[0]
         rate = (captured_bytes - bytes_then) / max(now - then, 1e-3)

@@ -17,8 +17,7 @@ from tidegate.cli.lake import open_lake, source_named
 from tidegate.connections import from_environment
 from tidegate.errors import ConfigError
 from tidegate.home import EXIT_ERROR
-
-_WAIT_SECONDS = 120.0
+from tidegate.limits import MARKER_WAIT_SECONDS
 
 
 def latency(
@@ -53,7 +52,7 @@ def latency(
         connection.close()
     since = int(started * 1e6) + writer.ahead_us
     found = measured.written_since(lake, since)
-    end = time.monotonic() + _WAIT_SECONDS
+    end = time.monotonic() + MARKER_WAIT_SECONDS
     while (found is None or found.markers < written) and time.monotonic() < end:
         time.sleep(0.5)
         found = measured.written_since(lake, since)

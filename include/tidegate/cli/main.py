@@ -31,6 +31,7 @@ from tidegate.errors import (
     UsageError,
 )
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT, EXIT_USAGE, TRACEBACK_ENV, home
+from tidegate.limits import MESSAGE_CHARACTERS_MAX
 
 # name -> (module, function, one line for --help)
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -164,7 +165,7 @@ def _told_usage(error: Any) -> int:
 
 def _named(error: Exception) -> TidegateError | None:
     """Errors of the libraries below us that no call has named; by module, since importing them would take seconds."""
-    text = " ".join(str(error).split())[:_MESSAGE_CHARACTERS_MAX] or type(error).__name__
+    text = " ".join(str(error).split())[:MESSAGE_CHARACTERS_MAX] or type(error).__name__
     modules = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
     if "pymysql" in modules:
         return SourceUnavailable(text, remedy="check the server and the network")
@@ -173,9 +174,6 @@ def _named(error: Exception) -> TidegateError | None:
     if isinstance(error, OSError):
         return HostRefused(error.strerror or text, where=str(error.filename or ""), remedy="check it, and its rights")
     return None
-
-
-_MESSAGE_CHARACTERS_MAX = 500
 
 
 def _share_compiled_kernels() -> None:

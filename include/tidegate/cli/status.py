@@ -19,6 +19,7 @@ import typer
 from tidegate.cli.lake import open_lake
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
+from tidegate.limits import LATENCY_SUMMED_SECONDS
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from tidegate.capture.status_file import Lifeboat
     from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
-
-# Markers of this long are summed up.
-_LATENCY_SECONDS = 300
 
 
 def status(
@@ -51,7 +49,7 @@ def status(
         print("\n".join(_capture_lines(boats)), end="\n\n")
     try:
         found = standing(loaded, lake, ConnectionInfo.from_env)
-        markers = latency.recent(lake, _LATENCY_SECONDS)
+        markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:

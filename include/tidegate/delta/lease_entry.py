@@ -16,12 +16,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tidegate.delta.store import LogStore
 from tidegate.errors import LakeRefused, LakeUnavailable
-
-_READ_ATTEMPTS: Final = 10
+from tidegate.limits import LEASE_READ_ATTEMPTS_MAX
 
 
 class Process(NamedTuple):
@@ -104,7 +103,7 @@ def numbers(store: LogStore) -> list[int]:
 
 def newest_entry(store: LogStore) -> LeaseEntry | None:
     """The entry with the largest number, which is never removed; None before the first."""
-    for _ in range(_READ_ATTEMPTS):
+    for _ in range(LEASE_READ_ATTEMPTS_MAX):
         there = numbers(store)
         if not there:
             return None

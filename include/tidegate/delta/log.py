@@ -42,9 +42,8 @@ from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
 from tidegate.delta.store import Entry, LogStore, log_store
 from tidegate.errors import CommitConflict, CommitOverwritten, LakeRefused, LakeUnavailable, TidegateError
 from tidegate.failpoint import failpoint
-from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.limits import COMMIT_ATTEMPTS_MAX, COMMIT_BACKOFF_SECONDS
 
-_BACKOFF_SECONDS: Final = 0.02
 _IN_COMMIT_TIMESTAMPS: Final = "delta.enableInCommitTimestamps"
 
 
@@ -285,7 +284,7 @@ class DeltaLog:
                     return self.commit(read, change, attempt=attempt)
                 except (CommitConflict, LakeUnavailable) as error:
                     _count(error, left)
-            time.sleep(_BACKOFF_SECONDS * 2 ** min(number, 6) * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            time.sleep(COMMIT_BACKOFF_SECONDS * 2 ** min(number, 6) * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
 
         raise AssertionError("the loop returns or raises")
 

@@ -23,7 +23,12 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from tidegate.delta.store import CONDITIONS_REMEDY, Entry, checked
 from tidegate.errors import LakeRefused, LakeUnavailable
-from tidegate.limits import STORE_CREATE_ATTEMPTS_MAX, STORE_PAUSE_SECONDS_MAX, STORE_RETRY_SECONDS_MAX
+from tidegate.limits import (
+    STORE_AGAIN_SECONDS,
+    STORE_CREATE_ATTEMPTS_MAX,
+    STORE_PAUSE_SECONDS_MAX,
+    STORE_RETRY_SECONDS_MAX,
+)
 
 _KINDS: Final[dict[str, Any]] = {
     "s3": S3Store,
@@ -32,7 +37,6 @@ _KINDS: Final[dict[str, Any]] = {
     "abfss": AzureStore,
     "abfs": AzureStore,
 }
-_AGAIN_SECONDS: Final = 0.05
 # Options of the HTTP client: delta-rs takes them among the store's own, also with the store's prefix.
 _CLIENT_OPTIONS: Final = {
     *("allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "read_timeout", "user_agent"),
@@ -86,7 +90,7 @@ class ObjectStore:
                 # then there may be nothing. Azure's answer to a name that is taken is a failed precondition.
                 if self.stat(name) is not None:
                     return False
-                time.sleep(_AGAIN_SECONDS * 2**attempt)
+                time.sleep(STORE_AGAIN_SECONDS * 2**attempt)
             else:
                 return True
         raise LakeUnavailable(

@@ -38,12 +38,11 @@ from tidegate.lake.bronze_checkpoints import BronzeCheckpoints
 from tidegate.lake.bronze_file import added, by_day, reading, statistics, store_file
 from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of, properties
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
+from tidegate.limits import BRONZE_BACKOFF_SECONDS, BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
 from tidegate.position import Position
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind, capture_app_id
 
-_BACKOFF_SECONDS: Final = 0.05
 _LOOKED_BACK_SEQS: Final = 4096  # the newest files are looked for in so many segments first: there may be 100,000 files
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
 
@@ -136,7 +135,7 @@ class Bronze:
                     raise LakeUnavailable(
                         f"a file can't be written: {error}", where=self.url, remedy="check the lake's store"
                     ) from error
-                time.sleep(_BACKOFF_SECONDS * 2**attempt)
+                time.sleep(BRONZE_BACKOFF_SECONDS * 2**attempt)
         self._last, self._ours = segments[-1], segments[-1].seq
         self._created, self._base = True, state.version
         self._tries.clear()

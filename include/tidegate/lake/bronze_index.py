@@ -30,6 +30,7 @@ from tidegate.errors import LakeRefused, StreamCorrupt
 from tidegate.lake.bronze_file import reading
 from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import BRONZE_TAIL_COMMITS_MAX
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
@@ -41,8 +42,6 @@ _SMALL_COLUMNS = [
 
 # What says that a segment has nothing above a low-water mark any more.
 _TOPS: Final = ("resolved_ts", "max_commit_ts")
-# Beyond this many new commits the table's checkpoint is cheaper to read than each commit.
-_COMMITS_READ_MAX: Final = 500
 # Fields of a segment that its ref has; those to be read from its row; of these the small ones.
 _REF_FIELDS: Final = tuple(field.name for field in fields(Segment) if field.name in SegmentRef.__dataclass_fields__)
 _READ_COLUMNS: Final = [field.name for field in fields(Segment) if field.name not in _REF_FIELDS]
@@ -82,7 +81,7 @@ class BronzeIndex:
         A low_ts below the last one (a table was released) reads again what had been forgotten.
         """
         newest = self._tail.version()
-        if low_ts < self._low_ts or newest < self._version or newest - self._version > _COMMITS_READ_MAX:
+        if low_ts < self._low_ts or newest < self._version or newest - self._version > BRONZE_TAIL_COMMITS_MAX:
             self._version, self._refs = -1, {}
         self._low_ts = low_ts
         if newest == self._version:

@@ -22,17 +22,16 @@ from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_schema
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import CONTROL_PLAIN_BYTES_MAX, CONTROL_REMOVED_KEPT_HOURS
 from tidegate.tables import Table
 
 # Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while. The log
 # reaches further back, since what was live when that while began is asked of it (delta/vacuum.py).
-REMOVED_KEPT_HOURS: Final = 2
 PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 6 hours",
-    "delta.deletedFileRetentionDuration": f"interval {REMOVED_KEPT_HOURS} hours",
+    "delta.deletedFileRetentionDuration": f"interval {CONTROL_REMOVED_KEPT_HOURS} hours",
 }
 # Up to this a file fits a block of the disk either way, and takes half the time to write and to read unpacked.
-_PLAIN_BYTES_MAX: Final = 2 << 10
 _BOUNDED_CHARS_MAX: Final = 32  # longer texts have no bounds in the log: Delta itself cuts them there
 _BOUNDED: Final = (pa.int64(), pa.string())
 
@@ -82,7 +81,7 @@ def _difference(schema: str, table: Table) -> str:
 def write_file(lake: LakeFiles, table: Table, rows: pa.Table) -> dict[str, Any]:
     """One new file with these rows; the body of its `add` action. No commit names it yet."""
     path, sink = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream()
-    plain = rows.nbytes <= _PLAIN_BYTES_MAX
+    plain = rows.nbytes <= CONTROL_PLAIN_BYTES_MAX
     # A null where there must be none stops here. Comments, in the log already, needn't be in each file.
     pq.write_table(
         rows.cast(table.schema),

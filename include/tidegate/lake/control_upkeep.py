@@ -23,14 +23,13 @@ from tidegate.delta.state import TableState
 from tidegate.delta.vacuum import vacuum
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import load, pack, rows_of
-from tidegate.lake.control_files import REMOVED_KEPT_HOURS, write_file
+from tidegate.lake.control_files import write_file
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.limits import COMMIT_ATTEMPTS_MAX, CONTROL_BACKOFF_SECONDS, CONTROL_REMOVED_KEPT_HOURS
 from tidegate.tables import Table
 
 # A larger file stays as it is.
 _PACKED_BYTES: Final = 64 << 20
-_BACKOFF_SECONDS: Final = 0.1
 
 Found = TypeVar("Found")
 
@@ -98,7 +97,7 @@ def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Siz
         if before.files >= files_min:
             pack(lake, table, found, smaller_bytes=_PACKED_BYTES)
         log = lake.log(table.path)
-        vacuum(log, lake.store(table.path), keep_seconds=REMOVED_KEPT_HOURS * 3600)
+        vacuum(log, lake.store(table.path), keep_seconds=CONTROL_REMOVED_KEPT_HOURS * 3600)
         state = log.state()
         LogUpkeep().run(log, state)
         return before, size_of(state)
@@ -114,7 +113,7 @@ def _again(attempt: Callable[[], Found]) -> Found:
         except CommitConflict:
             if number == COMMIT_ATTEMPTS_MAX:
                 raise
-            time.sleep(_BACKOFF_SECONDS * 2**number)
+            time.sleep(CONTROL_BACKOFF_SECONDS * 2**number)
     raise AssertionError("the loop returns or raises")
 
 

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
@@ -22,9 +22,7 @@ from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-
-# A window makes a few commits to a table, one per DDL at the most and one per packing.
-_COMMITS_MAX: Final = 32
+from tidegate.limits import LATENCY_COMMITS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> lis
     """Live files of a version that came after the commit which applied up to after_ts."""
     found: list[str] = []
     gone: set[str] = set()
-    for at in range(version, max(-1, version - _COMMITS_MAX), -1):
+    for at in range(version, max(-1, version - LATENCY_COMMITS_MAX), -1):
         actions = log.actions(at) or []
         marks = [action["txn"] for action in actions if "txn" in action]
         if any(mark["appId"] == app_id and mark["version"] <= after_ts for mark in marks):

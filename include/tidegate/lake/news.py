@@ -13,14 +13,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.tail import LogTail
+from tidegate.limits import NEWS_TAIL_COMMITS_MAX
 from tidegate.segments.frontier import cut_frontier
-
-# After a longer absence the log isn't read commit by commit: something will have happened.
-_COMMITS_READ_MAX: Final = 1000
 
 
 class BronzeNews:
@@ -127,9 +125,9 @@ class FollowedBronze:
         version = self._tail.version()
         if version < self._seen:  # the lake was made anew
             self._news, self._seen, self._fired = BronzeNews(self._sources), -1, -1
-        if version - self._seen > _COMMITS_READ_MAX:
+        if version - self._seen > NEWS_TAIL_COMMITS_MAX:
             self._news.add_unknown()
-            self._seen = version - _COMMITS_READ_MAX
+            self._seen = version - NEWS_TAIL_COMMITS_MAX
         for number in range(self._seen + 1, version + 1):
             actions = self._log.actions(number)
             if actions is None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Final
 
 import pymysql
 
@@ -25,6 +24,7 @@ from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import LakeUnavailable, PositionLost
 from tidegate.lake.bronze import Bronze
+from tidegate.limits import ACCEPTANCE_SEGMENTS_MAX
 from tidegate.mysql.connection import connect, named
 from tidegate.mysql.continuity import Captured, Reader, check_gtids, is_same_server, probe
 from tidegate.mysql.server_facts import SourceFacts
@@ -33,8 +33,6 @@ from tidegate.mysql.stream.dump_stream import DumpStream
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
-
-_SEGMENTS_LOOKED_AT_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Check
         return None
     reader = Reader(run.connection, dict(facts.binary_logs), reading_again(run.pipeline, run.source_name, facts))
     lost: list[Segment] = []
-    for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
+    for segment in islice(captured.newest_first(), ACCEPTANCE_SEGMENTS_MAX):
         same = is_same_server(facts, segment)
         if same and reader.purged(segment):
             break  # as all before it are

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import pymysql
 
 from tidegate.config import Pipeline
-from tidegate.limits import ANSWER_SECONDS_MAX, CLOCK_ASKED_SECONDS
+from tidegate.limits import ANSWER_SECONDS_MAX, CLOCK_ASKED_SECONDS, CLOCK_LOOK_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.preflight import Wanted, preflight
 from tidegate.mysql.retention import Retention, RetentionWatch, purge_rules
@@ -24,7 +24,6 @@ from tidegate.mysql.source_clock import SourceClock
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_LOOK_SECONDS: Final = 60.0
 
 
 class Side:
@@ -79,7 +78,7 @@ class Side:
         """
         now = time.monotonic()
         if now >= self._look_at:
-            self._look_at = now + _LOOK_SECONDS
+            self._look_at = now + CLOCK_LOOK_SECONDS
             age_seconds = max(self.source_ms - reached_ms, 0) / 1000 if reached_ms else 0.0
             self._retention = self._watch.look(self._ask(read_binary_logs), file, age_seconds)
         return self._retention

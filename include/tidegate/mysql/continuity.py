@@ -24,7 +24,7 @@ from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Flavour
 from tidegate.errors import LakeUnavailable, PositionLost, SourceBehind, SourceRefused, StreamCorrupt
 from tidegate.lake.bronze import Bronze
-from tidegate.limits import PACKET_BYTES_MAX
+from tidegate.limits import CONTINUITY_RECEIVE_SECONDS, CONTINUITY_SEGMENTS_MAX, PACKET_BYTES_MAX
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
@@ -37,9 +37,7 @@ NEW_LAKE: Final = "`tidegate accept` shows which tables would wait if capture we
 _HEADER_BYTES: Final = 19
 _STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
 _PACKET_HEADER_BYTES: Final = 4
-_RECEIVE_SECONDS: Final = 1.0
 # How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
-_SEGMENTS_LOOKED_AT_MAX: Final = 64
 _NAMES_MAX: Final = 20
 
 
@@ -93,7 +91,7 @@ def check_continuity(
     if reader.purged(tail) or reader.has(tail):
         return
     lost, before = [tail], None
-    for segment in islice(captured.newest_first(), 1, _SEGMENTS_LOOKED_AT_MAX):
+    for segment in islice(captured.newest_first(), 1, CONTINUITY_SEGMENTS_MAX):
         if not is_same_server(facts, segment) or reader.purged(segment) or reader.has(segment):
             before = segment
             break
@@ -116,13 +114,13 @@ def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, p
             remedy="it is waited for, up to capture.failover_wait_seconds",
         )
     lost = []
-    for segment in islice(captured.newest_first(), _SEGMENTS_LOOKED_AT_MAX):
+    for segment in islice(captured.newest_first(), CONTINUITY_SEGMENTS_MAX):
         if not _lacking(facts, segment.gtid_executed, captured.tail):
             break
         lost.append(segment)
     raise PositionLost(
         f"the server doesn't have transactions that were captured: GTIDs {lacking} (it has"
-        f" {facts.gtid_executed or 'none'}){_touched(lost, whole=len(lost) < _SEGMENTS_LOOKED_AT_MAX)}",
+        f" {facts.gtid_executed or 'none'}){_touched(lost, whole=len(lost) < CONTINUITY_SEGMENTS_MAX)}",
         where=facts.where,
         remedy="connect to a server that has them; if none has, silver holds what the source lost: " + NEW_LAKE,
     )
@@ -160,7 +158,7 @@ def is_same_server(facts: SourceFacts, captured: Segment | Checkpoint) -> bool:
 
 
 def _lost(facts: SourceFacts, lost: list[Segment], before: Segment | None) -> PositionLost:
-    first, last, whole = lost[-1], lost[0], before is not None or len(lost) < _SEGMENTS_LOOKED_AT_MAX
+    first, last, whole = lost[-1], lost[0], before is not None or len(lost) < CONTINUITY_SEGMENTS_MAX
     there = ", ".join(f"{name}:{size}" for name, size in facts.binary_logs[-1:]) or "no file"
     gtids = _gtids_between(facts.flavour, before.gtid_executed if before else "", last.gtid_executed)
     return PositionLost(
@@ -316,5 +314,5 @@ class _Packets:
             # What was read of a packet's header stays: a refusal is told from its beginning.
             kept = min(self._state["read"], _PACKET_HEADER_BYTES)
             self._state["read"] -= kept
-            self._stream.receive(self._state, _RECEIVE_SECONDS)
+            self._stream.receive(self._state, CONTINUITY_RECEIVE_SECONDS)
             self._state["read"] += kept

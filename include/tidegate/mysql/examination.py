@@ -19,6 +19,7 @@ from tidegate.config import Cascades, Pipeline, Start
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze import check_writable
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.preflight import Level, Wanted, findings
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
@@ -27,8 +28,6 @@ from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 
-_PATIENCE_SECONDS: Final = 30
-_SKEW_SECONDS: Final = 1.0
 _NAMES_MAX: Final = 8
 
 
@@ -80,7 +79,7 @@ def examine(pipeline: Pipeline, lake: LakeFiles, connection_of: Callable[[str], 
     for name, source in pipeline.sources.items():
         try:
             info = connection_of(source.conn_id)
-            with connect(info, read_timeout=_PATIENCE_SECONDS) as connection:
+            with connect(info, read_timeout=CHECK_ANSWER_SECONDS) as connection:
                 try:
                     found.lines += _Source(pipeline, name, lake, info, connection).lines()
                 except OSError as error:
@@ -124,7 +123,7 @@ class _Source:
     def _clock(self) -> Iterator[Line]:
         with self.connection.cursor() as cursor:
             ahead = read_clock_ms(cursor) / 1000 - time.time()
-        if abs(ahead) > _SKEW_SECONDS:
+        if abs(ahead) > CLOCK_SKEW_SECONDS_MAX:
             how = "ahead of" if ahead > 0 else "behind"
             text = (
                 f"the server's clock is {abs(ahead):.1f} s {how} this machine's: lags are shown wrong by that; use NTP"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from tidegate.limits import CLOCK_ATTEMPTS_MAX
 from tidegate.tables import MARKER_DATABASE, MARKER_TABLE
 
 # A slot is written again after this many markers; a window that holds more of them measures only the later.
@@ -16,7 +17,6 @@ SLOTS: Final = 4096
 _PLACE: Final = f"`{MARKER_DATABASE}`.`{MARKER_TABLE}`"
 # The source's clock while the statement runs, microseconds since the Unix epoch; SYSDATE ignores SET TIMESTAMP.
 _CLOCK: Final = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
-_CLOCK_TRIES: Final = 5
 
 
 class MarkerWriter:
@@ -41,7 +41,7 @@ class MarkerWriter:
         """Microseconds that the source's clock is ahead of this machine's, by the quickest of some questions."""
         answers = []
         with self._connection.cursor() as cursor:
-            for _ in range(_CLOCK_TRIES):
+            for _ in range(CLOCK_ATTEMPTS_MAX):
                 asked = time.time()
                 cursor.execute(f"SELECT {_CLOCK}")
                 theirs = int(cursor.fetchone()[0])

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tidegate.limits import RETENTION_TOLD_SECONDS
+
 log = logging.getLogger(__name__)
 
 BinaryLogs = Sequence[tuple[str, int]]
-_TOLD_SECONDS: Final = 600.0
 _SECONDS_PER_DAY: Final = 86400.0
 
 
@@ -77,7 +78,7 @@ class RetentionWatch:
         found = self._forecast(logs, file, age_seconds)
         now = time.monotonic()
         alarming = found.seconds_left is not None and found.seconds_left < self._alert_seconds
-        if alarming and (self._told_at is None or now - self._told_at >= _TOLD_SECONDS):
+        if alarming and (self._told_at is None or now - self._told_at >= RETENTION_TOLD_SECONDS):
             self._told_at = now
             log.warning("%s: %s", self._where, told(found))
         if not alarming:

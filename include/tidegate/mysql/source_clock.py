@@ -15,16 +15,14 @@ import logging
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from tidegate.binlog import transaction_scan as scan
 from tidegate.commit_ts import physical_ms
-from tidegate.limits import CLOCK_DOUBT_SECONDS, CLOCK_LEAP_SECONDS_MAX, CLOCK_SLACK_SECONDS
+from tidegate.limits import CLOCK_DOUBT_SECONDS, CLOCK_LEAP_SECONDS_MAX, CLOCK_SLACK_SECONDS, CLOCK_TOLD_SECONDS
 from tidegate.segments.segment import Segment
 
 log = logging.getLogger(__name__)
-
-_TOLD_SECONDS: Final = 60.0
 
 
 class SourceClock:
@@ -37,7 +35,7 @@ class SourceClock:
         self._doubted_since: float | None = None
         self.ahead_seconds = 0.0  # of this machine's clock, as it was read last
         self.lowered = 0  # segments with transactions that say that they are later
-        self._told, self._told_at = 0, time.monotonic() - _TOLD_SECONDS
+        self._told, self._told_at = 0, time.monotonic() - CLOCK_TOLD_SECONDS
 
     @property
     def now_ms(self) -> float:
@@ -62,7 +60,7 @@ class SourceClock:
     def note(self, segments: Iterable[Segment]) -> None:
         """Segments that were cut. The log says at most once a minute that commits are dated earlier than they say."""
         self.lowered += sum(segment.ceiling_ms > 0 for segment in segments)
-        if self.lowered > self._told and time.monotonic() - self._told_at >= _TOLD_SECONDS:
+        if self.lowered > self._told and time.monotonic() - self._told_at >= CLOCK_TOLD_SECONDS:
             self._told, self._told_at = self.lowered, time.monotonic()
             log.warning(
                 "%s: transactions say that they were written later than it is there (SET timestamp in a session, or its"

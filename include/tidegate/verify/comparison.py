@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
+from tidegate.limits import VERIFY_ROWS_MAX
+
 Row = tuple[Any, ...]
 Rows = Callable[[], Iterator[Row]]
 
 _BUCKETS: Final = 4096
 _MODULUS: Final = 1 << 128
-# Different rows that the second pass holds for each side; beyond it a difference is reported without its rows.
-_ROWS_MAX: Final = 500_000
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ def compare(source: Rows, silver: Rows, key: Sequence[int], differences_max: int
     # Every differing bucket holds a differing row: so many of them are enough.
     wanted = frozenset(differing[:differences_max])
     kept = _keep(source, key, wanted), _keep(silver, key, wanted)
-    found = _differing(*kept, key) if max(map(len, kept)) < _ROWS_MAX else []
+    found = _differing(*kept, key) if max(map(len, kept)) < VERIFY_ROWS_MAX else []
     return Compared(*sides, tuple(found[:differences_max]))
 
 
@@ -89,7 +89,7 @@ def _keep(rows: Rows, key: Sequence[int], wanted: frozenset[int]) -> Counter[Row
     for row in rows():
         if _digest(_key_of(row, key)) % _BUCKETS in wanted:
             kept[row] += 1
-            if len(kept) >= _ROWS_MAX:
+            if len(kept) >= VERIFY_ROWS_MAX:
                 break
     return kept
 

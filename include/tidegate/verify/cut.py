@@ -19,9 +19,9 @@ from tidegate.errors import VerifyError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import bronze_files, cut_ts
+from tidegate.limits import VERIFY_POLL_SECONDS
 from tidegate.position import Position
 
-_POLL_SECONDS: Final = 0.5
 _PLACES: Final = ["server_id", "file", "end_pos", "resolved_ts"]
 
 
@@ -115,7 +115,7 @@ class LakeReader:
                     return cut
             if time.monotonic() >= until:
                 raise _too_late(positions, needed, newest, timeout_seconds)
-            time.sleep(_POLL_SECONDS)
+            time.sleep(VERIFY_POLL_SECONDS)
 
 
 def _too_late(

@@ -263,7 +263,7 @@ def test_a_rewrite_that_loses_gives_way_and_loses_nothing(lake: Lake, monkeypatc
             del lake.model[first + low]
         return exchange(private)
 
-    monkeypatch.setattr(maintenance, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(maintenance, "MAINTAIN_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(PrivateLog, "exchange", beaten)
     lake.maintain()
     assert len(tries) == 3

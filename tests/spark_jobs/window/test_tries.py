@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed, first_line, passes
 from spark_jobs.window.application import HELD, RELEASED, Application, TableState
-from spark_jobs.window.tries import TRIES_MAX, Tries, release_after_a_pause
+from spark_jobs.window.tries import Tries, release_after_a_pause
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import WINDOW_ATTEMPTS_MAX
 
 
 def _met(call: Callable[[], object]) -> Exception:
@@ -83,7 +84,7 @@ def test_tables_that_fail_in_each_try_are_held_together_and_tried_again_after_lo
 ) -> None:
     names = [f"d.t{number}" for number in range(40)]
     tries = Tries(app, 9)
-    for _ in range(TRIES_MAX - 1):
+    for _ in range(WINDOW_ATTEMPTS_MAX - 1):
         tries.note(TablesFailed(dict.fromkeys([*names, "d.once"], KeyError("k"))))
         assert not _held(app)
     tries.note(TablesFailed(dict.fromkeys(names, KeyError("k"))))
@@ -96,25 +97,25 @@ def test_tables_that_fail_in_each_try_are_held_together_and_tried_again_after_lo
     release_after_a_pause(app)
     assert {state.state for state in app.states.values()} == {RELEASED}
     again = Tries(app, 12)
-    for _ in range(TRIES_MAX):
+    for _ in range(WINDOW_ATTEMPTS_MAX):
         again.note(TablesFailed({"d.t3": KeyError("k")}))
     assert _held(app) == {"d.t3": "TableWriteError 2"}
     assert "tidegate release shop d.t3" in app.states["d.t3"].reason
     app.record_states({"d.t3": TableState(RELEASED)})  # by a person: it counts from the beginning
     once_more = Tries(app, 15)
-    for _ in range(TRIES_MAX):
+    for _ in range(WINDOW_ATTEMPTS_MAX):
         once_more.note(TablesFailed({"d.t3": KeyError("k")}))
     assert _held(app) == {"d.t3": "TableWriteError 1"}
 
 
 def test_what_passes_holds_no_table_however_often_it_comes(app: Application) -> None:
     tries = Tries(app, 9)
-    for _ in range(TRIES_MAX - 1):
+    for _ in range(WINDOW_ATTEMPTS_MAX - 1):
         tries.note(TablesFailed({"d.t": ConnectionResetError("reset"), "d.u": KeyError("k")}))
     tries.note(TablesFailed({"d.t": ConnectionResetError("reset"), "d.u": KeyError("k")}))
     assert _held(app) == {"d.u": "TableWriteError 1"}
     failed = TablesFailed({"d.t": ConnectionResetError("reset")})
-    for _ in range(TRIES_MAX - 1):
+    for _ in range(WINDOW_ATTEMPTS_MAX - 1):
         tries.note(failed)
     with pytest.raises(LakeUnavailable, match=r"d\.t: reset"):
         tries.note(failed)
@@ -126,7 +127,7 @@ def test_an_error_of_no_table_ends_the_job_in_one_line_that_says_whether_to_try_
 ) -> None:
     for error, kind in ((OSError(errno.ENOSPC, "full"), Transient), (KeyError("x"), Unexpected)):
         tries = Tries(app, 9)
-        for _ in range(TRIES_MAX - 1):
+        for _ in range(WINDOW_ATTEMPTS_MAX - 1):
             tries.note(error)
         with pytest.raises(kind) as raised:
             tries.note(error)

@@ -130,7 +130,7 @@ def test_each_of_many_updates_is_made_exactly_once(seed: int, writers: int) -> N
     store.fate = faults(seed, share=0.4)
     tries = itertools.count()
     for number in range(12):
-        with patch.object(log_module, "_BACKOFF_SECONDS", 0.0):
+        with patch.object(log_module, "COMMIT_BACKOFF_SECONDS", 0.0):
             logs[number % writers].update(lambda _, n=number: adding(f"{n}.{next(tries)}"), attempts=60)
     state = DeltaLog("t", store=store).state()
     assert sorted(int(path.split(".")[0]) for path in paths(state)) == list(range(12))

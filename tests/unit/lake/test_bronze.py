@@ -74,8 +74,8 @@ class Unlucky:
 
         monkeypatch.setattr(LocalStore, "create", create)
         monkeypatch.setattr(LocalStore, "get", got)
-        monkeypatch.setattr(log_module, "_BACKOFF_SECONDS", 0.001)
-        monkeypatch.setattr(bronze_module, "_BACKOFF_SECONDS", 0.001)
+        monkeypatch.setattr(log_module, "COMMIT_BACKOFF_SECONDS", 0.001)
+        monkeypatch.setattr(bronze_module, "BRONZE_BACKOFF_SECONDS", 0.001)
 
 
 def test_a_commit_that_was_made_and_reported_as_failed_is_not_made_again(
@@ -111,7 +111,7 @@ def test_a_file_that_could_not_be_written_is_written_again(
             raise failures.pop()
         real(*arguments)
 
-    monkeypatch.setattr(bronze_module, "_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr(bronze_module, "BRONZE_BACKOFF_SECONDS", 0.001)
     monkeypatch.setattr(bronze_file, "write_file", unlucky)
     bronze.append(chain(range(1, 3)))
     failures += [OSError(number, os.strerror(number))] * 100

@@ -65,9 +65,9 @@ class Capture:
 def faulty(store: MemoryStore) -> Iterator[None]:
     with (
         patch.object(log_module, "log_store", lambda *_: store),
-        patch.object(log_module, "_BACKOFF_SECONDS", 0),
+        patch.object(log_module, "COMMIT_BACKOFF_SECONDS", 0),
         patch.object(log_module, "COMMIT_ATTEMPTS_MAX", 1),  # so that fates stay unknown from one landing to the next
-        patch.object(bronze_module, "_BACKOFF_SECONDS", 0),
+        patch.object(bronze_module, "BRONZE_BACKOFF_SECONDS", 0),
         patch.object(os, "fsync", lambda _: None),
     ):
         yield

@@ -32,6 +32,7 @@ from tidegate.capture.value_log.record import (
     head_bytes,
 )
 from tidegate.errors import ValueLogError
+from tidegate.limits import RECORD_HEAD_BYTES_MAX
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 
@@ -44,7 +45,6 @@ _REST_BYTES_MIN: Final = 64  # of a last sector that isn't whole: fewer zeros ar
 _CHUNK_BYTES: Final = 1 << 20
 _HEAD_BYTES: Final = 4096  # of most records the whole head
 # Names of 4,096 tables of 2 x 64 characters, escaped, stay far below.
-_HEAD_BYTES_MAX: Final = 64 << 20
 _MAGIC: Final = RECORD_MAGIC.to_bytes(4, "little")
 
 
@@ -200,14 +200,14 @@ class LogFile:
             return self._damage(offset, "no record begins here")
         start = start[RECORD.size :]
         if len(start) >= 4 and head_bytes(start) > len(start):
-            start = self.at(offset + RECORD.size, min(head_bytes(start), _HEAD_BYTES_MAX))
+            start = self.at(offset + RECORD.size, min(head_bytes(start), RECORD_HEAD_BYTES_MAX))
         try:
             head = decode_head(start)
         except ValueError:
             return self._damage(offset, "a record's header is damaged")
         if head is None:
             # Whether the file ends in here, or a length does.
-            ends = rest < RECORD.size + 4 or rest - RECORD.size < head_bytes(start) <= _HEAD_BYTES_MAX
+            ends = rest < RECORD.size + 4 or rest - RECORD.size < head_bytes(start) <= RECORD_HEAD_BYTES_MAX
             if ends and length > rest - RECORD.size:
                 return Torn(self.path, offset, rest)
             return self._damage(offset, "a record's length is damaged")

@@ -17,16 +17,15 @@ from typing import Final
 import pymysql
 
 from tidegate.errors import SourceUnavailable
+from tidegate.limits import PREPARED_LOOK_SECONDS, PREPARED_WAIT_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect
 
 log = logging.getLogger(__name__)
 
-_WAIT_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 0.2
 _NAMED_MAX: Final = 3
 
 
-def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float = _WAIT_SECONDS) -> None:
+def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float = PREPARED_WAIT_SECONDS) -> None:
     """Wait until what is prepared now is committed or rolled back. Raises SourceUnavailable."""
     with connect(info) as connection, connection.cursor() as cursor:
         until = time.monotonic() + wait_seconds
@@ -48,7 +47,7 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
                 return
             if time.monotonic() >= until:
                 break
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(PREPARED_LOOK_SECONDS)
     names = [str(row[-1]) for row in sorted(waiting, key=str)[:_NAMED_MAX]]
     raise SourceUnavailable(
         f"{len(waiting)} XA transactions are prepared and not answered, {', '.join(names)} among them: what they"

@@ -19,13 +19,12 @@ import pymysql
 
 from tidegate.config import Flavour
 from tidegate.errors import SourceUnavailable
-from tidegate.limits import SETTLE_SECONDS
+from tidegate.limits import SETTLE_SECONDS, SETTLED_POLL_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SourceFacts, current_position
 from tidegate.position import Position
 
 _OWNED: Final = re.compile(r"[^,\s]+")
-_POLL_SECONDS: Final = 0.1
 
 
 def settled(info: ConnectionInfo, facts: SourceFacts) -> SourceFacts:
@@ -54,7 +53,7 @@ def _mysql(cursor: Any, facts: SourceFacts) -> tuple[Position | None, str]:
     position = current_position(cursor)
     waiting, until = _owned(cursor), time.monotonic() + SETTLE_SECONDS
     while waiting and time.monotonic() < until:
-        time.sleep(_POLL_SECONDS)
+        time.sleep(SETTLED_POLL_SECONDS)
         waiting &= _owned(cursor)
     if waiting:
         raise SourceUnavailable(
