@@ -17,7 +17,7 @@ def test_a_query_takes_no_default_over_that_hangs_on_other_columns_or_is_never_t
     )
     assert [step.error for step in steps] == ["", ""]
     defaults = [column["default"] for column in columns_of(script).values()]
-    assert defaults == ["NULL", "NULL", "NULL", "(1 + 1)", "curdate()"]
+    assert defaults == ["NULL", "NULL", "NULL", "1 + 1", "curdate()"]
 
 
 def test_alter_column_reaches_a_column_that_the_same_statement_adds() -> None:

@@ -33,8 +33,10 @@ from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseli
 from tidegate.mysql.start.shown_tables import Shown, server_settings, shown_tables
 from tidegate.mysql.start.uncommitted import may_hide_rows, written_to
 from tidegate.position import Position
+from tidegate.schema.ddl.expressions import spelled
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
 from tidegate.schema.model.partitions import Partitioning
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.types import COMPRESSED, default_as_known, type_as_known
 from tidegate.schema.model.unlogged import SEQUENCE, engine_kept
 from tidegate.schema.replay.history import BASELINE, DEFAULTS
@@ -296,6 +298,9 @@ def _knows_generated(cursor: Any) -> bool:
 def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column:
     extra = str(cell["extra"] or "").upper()
     expression = str(cell["generation_expression"] or "")
+    if not mariadb:  # which shows it as a string without its quotes
+        expression = re.sub(r"\\(.)", r"\1", expression)
+    expression = spelled(expression, 0, _SHOWS)
     generated = Generated.NO
     if expression.upper() not in ("", "ROW START", "ROW END"):
         generated = Generated.VIRTUAL if "VIRTUAL" in extra else Generated.STORED
@@ -322,6 +327,9 @@ def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column
         invisible="INVISIBLE" in extra,
         comment=str(cell["column_comment"] or ""),
     )
+
+
+_SHOWS: Final = ServerVersion(mariadb=False, number=0)  # what a server shows needs none of its versions
 
 
 def _mysql_default(text: str | None, *, marked: bool) -> tuple[str | None, bool]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.schema.ddl.expressions import server_text
+from tidegate.schema.ddl.expressions import spelled
 from tidegate.schema.ddl.tokens import Cursor, TokenKind
 from tidegate.schema.ddl.tree import ColumnDefinition, ColumnPlace, Default, IndexDefinition, TypeSpec
 from tidegate.schema.ddl.types import read_attribute, read_type
@@ -139,7 +139,7 @@ def _generated(cursor: Cursor, draft: _Draft) -> None:
         draft.nullable = False
         return
     start, end = cursor.skip_group()
-    draft.generation_expression = server_text(cursor.sql[start:end].strip(), cursor.sql_mode, cursor.server)
+    draft.generation_expression = spelled(cursor.sql[start:end], cursor.sql_mode, cursor.server)
     draft.generated = Generated.VIRTUAL  # when nothing else is written
 
 
@@ -204,7 +204,7 @@ def _expression(cursor: Cursor, text: str) -> Default:
             return Default(inner.now.text)
         if inner.now.upper == "NULL" and inner.ahead().kind == TokenKind.END:
             return Default(None)
-    return Default(server_text(text, cursor.sql_mode, cursor.server, default=True), is_expression=True)
+    return Default(spelled(text, cursor.sql_mode, cursor.server), is_expression=True)
 
 
 def _more_strings(cursor: Cursor) -> str:
@@ -229,7 +229,7 @@ def _function(cursor: Cursor, start: int, word: str) -> Default:
         digits = "".join(c for c in text if c.isdigit())
         text = f"CURRENT_TIMESTAMP({digits})" if digits and digits != "0" else "CURRENT_TIMESTAMP"
     elif word not in ("NEXT", "PREVIOUS"):
-        text = server_text(text, cursor.sql_mode, cursor.server, default=True)
+        text = spelled(text, cursor.sql_mode, cursor.server)
     return Default(text, is_expression=True)
 
 

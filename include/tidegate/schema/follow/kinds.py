@@ -6,6 +6,9 @@ Out: names of fields of config.Ddl; none for what no policy is about: a new tabl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tidegate.schema.follow.computed import computes_the_same, renamed_between
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.partitions import DELETED
 
@@ -31,15 +34,16 @@ def column_kinds(old: TableVersion, new: TableVersion) -> list[str]:
     before = {column.id: column for column in old.columns}
     after = {column.id for column in new.columns}
     shared = [(before[column.id], column) for column in new.columns if column.id in before]
+    names = renamed_between(shared)
     found = {
         "add_column": any(column.id not in before for column in new.columns),
         "drop_column": any(column.id not in after for column in old.columns),
         "rename_column": any(was.name != now.name for was, now in shared),
-        "change_type": any(_bytes(was) != _bytes(now) for was, now in shared),
+        "change_type": any(_changed(was, now, names) for was, now in shared),
         "change_key": old.key != new.key,
     }
     return [kind for kind, is_one in found.items() if is_one]
 
 
-def _bytes(column: Column) -> tuple[object, ...]:
-    return column.type, column.charset, column.generated, column.generation_expression
+def _changed(was: Column, now: Column, names: Mapping[str, str]) -> bool:
+    return (was.type, was.charset) != (now.type, now.charset) or not computes_the_same(was, now, names)

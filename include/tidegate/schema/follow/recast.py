@@ -31,8 +31,6 @@ class Recast:
 
 def recast(was: Column, now: Column) -> Recast | None:
     """How values of `was` read in `now`; None when nobody can say."""
-    if (was.generated, was.generation_expression) != (now.generated, now.generation_expression):
-        return None
     old, new = canonical(was), canonical(now)
     if "zerofill" in was.type or old.text.compressed != new.text.compressed:
         return None

@@ -10,10 +10,12 @@ that the source no longer has. Where the new values follow from the old ones it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.schema.follow.added_columns import existing_row_value
+from tidegate.schema.follow.computed import computes_the_same, renamed_between
 from tidegate.schema.follow.recast import Recast, recast
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import TEXT_BYTES, CanonicalType, Kind, canonical, integer_range
@@ -84,15 +86,18 @@ def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) 
     actions: list[SilverAction] = [DropSilverColumn(c.silver) for c in old.columns if c.id not in after]
     shared = [(before[c.id], c) for c in new.columns if c.id in before]
     actions += [RenameSilverColumn(was.silver, now.silver) for was, now in shared if was.name != now.name]
+    names = renamed_between(shared)
     for was, now in shared:
-        actions += _change(was, now) or _computed_anew(now, shared)
+        actions += _change(was, now, names) or _computed_anew(now, shared)
     actions += [AddSilverColumn(c, existing_row_value(c, timestamp_us)) for c in new.columns if c.id not in before]
     if old.key != new.key:
         actions.append(KeyChange(old.silver_key, new.silver_key))
     return actions
 
 
-def _change(was: Column, now: Column) -> list[SilverAction]:
+def _change(was: Column, now: Column, names: Mapping[str, str]) -> list[SilverAction]:
+    if not computes_the_same(was, now, names):
+        return [ValuesRewritten(now, "its generation expression changed", was.silver)]
     reason = _rewritten(was, now)
     if reason:
         return [ValuesRewritten(now, reason, was.silver, recast(was, now))]
@@ -121,8 +126,6 @@ def _reads_the_same(was: Column, now: Column) -> bool:
 
 def _rewritten(was: Column, now: Column) -> str:
     """Why values may differ after the change; "" when they can't."""
-    if (was.generated, was.generation_expression) != (now.generated, now.generation_expression):
-        return "its generation expression changed"
     if was.nullable and not now.nullable:
         return "NULLs may have become the implicit default"
     if (was.type, was.charset) == (now.type, now.charset):

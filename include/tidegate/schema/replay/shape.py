@@ -36,7 +36,7 @@ from tidegate.schema.ddl.tree import (
     TableDefaults,
 )
 from tidegate.schema.ddl.types import shown_type
-from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
+from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion
 from tidegate.schema.model.partitions import Partitioning, altered
 from tidegate.schema.model.unlogged import ForeignKey
 from tidegate.schema.replay.context import Context
@@ -201,7 +201,9 @@ def _renamed(columns: list[Column], names: dict[str, str]) -> list[Column]:
     return [
         replace(
             column,
-            generation_expression=renamed(column.generation_expression, names),
+            generation_expression=renamed(column.generation_expression, names)
+            if column.generated is not Generated.NO
+            else column.generation_expression,
             default=renamed(column.default, names)
             if column.default_is_expression and column.default
             else column.default,

@@ -101,7 +101,7 @@ def test_a_references_clause_does_not_leak_its_words_into_the_column() -> None:
         ("DEFAULT now(3)", "CURRENT_TIMESTAMP(3)", True),
         ("DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", True),
         ("DEFAULT (uuid())", "uuid()", True),
-        ("DEFAULT concat('a', 'b)')", "concat('a','b)')", True),
+        ("DEFAULT concat('a', 'b)')", "concat('a', 'b)')", True),
         ("DEFAULT NEXT VALUE FOR `s`.`q`", "NEXT VALUE FOR `s`.`q`", True),
         ("DEFAULT DATE '2020-01-01'", "2020-01-01", False),
     ],
@@ -124,7 +124,7 @@ def test_generated_columns_are_told_from_plain_ones() -> None:
         Generated.VIRTUAL,
         Generated.VIRTUAL,
     ]
-    assert found["b"].generation_expression == "`a` + 1"
+    assert found["b"].generation_expression == "a + (1)"
 
 
 def test_every_form_of_key_is_read() -> None:

@@ -37,6 +37,19 @@ def test_another_order_of_columns_is_nothing_to_silver() -> None:
     assert _actions("a INT, b INT", "MODIFY b INT FIRST") == []
 
 
+def test_an_expression_written_otherwise_or_with_a_renamed_column_changes_no_value() -> None:
+    table = "a INT, b INT, g INT AS (a + b * 2) STORED"
+    assert _actions(table, "MODIFY g INT AS ((`A` + (b*2))) STORED COMMENT 'as before'") == []
+    assert _actions(table, "RENAME COLUMN a TO c") == [RenameSilverColumn("a", "c")]
+    assert _actions(table, "RENAME COLUMN a TO b, RENAME COLUMN b TO a") == [
+        RenameSilverColumn("a", "b"),
+        RenameSilverColumn("b", "a"),
+    ]
+    (found,) = _actions(table, "MODIFY g INT AS ((a + b) * 2) STORED")
+    assert isinstance(found, ValuesRewritten)
+    assert found.recast is None
+
+
 def test_a_key_change_is_told() -> None:
     assert _actions("a INT NOT NULL, b INT", "ADD PRIMARY KEY (a)") == [KeyChange((), ("a",))]
 
