@@ -33,8 +33,8 @@ lint: environment ## ruff, mypy --strict, import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: environment ## write the table of pipeline keys in README.md anew
-	@$(BIN)/python tools/pipeline_keys.py --write README.md
+docs: environment ## write the table of pipeline keys in docs/pipeline.md anew
+	@$(BIN)/python tools/pipeline_keys.py --write docs/pipeline.md
 
 lock: environment ## requirements.in -> requirements.txt: every pin with its hashes, no index address
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \

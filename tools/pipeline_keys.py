@@ -1,4 +1,4 @@
-"""The README's table of pipeline keys, from the model itself.
+"""The table of pipeline keys in the papers, from the model itself.
 
 In:  tidegate.config.Pipeline: names, defaults, descriptions.
 Out: a Markdown table between two marks of a file; with --check only whether it is there as it should be.

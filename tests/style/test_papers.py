@@ -1,6 +1,6 @@
-"""README, ARCHITECTURE and CHANGELOG say what is so.
+"""The papers say what is so: their links lead somewhere, what they name exists, what they list is the code's own list.
 
-In:  the papers at the root.
+In:  every Markdown file of the repository.
 Out: each statement in them that can be checked and isn't true.
 """
 
@@ -9,58 +9,215 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 from tests.kit.mysql9 import MySQL9
+from tidegate import tables
+from tidegate.cli.main import COMMANDS, load
 from tidegate.local.mariadb import MariaDB
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMED_FILE = re.compile(r"`([\w.-]+(?:/[\w.<>*-]+)*/?)`")
-SUFFIXES = (".py", ".yaml", ".md", ".toml", ".txt", ".in", ".sql")
+# A record of the past may name what is gone.
+PAST = "CHANGELOG.md"
+PAPERS = sorted(
+    name
+    for name in subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    if (ROOT / name).is_file()
+)
+# Lines that a page may have: what is longer isn't read.
+LINES_MAX = {"README.md": 130, "ARCHITECTURE.md": 170}
+PAGE_LINES_MAX = 130
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`\n]+)`")
+FILE = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*/?")
+SUFFIXES = (".py", ".yaml", ".md", ".toml", ".txt", ".in", ".sql", ".sh")
+# Where a name in backticks may begin.
+PLACES = (
+    *(ROOT, ROOT / "include", ROOT / "include" / "tidegate", ROOT / "spark_jobs", ROOT / "plugins"),
+    *(ROOT / "docs", ROOT / "tests", ROOT / "plugins" / "tidegate_airflow"),
+)
+# Folders that aren't the repository's: of a lake, of a person, of a server. And examples of names.
+NOT_OURS = re.compile(
+    r"(bronze|silver|control|staging|lakes|dags|binlog|s3)/?|shop\b|dump\.sql|\.tidegate|\.venv"
+    r"|include/pipelines/shop|workloads/NAME|[\w-]+\.sql$"
+)
+COMMAND = re.compile(r"(?:^|bin/|`)tidegate ([a-z]+)(?: ([a-z]+)\b)?([^`\n#|]*)", re.MULTILINE)
+MAKE = re.compile(r"(?:^|`)make ([a-z0-9-]+)\b", re.MULTILINE)
 
 
-def test_architecture_names_only_files_that_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    missing = []
-    for name in NAMED_FILE.findall(text):
-        looks_like_file = ("/" in name and not name.startswith(("bronze", "silver", "control"))) or name.endswith(
-            SUFFIXES
-        )
-        if not looks_like_file or "<" in name or name.startswith(".tidegate"):
+def text_of(paper: str) -> str:
+    return (ROOT / paper).read_text()
+
+
+def without_blocks(text: str) -> str:
+    """The text with blocks of code blanked: their brackets are no links."""
+    return CODE_BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
+
+
+def line_of(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def anchors(text: str) -> set[str]:
+    """What the headings of a page are linked by."""
+    headings = re.findall(r"^#+ (.+)$", without_blocks(text), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def broken_links(paper: str, text: str) -> Iterator[str]:
+    for found in LINK.finditer(without_blocks(text)):
+        target = found[1]
+        if re.match(r"[a-z]+:", target):
             continue
-        places = (ROOT, ROOT / "include" / "tidegate", ROOT / "plugins" / "tidegate_airflow", ROOT / "include")
-        if not any(any(place.glob(name.rstrip("/"))) for place in places):
-            missing.append(name)
-    assert not missing, missing
+        path, _, anchor = target.partition("#")
+        file = (ROOT / paper).parent / path if path else ROOT / paper
+        place = f"{paper}:{line_of(text, found.start())}: {target}"
+        if not file.exists() or not file.resolve().is_relative_to(ROOT):
+            yield f"{place}: there is no such file"
+        elif anchor and (file.suffix != ".md" or anchor not in anchors(file.read_text())):
+            yield f"{place}: there is no such heading"
+
+
+def missing_files(paper: str, text: str) -> Iterator[str]:
+    for found in CODE.finditer(without_blocks(text)):
+        name = found[1]
+        looks_like_file = FILE.fullmatch(name) and (
+            name.endswith(SUFFIXES) or ("/" in name and not name.startswith("/"))
+        )
+        if not looks_like_file or NOT_OURS.match(name):
+            continue
+        if not any(any(place.glob(name.rstrip("/"))) for place in (*PLACES, (ROOT / paper).parent)):
+            yield f"{paper}:{line_of(text, found.start())}: `{name}`: there is no such file"
+
+
+def unknown_commands(paper: str, text: str) -> Iterator[str]:
+    for at, code in (*((found.start(), found[0]) for found in CODE_BLOCK.finditer(text)), *spans(text)):
+        for found in COMMAND.finditer(code):
+            yield from unknown_command(found, f"{paper}:{line_of(text, at + found.start())}")
+
+
+def spans(text: str) -> Iterator[tuple[int, str]]:
+    for found in CODE.finditer(without_blocks(text)):
+        yield found.start(), found[0]
+
+
+def unknown_command(found: re.Match[str], place: str) -> Iterator[str]:
+    command: Any = load(found[1]) if found[1] in COMMANDS else None
+    if command is None:
+        yield f"{place}: tidegate {found[1]}: there is no such command"
+        return
+    if hasattr(command, "commands"):
+        command = command.commands.get(found[2], command)
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for option in re.findall(r"(?<!\S)--[a-z-]+", found[3]):
+        if option not in known:
+            yield f"{place}: tidegate {found[1]}: there is no option {option}"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_link_leads_to_a_file_and_a_heading(paper: str) -> None:
+    assert not [*broken_links(paper, text_of(paper))]
+
+
+@pytest.mark.parametrize("paper", [paper for paper in PAPERS if paper != PAST])
+def test_every_file_that_is_named_exists(paper: str) -> None:
+    assert not [*missing_files(paper, text_of(paper))]
+
+
+@pytest.mark.parametrize("paper", [paper for paper in PAPERS if paper != PAST])
+def test_every_command_that_is_named_exists_with_its_options(paper: str) -> None:
+    text = text_of(paper)
+    assert not [*unknown_commands(paper, text)]
+    targets = set(re.findall(r"^([a-z0-9-]+):", text_of("Makefile"), re.MULTILINE))
+    assert not {name for name in MAKE.findall(text) if name not in targets}
+
+
+def test_a_broken_link_a_missing_file_and_a_wrong_option_are_found() -> None:
+    """The tests above can fail: they search real pages with the same functions."""
+    page = "# One two\n[a](docs/none.md)\n[b](docs/query.md#none)\n[c](docs/query.md#types)\n"
+    assert [*broken_links("README.md", page)] == [
+        "README.md:2: docs/none.md: there is no such file",
+        "README.md:3: docs/query.md#none: there is no such heading",
+    ]
+    assert [*missing_files("README.md", "\n`include/none.py` `limits.py`")] == [
+        "README.md:2: `include/none.py`: there is no such file"
+    ]
+    assert [*unknown_commands("README.md", "`tidegate status --none`\n```\ntidegate nose x\n```\ntidegate is")] == [
+        "README.md:3: tidegate nose: there is no such command",
+        "README.md:1: tidegate status: there is no option --none",
+    ]
+    links = sum(len(LINK.findall(without_blocks(text_of(paper)))) for paper in PAPERS)
+    named = sum(len(CODE.findall(text_of(paper))) for paper in PAPERS)
+    assert (links > 200, named > 500) == (True, True), "the patterns find what is there"
+
+
+def test_every_page_is_linked_from_another() -> None:
+    pages = {name for name in PAPERS if name.startswith("docs/")}
+    linked = {
+        str(((ROOT / paper).parent / found[1].partition("#")[0]).resolve().relative_to(ROOT))
+        for paper in PAPERS
+        for found in LINK.finditer(without_blocks(text_of(paper)))
+        if not re.match(r"[a-z]+:|#", found[1])
+    }
+    assert not pages - linked
+
+
+@pytest.mark.parametrize("paper", [name for name in PAPERS if name in LINES_MAX or name.startswith("docs/")])
+def test_a_page_is_short_enough_to_be_read(paper: str) -> None:
+    assert len(text_of(paper).splitlines()) <= LINES_MAX.get(paper, PAGE_LINES_MAX)
+
+
+def test_architecture_names_every_room() -> None:
+    text = text_of("ARCHITECTURE.md")
+    library = {path.parent.name for path in (ROOT / "include" / "tidegate").glob("*/__init__.py")}
+    jobs = {path.parent.name for path in (ROOT / "spark_jobs").glob("*/__init__.py")}
+    assert not {room for room in library | jobs if not re.search(rf"\b{room}\b", text)}
+
+
+def test_every_control_table_is_explained() -> None:
+    text = "".join(text_of(paper) for paper in PAPERS if paper != PAST)
+    assert not [table.path for table in tables.ALL if table.path.rpartition("/")[2] not in text]
 
 
 def test_changelog_has_an_unreleased_section() -> None:
-    assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert re.search(r"^## \[Unreleased\]$", text_of(PAST), re.MULTILINE)
 
 
-def test_readme_lists_every_pipeline_key_as_the_model_has_it() -> None:
-    subprocess.run([sys.executable, "tools/pipeline_keys.py", "--check", "README.md"], cwd=ROOT, check=True)
+def test_every_pipeline_key_is_listed_as_the_model_has_it() -> None:
+    subprocess.run([sys.executable, "tools/pipeline_keys.py", "--check", "docs/pipeline.md"], cwd=ROOT, check=True)
 
 
-def test_readme_asks_for_the_grants_that_the_tests_run_with() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_the_grants_that_are_asked_for_are_those_that_the_tests_run_with() -> None:
+    text = text_of("docs/source.md")
     for grant in (*MariaDB.grants, *MySQL9.grants):
         assert f"GRANT {grant} TO" in text
 
 
 def test_compose_file_uses_only_what_is_there() -> None:
-    compose = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+    compose = yaml.safe_load(text_of("docker/compose.yaml"))
     for name, service in compose["services"].items():
         for volume in service.get("volumes", ()):
             source = volume.split(":")[0]
             assert source in compose["volumes"] or (ROOT / "docker" / source).exists(), f"{name}: {source}"
-    copied = re.findall(r"^COPY (.*) \S+$", (ROOT / "docker" / "Dockerfile").read_text(), re.MULTILINE)
+    copied = re.findall(r"^COPY (.*) \S+$", text_of("docker/Dockerfile"), re.MULTILINE)
     assert all((ROOT / path).exists() for line in copied for path in line.split())
 
 
 def test_readme_opens_with_demo_and_test() -> None:
-    first = re.search(r"```\w*\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    first = re.search(r"```\w*\n(.*?)```", text_of("README.md"), re.DOTALL)
     assert first is not None
     assert [line.split("#")[0].strip() for line in first[1].strip().splitlines()] == ["make demo", "make test"]
