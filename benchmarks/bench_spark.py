@@ -34,7 +34,8 @@ from spark_jobs.apply_steps import decode_changes as step  # noqa: E402
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history  # noqa: E402
 from spark_jobs.session.background import BackgroundSession  # noqa: E402
 from spark_jobs.session.spark import application_session  # noqa: E402
-from spark_jobs.window.application import Application, Window  # noqa: E402
+from spark_jobs.window.application import Application  # noqa: E402
+from spark_jobs.window.window import Window  # noqa: E402
 from tests.kit.road import Road  # noqa: E402
 from tidegate import spark_settings, tables  # noqa: E402
 from tidegate.lake.bronze_index import BronzeIndex  # noqa: E402

@@ -18,7 +18,8 @@ from benchmarks.lakes import BenchLake
 from spark_jobs import apply as apply_job
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.spark import application_session
-from spark_jobs.window.application import Application, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
 from tidegate import config, spark_settings
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.local import jars

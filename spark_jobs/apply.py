@@ -34,10 +34,10 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session
-from spark_jobs.window.application import HELD, RELEASED, Application, Window
+from spark_jobs.window.application import Application
 from spark_jobs.window.following import stalled, take_up_selection
-from spark_jobs.window.healing import WindowHealed, begin_again
 from spark_jobs.window.tries import Tries, release_after_a_pause
+from spark_jobs.window.window import Window
 from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
@@ -45,7 +45,7 @@ from tidegate.home import EXIT_OK
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS, SPARK_WINDOW_BYTES
 from tidegate.segments.window import resolved_everywhere
-from tidegate.tables import SegmentFlag
+from tidegate.tables import SegmentFlag, State
 
 STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     plan_window,
@@ -63,7 +63,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
 
 
 def apply_window(app: Application, window: Window) -> Window:
-    """Run the steps; after a failure again on the same (low_ts, cut_ts], as long as it may pass.
+    """Run STEPS; a try that failed is made again on the same (low_ts, cut_ts], as long as the cause may pass (Tries).
 
     A table that was released meanwhile, with changes below the window, takes no part in it (plan_window).
     """
@@ -75,8 +75,6 @@ def apply_window(app: Application, window: Window) -> Window:
             app.check_claim()
             for step in STEPS:
                 step(app, window)
-        except WindowHealed:
-            window = begin_again(app, window)
         except Exception as error:  # noqa: BLE001 - raised again in the end, as what it is or as Unexpected
             tries.note(error)
             window = window.again()
@@ -123,7 +121,7 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
                 last_work = time.monotonic()
             report(_summary(window, time.monotonic() - now))
             for name, state in sorted(window.held.items()):
-                report(f"tidegate: warning: {name} is held: {state.reason}")
+                report(f"tidegate: warning: {name} is {state.state}: {state.reason}")
             if window.tables:
                 app.lake.delete_folder("staging")
             app.control.tidy()
@@ -179,7 +177,7 @@ class Look:
     def quiet(self, window: Window) -> bool:
         """Whether no kept table can have changed in it."""
         app = self._app
-        if not window.main or any(state.state == RELEASED for state in app.states.values()):
+        if not window.main or any(state.state == State.RELEASED for state in app.states.values()):
             return False
         return not any(ref.flags & SegmentFlag.HAS_DDL or next(app.names_in(ref), None) for ref in window.refs)
 
@@ -194,9 +192,13 @@ class Look:
 
 
 def _summary(window: Window, seconds: float) -> str:
-    rows = sum(entry["rows"] for entry in window.ledger)
+    rows = sum(entry.ledger.rows for entry in window.ledger)
     lag = time.time() - physical_ms(window.cut_ts) / 1000
-    held = f", held: {', '.join(sorted(window.held))}" if window.held else ""
+    held = "".join(
+        f", {state}: {', '.join(names)}"
+        for state in (State.HELD, State.RELEASED)
+        if (names := sorted(name for name, known in window.held.items() if known.state is state))
+    )
     writers = f" ({window.writers()})" if window.delta_versions else ""
     latency = f"; {window.latency.markers} markers: {window.latency}" if window.latency else ""
     return (
@@ -222,7 +224,7 @@ def main(argv: list[str]) -> int:
             app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
             gc.freeze()  # modules stay: no collection needs to look at them
             windows = run(app, report=lambda line: print(line, flush=True))
-            held = sorted(name for name, state in app.states.items() if state.state == HELD)
+            held = sorted(name for name, state in app.states.items() if state.state == State.HELD)
             aside = f", but for {len(held)} held tables: {', '.join(held)}" if held else ""
             print(
                 f"applied {windows} windows; silver is complete up to {app.cut_ts} ({time_text(app.cut_ts)}){aside}",

@@ -25,7 +25,8 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session
-from spark_jobs.window.application import DROPPED, HELD, Application, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.config import Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
@@ -46,6 +47,7 @@ from tidegate.lake.rebuild import (
     silver_version,
 )
 from tidegate.lake.silver import REBUILT
+from tidegate.tables import State
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,7 +136,7 @@ class Rebuild:
             while (window := self._next(app)) is not None:
                 window = apply_window(app, window)
                 windows += 1
-                rows = sum(entry["rows"] for entry in window.ledger)
+                rows = sum(entry.ledger.rows for entry in window.ledger)
                 report(f"cut {window.cut_ts} of {self.at_ts}: {len(window.refs)} segments, {rows} changes")
                 app.lake.delete_folder("staging")
                 app.control.tidy()
@@ -158,11 +160,11 @@ class Rebuild:
 
     def _check(self, app: Application) -> None:
         state = app.states.get(self.table)
-        if state is not None and state.state in (HELD, DROPPED):
+        if state is not None and state.state in (State.HELD, State.DROPPED):
             raise LakeRefused(
                 f"can't be rebuilt from bronze at {self.at_ts}: {state.reason}",
                 where=self.table,
-                remedy="choose another --at" if state.state == DROPPED else "mend that",
+                remedy="choose another --at" if state.state == State.DROPPED else "mend that",
             )
         if not self.lake.log(self.to).state().created:
             raise LakeRefused(f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="see --at")

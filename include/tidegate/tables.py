@@ -205,6 +205,22 @@ TABLE_STATES: Final = Table(
     ),
 )
 
+
+class State(StrEnum):
+    """table_states.state, and that of control/cuts."""
+
+    ACTIVE = "active"
+    HELD = "held"  # waits for a person, or for a pause; bronze keeps what comes
+    RELEASED = "released"  # catches up from bronze
+    DROPPED = "dropped"  # at the source
+    LEFT = "left"  # the pipeline file no longer keeps it
+
+    @property
+    def waits(self) -> bool:
+        """Whether the table stands where its state says: held, or not yet caught up."""
+        return self in (State.HELD, State.RELEASED)
+
+
 # table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
 NEEDS_SNAPSHOT: Final = "NeedsSnapshot"
 # ... of one that changes without row events; the same mends it, once the cause is gone.

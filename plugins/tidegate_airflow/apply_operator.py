@@ -55,9 +55,9 @@ class ApplyOperator(SparkJobOperator):
 def silver_event(lake: LakeFiles) -> dict[str, Any]:
     """What the silver asset's event says: {"cut_ts", "cut_at", "held": {table: reason}}."""
     from tidegate.commit_ts import time_text
-    from tidegate.lake.held import held_events
+    from tidegate.lake.held import held_tables
     from tidegate.lake.status import cut_ts
 
     newest = cut_ts(lake)
-    held = {table: event["reason"] for table, event in sorted(held_events(lake).items())}
+    held = {table: state.reason for table, state in sorted(held_tables(lake).items())}
     return {"cut_ts": newest, "cut_at": time_text(newest), "held": held}

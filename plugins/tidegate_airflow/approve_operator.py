@@ -8,7 +8,7 @@ While the question is open no process waits: Airflow keeps it, and shows it unde
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidegate.lake.files import LakeFiles
+    from tidegate.lake.held import Place, TableState
 
 APPROVE: Final = "Approve"
 KEEP: Final = "Keep holding"
@@ -56,7 +57,7 @@ class ApproveOperator(HITLOperator):
             raise AirflowSkipException(f"{self.table} stays held: `tidegate release` still approves it")
         lake = lake_of(self.pipeline_file)
         waiting = held.questions(lake).get(self.table)
-        if waiting is None or waiting["place_at_ts"] != self.at_ts:
+        if waiting is None or waiting.place is None or waiting.place.at_ts != self.at_ts:
             self.log.info("%s doesn't wait for this statement any more", self.table)
             return answer
         user = answer["responded_by_user"] or {}
@@ -70,7 +71,11 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
     from tidegate.lake import held
 
     waiting = held.questions(lake_of(pipeline_file))
-    return [_question(waiting[table]) for table in named or sorted(waiting) if table in waiting]
+    return [
+        _question(waiting[table], at)
+        for table in named or sorted(waiting)
+        if table in waiting and (at := waiting[table].place)
+    ]
 
 
 def lake_of(pipeline_file: str) -> LakeFiles:
@@ -78,14 +83,14 @@ def lake_of(pipeline_file: str) -> LakeFiles:
     return pipelines.open_lake(pipelines.load(Path(pipeline_file)), lake_connection)
 
 
-def _question(held: Mapping[str, Any]) -> Question:
-    table, ddl = held["table"], (held["place_ddl"] or "").replace("```", "` ` `")
+def _question(held: TableState, at: Place) -> Question:
+    table, ddl = held.table, at.ddl.replace("```", "` ` `")
     body = (
         f"```sql\n{ddl}\n```\n\n"
-        f"ran on `{held['place_source']}`, table `{held['place_database']}.{held['place_table']}`, and ends at"
-        f" `{held['place_file']}:{held['place_pos']}` of its binlog. The pipeline file says `ask` for this kind of"
+        f"ran on `{at.source}`, table `{at.database}.{at.table}`, and ends at"
+        f" `{at.file}:{at.pos}` of its binlog. The pipeline file says `ask` for this kind of"
         f" DDL, so silver of `{table}` waits at the state before it. Other tables go on.\n\n"
         f"- **{APPROVE}**: silver follows the statement and catches up from bronze.\n"
-        f"- **{KEEP}**: the table stays held. `tidegate release {held['pipeline']} {table}` approves it later.\n"
+        f"- **{KEEP}**: the table stays held. `tidegate release {held.pipeline} {table}` approves it later.\n"
     )
-    return Question(table=table, at_ts=held["place_at_ts"], subject=f"{table}: may silver follow this DDL?", body=body)
+    return Question(table=table, at_ts=at.at_ts, subject=f"{table}: may silver follow this DDL?", body=body)

@@ -6,7 +6,8 @@ Out: checkpoints that are due are begun (spark_jobs/window/checkpoints.py). Noth
 
 from __future__ import annotations
 
-from spark_jobs.window.application import Application, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
 from tidegate.tables import silver_path
 
 

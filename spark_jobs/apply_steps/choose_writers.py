@@ -15,8 +15,10 @@ from typing import Final
 import pyarrow as pa
 
 from spark_jobs.session.failures import raise_failures
-from spark_jobs.window.application import Application, TableWindow, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.holds import hold_for_error, take_along
 from spark_jobs.window.shapes import shape_at, versions_at, window_phases
+from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, limits, tables
 from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
@@ -43,7 +45,8 @@ def choose_writers(app: Application, window: Window) -> None:
     for entry, future in zip(entries, done, strict=True):
         error = future.exception()
         if isinstance(error, Terminal):
-            window.hold(entry.name, type(error).__name__, str(error), app.held_at(entry.name, error))
+            hold_for_error(app, window, entry.name, error)
+            take_along(app, window, [entry.name])
         elif error is not None:
             failures[entry.name] = error
     raise_failures(failures)

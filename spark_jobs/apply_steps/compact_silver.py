@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from spark_jobs.window.application import Application, TableWindow, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow, Window
 from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
 from tidegate.limits import UPKEEP_PER_WINDOW_SECONDS, UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS_MIN

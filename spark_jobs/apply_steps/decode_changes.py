@@ -8,31 +8,32 @@ Out: staged files, net of changes per key within a task, in the layout that the 
 
 A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the last
 change per key of each table before anything is shuffled, and writes what remains. A problem holds its
-table only; when schema_history is what is wrong and the event knows better, it is healed and the window
-runs again. Windows of up to apply.driver_decode_bytes are decoded in the driver by the same function, in a
-few threads: the kernels, Arrow and Parquet don't hold Python's lock, and no worker has to start.
+table only; when schema_history is what is wrong and the event knows better, it is healed and the table catches up.
+Windows of up to apply.driver_decode_bytes are decoded in the driver by the same function, in a few threads: the
+kernels, Arrow and Parquet don't hold Python's lock, and no worker has to start.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import UpsertStage
-from spark_jobs.window.application import HELD, Application, Place, StagedFile, Window
-from spark_jobs.window.healing import heal_tables, note_mismatch
+from spark_jobs.window.application import Application
+from spark_jobs.window.healing import heal_tables
+from spark_jobs.window.holds import hold
 from spark_jobs.window.shapes import keeps_deleted
+from spark_jobs.window.window import Accounted, StagedFile, Trouble, Window
 from tidegate import limits, tables
 from tidegate.binlog import decode
 from tidegate.config import Effects
@@ -40,6 +41,7 @@ from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import segments_or_damage
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import Place
 from tidegate.limits import DRIVER_THREADS_MAX
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
@@ -50,16 +52,16 @@ from tidegate.segments.window import SegmentRef, split_evenly
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes
-from tidegate.upsert.target import StagedUpsert, UpsertTarget
+from tidegate.upsert.target import NotStaged, StagedUpsert, UpsertTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# More threads than this wait for each other: what is Python in here holds its lock.
-_OUT = "kind string, body string"
+_OUT = "found binary"
 _SYSTEM = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
 Name = tuple[str, str]
+Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,10 @@ def decode_changes(app: Application, window: Window) -> None:
     refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.known[ref.source].held]
     if not refs:
         return
-    if _fits_driver(app, sum(ref.payload_bytes for ref in refs)):
-        found: Iterable[tuple[str, str]] = in_driver(refs, plan, InDriver(window.key_files, app.pool))
-    else:
-        found = in_workers(app.spark, refs, plan)
-    for kind, body in found:
-        _collect(app, window, kind, json.loads(body))
-    heal_tables(app, window)
+    here = _fits_driver(app, sum(ref.payload_bytes for ref in refs))
+    found = in_driver(refs, plan, InDriver(window.key_files, app.pool)) if here else in_workers(app.spark, refs, plan)
+    troubles = [left for one in found if (left := _collect(app, window, one)) is not None]
+    _hold(app, window, troubles)
     failpoint("apply_after_decode")
     if any(entry.upserts for entry in window.tables.values()):
         failpoint("apply_after_stage")
@@ -118,7 +117,7 @@ class InDriver:
     pool: Executor | None = None
 
 
-def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[tuple[str, str]]:
+def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[Found]:
     """decode_refs() in as many threads as there is work for; together they hold no more than one worker would."""
     work = sum(ref.payload_bytes for ref in refs) // limits.DRIVER_DECODE_THREAD_BYTES
     runs = split_evenly(refs, max(1, min(work, os.cpu_count() or 1, DRIVER_THREADS_MAX)))
@@ -127,7 +126,7 @@ def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> I
         return
     share = limits.STAGE_BYTES // len(runs)
 
-    def decoded(run: list[SegmentRef]) -> list[tuple[str, str]]:
+    def decoded(run: list[SegmentRef]) -> list[Found]:
         return list(decode_refs(run, plan, here, share))
 
     with ThreadPoolExecutor(len(runs), thread_name_prefix="decode") as pool:
@@ -140,8 +139,8 @@ def decode_refs(
     plan: DecodePlan,
     here: InDriver | None = None,
     stage_bytes: int = limits.STAGE_BYTES,
-) -> Iterator[tuple[str, str]]:
-    """Decode segments in order; yields ("staged" | "upsert" | "not staged" | "problem" | "ledger", JSON).
+) -> Iterator[Found]:
+    """Decode segments in order; yields what it stages, and what it can't.
 
     here: None in a worker. stage_bytes: decoded rows that are held before they are written out.
     """
@@ -164,7 +163,7 @@ def decode_refs(
     yield from stage.flush()
 
 
-def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage) -> Iterator[tuple[str, str]]:
+def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage) -> Iterator[Found]:
     """What an undamaged segment gives. Raises StreamCorrupt, UnknownEvent."""
     ledger = decode.Ledger(payload_bytes=0)
     known = replace(plan.known.get(ref.source, decode.NOTHING_KNOWN), rolled_back_ts=ref.rolled_back_ts)
@@ -173,9 +172,9 @@ def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage)
         for changes in done.changes:
             yield from stage.add(ref.source, changes)
         for problem in done.problems:
-            yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
+            yield Trouble(ref.source, problem)
         ledger.add(done.ledger)
-    yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
+    yield Accounted(ref.source, ref.seq, ledger)
 
 
 def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.CommitSpan]:
@@ -186,7 +185,7 @@ def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.CommitSp
     return {name: replace(window, upto_ts=ref.upto(window.upto_ts)) for name, window in windows.items()}
 
 
-def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[tuple[str, str]]:
+def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Found]:
     """A problem for each table that the segment may hold changes of in its window; all its bytes are quarantined."""
     known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
     judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))
@@ -200,9 +199,9 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[tup
             problem = decode.Problem(
                 database, table, type(error).__name__, str(error), ref.max_commit_ts, ref.file, ref.start_pos
             )
-            yield "problem", json.dumps({"source": ref.source, **asdict(problem)})
+            yield Trouble(ref.source, problem)
     ledger = decode.Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
-    yield "ledger", json.dumps({"source": ref.source, "seq": ref.seq, **asdict(ledger)})
+    yield Accounted(ref.source, ref.seq, ledger)
 
 
 class _Stage:
@@ -216,7 +215,7 @@ class _Stage:
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
 
-    def add(self, source: str, changes: decode.TableChanges) -> Iterator[tuple[str, str]]:
+    def add(self, source: str, changes: decode.TableChanges) -> Iterator[Found]:
         if changes.batch.num_rows == 0:
             return
         name = (changes.database, changes.table)
@@ -232,15 +231,14 @@ class _Stage:
         if self._bytes >= self._bytes_max:
             yield from self.flush()
 
-    def flush(self) -> Iterator[tuple[str, str]]:
+    def flush(self) -> Iterator[Found]:
         for (source, database, table, version), batches in self._held.items():
             merged = pa.Table.from_batches(batches).combine_chunks()
             key = self._key(source, (database, table), version)
             for batch in merged.to_batches():
                 net = net_last_per_key(batch, key) if key else self._hashed(batch, (source, database, table))
-                yield "staged", json.dumps(asdict(self._write((source, database, table, version), net)))
-        for done in self._upserts.flush():
-            yield "upsert" if isinstance(done, StagedUpsert) else "not staged", json.dumps(asdict(done))
+                yield self._write((source, database, table, version), net)
+        yield from self._upserts.flush()
         self._held.clear()
         self._bytes = 0
 
@@ -299,9 +297,7 @@ def _known(app: Application, window: Window, source: str) -> decode.Known:
     held = set[Name]()
     for name in {name for ref in refs for name in app.names_in(ref)}:
         logical = app.logical_name(*name)
-        state = app.states.get(logical)
-        waits = state is not None and (state.state == HELD or app.waits_below(logical, window.low_ts))
-        if logical in window.held or waits:
+        if logical in window.held or app.is_held(logical) or app.waits_below(logical, window.low_ts):
             held.add(name)
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
@@ -310,7 +306,7 @@ def _known(app: Application, window: Window, source: str) -> decode.Known:
     return decode.Known(held, there, app.judged.get(source, {}), effects=effects)
 
 
-def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[tuple[str, str]]:
+def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[Found]:
     """decode_refs() in a Spark job, a task per run of segments; key files go to the staging folder."""
     packed = [pickle.dumps(run) for run in split_evenly(refs, 3 * spark.sparkContext.defaultParallelism)]
     plan_packed = pickle.dumps(plan)
@@ -320,31 +316,40 @@ def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 mine += pickle.loads(packed[number])  # noqa: S301  (our own driver's bytes)
-        for kind, body in decode_refs(mine, pickle.loads(plan_packed)):  # noqa: S301
-            yield pa.RecordBatch.from_arrays([pa.array([kind]), pa.array([body])], names=["kind", "body"])
+        for found in decode_refs(mine, pickle.loads(plan_packed)):  # noqa: S301
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)])], names=["found"])
 
     # One task per run: a range of n numbers in n partitions has one in each.
     for row in spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
-        yield row.kind, row.body
+        yield pickle.loads(row.found)  # noqa: S301
 
 
-def _collect(app: Application, window: Window, kind: str, body: dict[str, Any]) -> None:
-    if kind == "ledger":
-        window.ledger.append(body)
-        return
-    if kind == "upsert":
-        upsert = StagedUpsert(**body)
-        entry = window.tables.get(upsert.name)
-        (entry.upserts if entry else window.abandoned).append(upsert)
-        return
-    if kind == "not staged":
-        window.hold(body["name"], body["error"], body["message"])
-        return
-    logical = app.logical_name(body["database"], body["table"])
-    if kind == "problem":
-        physical = (body["source"], body["database"], body["table"])
-        place = Place(*physical, body["file"], body["pos"], body["commit_ts"])
-        window.hold(logical, body["error"], body["message"], place=place)
-        note_mismatch(window, place, bytes.fromhex(body["table_map"]), mariadb=body["mariadb"])
-    elif logical in window.tables:
-        window.tables[logical].staged.append(StagedFile(**body))
+def _collect(app: Application, window: Window, found: Found) -> Trouble | NotStaged | None:
+    """Take in what a segment gave; a trouble is given back."""
+    match found:
+        case Accounted():
+            window.ledger.append(found)
+        case StagedUpsert():
+            entry = window.tables.get(found.name)
+            (entry.upserts if entry else window.abandoned).append(found)
+        case StagedFile():
+            logical = app.logical_name(found.database, found.table)
+            if logical in window.tables:
+                window.tables[logical].staged.append(found)
+        case _:
+            return found
+    return None
+
+
+def _hold(app: Application, window: Window, troubles: Sequence[Trouble | NotStaged]) -> None:
+    """The tables that they are about wait, but for those that the log itself mends."""
+    doubts = heal_tables(app, window, (trouble for trouble in troubles if isinstance(trouble, Trouble)))
+    for trouble in troubles:
+        if isinstance(trouble, NotStaged):
+            hold(app, window, trouble.name, trouble.error, trouble.message)
+            continue
+        problem = trouble.problem
+        name = app.logical_name(problem.database, problem.table)
+        doubt = f" (not healed from the log: {doubts[name]})" if problem.table_map and name in doubts else ""
+        place = Place(trouble.source, problem.database, problem.table, problem.file, problem.pos, problem.commit_ts)
+        hold(app, window, name, problem.error, problem.message + doubt, place)

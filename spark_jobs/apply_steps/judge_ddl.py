@@ -10,14 +10,17 @@ table's silver waits, and catches up from bronze. Nothing is remembered here but
 
 from __future__ import annotations
 
-from spark_jobs.window.application import RELEASED, Application, Place, TableWindow, Window
-from spark_jobs.window.moves import hold_partners, partners
+from spark_jobs.window.application import Application
+from spark_jobs.window.holds import hold
+from spark_jobs.window.moves import partners
 from spark_jobs.window.shapes import version_changes
+from spark_jobs.window.window import TableWindow, Window
 from tidegate.config import Policy
+from tidegate.lake.held import Place
 from tidegate.schema.follow.kinds import column_kinds, ddl_kinds
 from tidegate.schema.follow.renames import RENAME
 from tidegate.schema.model.columns import TableVersion
-from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
+from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS, State
 
 
 def judge_ddl(app: Application, window: Window) -> None:
@@ -46,10 +49,8 @@ def _judge(app: Application, window: Window, entry: TableWindow) -> None:
             error, reason = (
                 (DDL_STOPS, _stop(version, stops[0])) if stops else (DDL_ASKS, _ask(app, entry, version, asks))
             )
-            window.hold(entry.name, error, reason, app.applied(entry.name), Place.of(version))
-            break
-    if entry.name in window.held:
-        hold_partners(app, window, window.moves)
+            hold(app, window, entry.name, error, reason, Place.of(version))
+            return
 
 
 def _id(version: TableVersion) -> tuple[str, str, str, int]:
@@ -59,7 +60,7 @@ def _id(version: TableVersion) -> tuple[str, str, str, int]:
 def _approved_ts(app: Application, name: str) -> int:
     """A person has approved the table's DDL up to here."""
     state = app.states.get(name)
-    if state is None or state.state != RELEASED or state.error != DDL_APPROVED or state.place is None:
+    if state is None or state.state != State.RELEASED or state.error != DDL_APPROVED or state.place is None:
         return 0
     return state.place.at_ts
 

@@ -14,7 +14,8 @@ import time
 
 import pyarrow as pa
 
-from spark_jobs.window.application import Application, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.errors import TidegateError
 from tidegate.lake import latency

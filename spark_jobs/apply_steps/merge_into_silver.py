@@ -28,9 +28,10 @@ from spark_jobs.positional.writer import (
 )
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
-from spark_jobs.window.application import Application, TableWindow, Window
-from spark_jobs.window.moves import hold_partners
+from spark_jobs.window.application import Application
+from spark_jobs.window.holds import hold_for_error, release
 from spark_jobs.window.shapes import version_changes, window_phases
+from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge.phases import DdlPhase, RowsPhase
@@ -38,8 +39,10 @@ from tidegate.tables import silver_path
 
 
 def merge_into_silver(app: Application, window: Window) -> None:
-    """Write every table of the window. A Terminal error holds its table; any other fails the window, all together."""
-    hold_partners(app, window, window.moves)
+    """Write every table of the window. A Terminal error holds its table; any other fails the window, all together.
+
+    A table that the positional writer gives back is released: it catches up by MERGE.
+    """
     entries = []
     for entry in window.tables.values():
         if entry.staged or entry.upserts or version_changes(app, entry, window.cut_ts):
@@ -55,8 +58,11 @@ def merge_into_silver(app: Application, window: Window) -> None:
             window.delta_versions[name] = outcome
             continue
         app.forget_applied(name)
-        if isinstance(outcome, Terminal):
-            window.hold(name, type(outcome).__name__, str(outcome), app.held_at(name, outcome))
+        if isinstance(outcome, GivenBack):
+            app.merge_only[name] = outcome.why
+            release(app, window, name, f"{name}: MERGE takes it from here on: {outcome.why}")
+        elif isinstance(outcome, Terminal):
+            hold_for_error(app, window, name, outcome)
         else:
             failures[name] = outcome
     remove_abandoned(app, window)
@@ -120,9 +126,4 @@ def _write(app: Application, entry: TableWindow, window: Window) -> int:
 def _write_hashed(app: Application, entry: TableWindow, phase: RowsPhase) -> None:
     assert entry.target is not None, "chosen by choose_writers"
     if any(file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts for file in entry.staged):
-        try:
-            rows = next(p for p in entry.target.phases if p.upto_ts == phase.upto_ts)
-            write_hashed(app, entry, rows)
-        except GivenBack as error:
-            app.merge_only[entry.name] = error.what
-            raise
+        write_hashed(app, entry, next(p for p in entry.target.phases if p.upto_ts == phase.upto_ts))

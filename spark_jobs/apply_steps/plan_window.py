@@ -13,26 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from spark_jobs.window.application import (
-    DDL_NOT_READ,
-    HELD,
-    RELEASED,
-    Application,
-    Place,
-    TableState,
-    Window,
-    needs_snapshot_reason,
-)
+from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in, target
-from spark_jobs.window.moves import release_with_partners
+from spark_jobs.window.holds import hold, needs_snapshot_reason, release_with_partners
 from spark_jobs.window.unlogged_tables import unlogged_reason
+from spark_jobs.window.window import Window
 from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze_backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
+from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, splits
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, State, splits
 
 
 def next_window(app: Application) -> Window | None:
@@ -95,7 +88,7 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
     """Tables that catch up by themselves, with the physical tables of each; none that can't go further now."""
     found: dict[str, Collection[Physical]] = {}
     for name, state in app.states.items():
-        if state.state == RELEASED and not state.behind_source and state.applied_ts < app.cut_ts:
+        if state.state == State.RELEASED and not state.behind_source and state.applied_ts < app.cut_ts:
             physical = app.flows().get(name) or _unknown(app, name)
             if physical and state.applied_ts < target(app, physical):
                 found[name] = physical
@@ -134,7 +127,7 @@ def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]])
         if at < begin:
             what = f"{name}: silver has it up to {at}, and bronze begins after {begin}"
             way = "TRUNCATE it, or drop and create it, at the source"
-            found[name] = TableState(HELD, f"{what}; {way}", NEEDS_SNAPSHOT, app.cut_ts)
+            found[name] = TableState(State.HELD, f"{what}; {way}", NEEDS_SNAPSHOT, app.cut_ts)
             del tables[name]
     app.record_states(found)
 
@@ -158,8 +151,7 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
         for database, table in app.names_in(ref):
             name = app.logical_name(database, table)
             window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
-            state = app.states.get(name)
-            if (state is not None and state.state == HELD) or app.applied(name) >= ref.max_commit_ts:
+            if app.is_held(name) or app.applied(name) >= ref.max_commit_ts:
                 continue
             place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
             # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
@@ -168,7 +160,7 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
                 f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}: the source lost transactions that may"
                 f" have changed it, which was accepted; {way} at the source"
             )
-            window.hold(name, NEEDS_SNAPSHOT, reason, app.applied(name), place)
+            hold(app, window, name, NEEDS_SNAPSHOT, reason, place)
 
 
 def _take(app: Application, window: Window) -> None:
@@ -196,7 +188,7 @@ def _guard_histories(app: Application, window: Window) -> None:
     A table that had a statement which wasn't followed lacks a version from there on; the main window makes none either.
     """
     for name, state in app.states.items():
-        if state.state != RELEASED or state.error != DDL_NOT_READ:
+        if state.state != State.RELEASED or state.error != DDL_NOT_READ:
             continue
         for source, database, table in app.flows().get(name, ()):
             held = app.histories[source].held
@@ -221,13 +213,13 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
         if not app.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
             continue
         name = app.logical_name(database, table)
-        state = app.states.get(name)
-        if state is not None and (state.state == HELD or app.waits_below(name, window.low_ts)):
+        if app.is_held(name) or app.waits_below(name, window.low_ts):
             continue
         version = app.histories[source].version_at(database, table, window.cut_ts)
         if version is None:
             continue
         if version.status.waits:
-            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.mark(name), Place.of(version))
+            reason, mark = needs_snapshot_reason(version), app.mark(name)
+            hold(app, window, name, NEEDS_SNAPSHOT, reason, Place.of(version), applied_ts=mark)
         elif reason := unlogged_reason(app, version):
-            window.hold(name, UNLOGGED_CHANGES, reason, app.mark(name), Place.of(version))
+            hold(app, window, name, UNLOGGED_CHANGES, reason, Place.of(version), applied_ts=app.mark(name))

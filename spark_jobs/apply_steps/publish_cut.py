@@ -12,12 +12,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from spark_jobs.window.application import ACTIVE, DROPPED, HELD, RELEASED, Application, TableState, TableWindow, Window
+from spark_jobs.window.application import Application
 from spark_jobs.window.following import source_reached
 from spark_jobs.window.shapes import versions_at
+from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.failpoint import failpoint
 from tidegate.lake.followed import Physical
+from tidegate.lake.held import TableState
+from tidegate.tables import State
 
 
 def publish_cut(app: Application, window: Window) -> None:
@@ -32,11 +35,11 @@ def publish_cut(app: Application, window: Window) -> None:
     failpoint("apply_before_publish")
     named = dict.fromkeys((*window.delta_versions, *window.held))
     if window.catches_up is not None:
-        named |= {name: None for name, state in found.items() if state.state != RELEASED}
+        named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
     rows = [_row(app, window, name) for name in named]
     now = datetime.now(UTC)
     if window.main:
-        cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": ACTIVE}
+        cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": State.ACTIVE}
         app.publish(
             [{**row, "cut_ts": window.cut_ts, "published_at": now} for row in (cut, *rows)],
             (app.cuts_app_id, window.cut_ts),
@@ -56,18 +59,18 @@ def publish_cut(app: Application, window: Window) -> None:
 def _found_above(app: Application, window: Window, found: dict[str, TableState]) -> None:
     """What dropped tables, and such as were released at the cut or above, are at the window's end."""
     names = set(window.tables)
-    names |= {name for name, state in app.states.items() if state.state == RELEASED}
+    names |= {name for name, state in app.states.items() if state.state == State.RELEASED}
     flows: Mapping[str, Collection[Physical]] = app.flows() if len(names) > len(window.tables) else {}
     for name in sorted(names - found.keys()):
         state, entry = app.states.get(name), window.tables.get(name)
         physical = entry.physical if entry else flows.get(name, ())
-        if state is not None and state.state == RELEASED and not _goes_on(app, window, name, physical):
+        if state is not None and state.state == State.RELEASED and not _goes_on(app, window, name, physical):
             continue
         dropped = _is_dropped(app, name, physical, window.cut_ts)
-        if dropped and (state is None or state.state != DROPPED):
-            found[name] = TableState(DROPPED, reason="dropped at the source", applied_ts=window.cut_ts)
-        elif not dropped and state is not None and state.state in (DROPPED, RELEASED):
-            found[name] = TableState(ACTIVE, applied_ts=window.cut_ts)
+        if dropped and (state is None or state.state != State.DROPPED):
+            found[name] = TableState(State.DROPPED, reason="dropped at the source", applied_ts=window.cut_ts)
+        elif not dropped and state is not None and state.state in (State.DROPPED, State.RELEASED):
+            found[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
 
 
 def _goes_on(app: Application, window: Window, name: str, physical: Collection[Physical]) -> bool:
@@ -85,15 +88,15 @@ def _caught_up(
     """
     for name, physical in released.items():
         state = app.states.get(name)
-        if name in found or state is None or state.state != RELEASED:
+        if name in found or state is None or state.state != State.RELEASED:
             continue
         upto_ts = max(state.applied_ts, window.cut_ts)
         if upto_ts < app.cut_ts:
             found[name] = replace(state, applied_ts=upto_ts)
         elif _is_dropped(app, name, physical, upto_ts):
-            found[name] = TableState(DROPPED, reason="dropped at the source", applied_ts=upto_ts)
+            found[name] = TableState(State.DROPPED, reason="dropped at the source", applied_ts=upto_ts)
         else:
-            found[name] = TableState(ACTIVE, applied_ts=upto_ts)
+            found[name] = TableState(State.ACTIVE, applied_ts=upto_ts)
 
 
 def _back_with(app: Application, source: str) -> dict[str, TableState]:
@@ -104,7 +107,7 @@ def _back_with(app: Application, source: str) -> dict[str, TableState]:
         if state.behind_source == source:
             dropped = _is_dropped(app, name, flows.get(name, ()), app.cut_ts)
             reason = "dropped at the source" if dropped else ""
-            found[name] = TableState(DROPPED if dropped else ACTIVE, reason, applied_ts=app.cut_ts)
+            found[name] = TableState(State.DROPPED if dropped else State.ACTIVE, reason, applied_ts=app.cut_ts)
     return found
 
 
@@ -120,7 +123,7 @@ def _is_dropped(app: Application, name: str, physical: Collection[Physical], cut
 def _row(app: Application, window: Window, name: str) -> dict[str, object]:
     """A row of control/cuts. The table's state is recorded already."""
     state = app.states.get(name)
-    waits = state is not None and state.state in (HELD, RELEASED)
+    waits = state is not None and state.state in (State.HELD, State.RELEASED)
     database, table = app.pair(name)
     version = window.delta_versions.get(name)
     if version is None:
@@ -129,5 +132,5 @@ def _row(app: Application, window: Window, name: str) -> dict[str, object]:
         "table": name,
         "delta_version": version,
         "applied_ts": state.applied_ts if waits and state else window.cut_ts,
-        "state": state.state if state else ACTIVE,
+        "state": state.state if state else State.ACTIVE,
     }

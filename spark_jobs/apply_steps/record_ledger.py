@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from spark_jobs.window.application import Application, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
 from tidegate import tables
 
 
@@ -16,16 +17,16 @@ def record_ledger(app: Application, window: Window) -> None:
     """Append the ledger under the cut's own transaction version."""
     rows = [
         {
-            "source": entry["source"],
-            "seq": entry["seq"],
+            "source": entry.source,
+            "seq": entry.seq,
             "cut_ts": window.cut_ts,
-            "payload_bytes": entry["payload_bytes"],
-            "decoded_bytes": entry["decoded_bytes"],
-            "ignored_bytes": sum(entry["ignored"].values()),
-            "quarantined_bytes": entry["quarantined_bytes"],
-            "ignored_by_rule": json.dumps(entry["ignored"], sort_keys=True),
-            "rows": entry["rows"],
-            "null_dates": entry["null_dates"],
+            "payload_bytes": entry.ledger.payload_bytes,
+            "decoded_bytes": entry.ledger.decoded_bytes,
+            "ignored_bytes": sum(entry.ledger.ignored.values()),
+            "quarantined_bytes": entry.ledger.quarantined_bytes,
+            "ignored_by_rule": json.dumps(entry.ledger.ignored, sort_keys=True),
+            "rows": entry.ledger.rows,
+            "null_dates": entry.ledger.null_dates,
         }
         for entry in window.ledger
     ]

@@ -16,23 +16,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from spark_jobs.window.application import (
-    DDL_NOT_READ,
-    HELD,
-    RELEASED,
-    Application,
-    Place,
-    TableState,
-    Window,
-    needs_snapshot_reason,
-)
+from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
-from spark_jobs.window.moves import find_moves, hold_partners
+from spark_jobs.window.holds import hold, mend, needs_snapshot_reason, release, take_along
+from spark_jobs.window.moves import find_moves
 from spark_jobs.window.unlogged_tables import unlogged_reason
+from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
+from tidegate.lake.held import DDL_NOT_READ, Place
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
@@ -46,6 +40,7 @@ from tidegate.tables import (
     RENAMED_WITH_HELD,
     UNLOGGED_CHANGES,
     SegmentFlag,
+    State,
     splits,
 )
 
@@ -76,7 +71,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
             for version in history.made_in(window.low_ts, window.cut_ts):
                 _take_in(app, window, version)
         window.moves = find_moves(app, window.low_ts, window.cut_ts)
-        hold_partners(app, window, window.moves)
+        take_along(app, window, {name for move in window.moves for name in (move.giver, move.taker)})
     app.record_states({})  # what this step and the one before noted, before anything of it is written
 
 
@@ -163,10 +158,9 @@ def _hold(
         history.hold([(database, table)], DdlNotRead(str(error), tables=(f"{database}.{table}",)))
         state = app.states.get(name)
         if state is not None and app.waits_below(name, window.low_ts):
-            window.wait(name, replace(state, error=DDL_NOT_READ))  # it comes there by itself, and what is above waits
-        elif state is None or state.state != HELD:
-            place = replace(at, database=database, table=table)
-            window.hold(name, DDL_NOT_READ, str(error), app.applied(name), place)
+            release(app, window, name, state.reason, unread=True)  # it comes there by itself, and what is above waits
+        elif state is None or state.state != State.HELD:
+            hold(app, window, name, DDL_NOT_READ, str(error), replace(at, database=database, table=table))
 
 
 def _waits_together(
@@ -179,10 +173,9 @@ def _waits_together(
     kept = sorted({app.logical_name(*name) for name in names if app.keeps(source, *name)})
     first = next((name for name in kept if _lacks_versions(app, window, name)), None)
     for name in kept if first else ():
-        state = app.states.get(name)
-        if not app.waits_below(name, window.low_ts) and (state is None or state.state != HELD):
+        if not app.waits_below(name, window.low_ts) and not app.is_held(name):
             reason = f"{name}: a statement at {statement.where} is about {first} as well, which catches up first"
-            window.wait(name, TableState(RELEASED, reason, DDL_NOT_READ, app.applied(name)))
+            release(app, window, name, reason, unread=True)
     return first is not None
 
 
@@ -202,22 +195,19 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     name = app.logical_name(version.database, version.table)
     if version.commit_ts <= app.applied(name):
         return
-    state = app.states.get(name)
-    held = state is not None and state.state == HELD
+    held = app.is_held(name)
     if version.status.waits:
         if not held and take_in(app, window, physical):
-            window.hold(name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), app.applied(name), Place.of(version))
+            hold(app, window, name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), Place.of(version))
         return
     if reason := unlogged_reason(app, version):
         if not held and take_in(app, window, physical):
-            window.hold(name, UNLOGGED_CHANGES, reason, app.applied(name), Place.of(version))
+            hold(app, window, name, UNLOGGED_CHANGES, reason, Place.of(version))
         return
     whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
     whole = whole and version.commit_ts > window.gap_ts.get(name, 0)
     if whole and (name in window.held or held) and _is_mended(app, window, version):
-        window.held.pop(name, None)
-        error = f"{tables.BEHIND_SOURCE} {window.behind}" if window.behind else ""
-        app.note_states({name: TableState(RELEASED, error=error, applied_ts=version.commit_ts - 1)})
+        mend(app, window, name, version.commit_ts - 1)
     take_in(app, window, physical)
 
 

@@ -19,9 +19,11 @@ from spark_jobs.merge.marked import with_marked
 from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
 from spark_jobs.merge.partitions import partial_taker, refuse_doubts
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.window.application import Application, TableWindow, Window
-from spark_jobs.window.moves import Move, hold_with, partners
+from spark_jobs.window.application import Application
+from spark_jobs.window.holds import hold_with
+from spark_jobs.window.moves import partners
 from spark_jobs.window.shapes import shape_at, window_phases
+from spark_jobs.window.window import Move, TableWindow, Window
 from tidegate.errors import REFILL, SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge.phases import DdlPhase, Phase, RowsPhase

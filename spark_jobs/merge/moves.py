@@ -23,7 +23,7 @@ from spark_jobs.merge.rewrite import overwrite
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals, numbered
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import Move
+from spark_jobs.window.window import Move
 from tidegate import tables
 from tidegate.delta.state import Action
 from tidegate.errors import REFILL, LakeRefused, SchemaMismatch

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_jobs.window.moves import Move
+from spark_jobs.window.window import Move
 from tidegate import tables
 from tidegate.errors import REFILL, SchemaMismatch
 from tidegate.schema.model.columns import TableVersion

@@ -20,8 +20,9 @@ from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.rewrite import keeps_values, rewrite, types_of
 from spark_jobs.merge.values import literals, staged_schema
 from spark_jobs.session.spark import DELETION_VECTORS, table_session
-from spark_jobs.window.application import Application, StagedFile, TableWindow
+from spark_jobs.window.application import Application
 from spark_jobs.window.shapes import described, keeps_deleted, shape_at, shape_of
+from spark_jobs.window.window import StagedFile, TableWindow
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState

@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 from spark_jobs.positional.probe import Probe, probe_all
 from spark_jobs.positional.staging import laid_out, within
 from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
-from spark_jobs.window.application import Application, StagedFile, TableWindow
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import StagedFile, TableWindow
 from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import REFILL, CommitConflict, LakeRefused
@@ -78,7 +79,7 @@ def write_hashed(app: Application, entry: TableWindow, phase: StagePhase) -> int
         if applied >= phase.upto_ts:
             return snapshot.version
         entry.check_follows(phase.after_ts, applied)
-        check_fit(entry.name, snapshot, phase.layout)
+        check_fit(snapshot, phase.layout)
         net = net or _net(app.lake, entry.staged, phase)
         try:
             return _commit(app, path, (app_id, phase), net, snapshot)

@@ -22,13 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.positional.probe import Probe, probe_all
-from spark_jobs.window.application import Application, TableWindow, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow, Window
 from tidegate import limits, tables
 from tidegate.delta.actions import moved
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
-from tidegate.errors import CommitConflict, Transient
+from tidegate.errors import CommitConflict
 from tidegate.failpoint import failpoint
 from tidegate.upsert.actions import Actions, adopted, replaced, rows_of
 from tidegate.upsert.candidates import candidates
@@ -49,8 +50,12 @@ CONFLICT_WAIT = 0.2
 Outcome = int | BaseException
 
 
-class GivenBack(Transient):
-    """The positional writer can't do this table after all: the window is tried again, and MERGE does it."""
+class GivenBack(Exception):  # noqa: N818 - nothing went wrong
+    """The positional writer can't do this table after all: it is to catch up by MERGE. why: in one phrase."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 @dataclass(slots=True)
@@ -105,7 +110,7 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
             break
         time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
     for upsert in upserts:
-        _settle(app, window, upsert, outcome[upsert.entry.name])
+        _settle(window, upsert, outcome[upsert.entry.name])
     return outcome
 
 
@@ -122,9 +127,7 @@ def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> li
             kept.append(upsert)
             continue
         why = f"keys of {upsert.changes:,} changes need {-(-needed >> 20)} MiB of the driver"
-        outcome[upsert.entry.name] = GivenBack(
-            why, where=upsert.entry.name, remedy="the window is tried again, this table by MERGE"
-        )
+        outcome[upsert.entry.name] = GivenBack(why)
     return kept
 
 
@@ -141,7 +144,7 @@ def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     if applied >= upsert.phase.upto_ts:
         return snapshot.version
     upsert.entry.check_follows(upsert.phase.after_ts, applied)
-    check_fit(upsert.entry.name, snapshot, upsert.phase.layout)
+    check_fit(snapshot, upsert.phase.layout)
     if upsert.resolved is None:
         held = window.key_files
         files = [held.pop(s.keys) if s.keys in held else read_keys(app.lake, s.keys) for s in upsert.staged]
@@ -150,11 +153,11 @@ def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     return None
 
 
-def check_fit(name: str, snapshot: TableState, layout: FileLayout) -> None:
+def check_fit(snapshot: TableState, layout: FileLayout) -> None:
     """Raise GivenBack unless silver can take rows of this layout by position."""
     reason = why_not(snapshot) or misfit(snapshot, layout)
     if reason is not None:
-        raise GivenBack(reason, where=name, remedy="the window is tried again, this table by MERGE")
+        raise GivenBack(reason)
 
 
 def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> int:
@@ -204,11 +207,9 @@ def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: 
     return upsert.files
 
 
-def _settle(app: Application, window: Window, upsert: Upsert, outcome: Outcome) -> None:
+def _settle(window: Window, upsert: Upsert, outcome: Outcome) -> None:
     """What becomes of the staged files, now that it is known what became of the phase."""
     entry = upsert.entry
     entry.upserts = [staged for staged in entry.upserts if staged.upto_ts != upsert.phase.upto_ts]
     if not upsert.adopted and isinstance(outcome, int | CommitConflict | GivenBack):
         window.abandoned += upsert.staged  # certainly in no commit; after any other error only VACUUM may tell
-    if isinstance(outcome, GivenBack):
-        app.merge_only[entry.name] = outcome.what

@@ -6,7 +6,8 @@ Out: the files are deleted, once it is certain.
 
 from __future__ import annotations
 
-from spark_jobs.window.application import Application, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
 
 
 def remove_abandoned(app: Application, window: Window) -> None:

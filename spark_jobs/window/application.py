@@ -11,27 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.checkpoints import Checkpoints
-from spark_jobs.window.window import (
-    ACTIVE,
-    DDL_NOT_READ,
-    DROPPED,
-    HELD,
-    LEFT,
-    RELEASED,
-    Place,
-    StagedFile,
-    TableState,
-    TableWindow,
-    Window,
-    needs_snapshot_reason,
-)
+from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.delta.lease import Lease
@@ -42,44 +29,20 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed, Physical
 from tidegate.lake.followed import load as load_followed
-from tidegate.lake.held import last_events
+from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.limits import AT_ONCE_TABLES_MIN
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import Bounds, SchemaHistory
 from tidegate.segments.window import SegmentRef
-from tidegate.tables import splits
+from tidegate.tables import State, splits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "ACTIVE",
-    "DDL_NOT_READ",
-    "DROPPED",
-    "HELD",
-    "LEFT",
-    "RELEASED",
-    "Application",
-    "Place",
-    "StagedFile",
-    "TableState",
-    "TableWindow",
-    "Window",
-    "needs_snapshot_reason",
-]
-
-
 # A shadow with no other version was there before the log was followed.
 _NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
-
-
-def _state_of(row: Mapping[str, Any]) -> TableState:
-    """From a row of control/table_states."""
-    cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
-    place = None if cells["source"] is None else Place(**cells)
-    return TableState(row["state"], row["reason"], row["error"], row["commit_ts"], place, row["recorded_at"])
 
 
 @dataclass(slots=True)
@@ -175,7 +138,7 @@ class Application:
         if version != self._states_version:
             self._states_version = version
             self._history_version = -1  # a release lets a statement be read again: on the history before it
-            self.states = {table: _state_of(event) for table, event in last_events(self.lake).items()}
+            self.states = last_states(self.lake)
             self.judged = judgements.read(self.lake)
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
@@ -203,14 +166,14 @@ class Application:
         """The commit_ts from which on a table's versions are needed: it is applied up to there."""
         position = self.followed.position(source, self.cut_ts)
         state = self.states.get(self.logical_name(database, table)) if table else None
-        waits = state is not None and state.state in (HELD, RELEASED)
+        waits = state is not None and state.state in (State.HELD, State.RELEASED)
         return min(position, state.applied_ts) if waits and state else position
 
     def _hold_in(self, history: SchemaHistory) -> None:
         """Tell a fresh history which tables wait because a statement could not be followed."""
         for database, table in history.tables():
             state = self.states.get(self.logical_name(database, table))
-            if state is not None and state.state == HELD and state.error == DDL_NOT_READ:
+            if state is not None and state.state == State.HELD and state.error == DDL_NOT_READ:
                 history.held[(database, table)] = DdlNotRead(state.reason, tables=(f"{database}.{table}",))
 
     def unchecked(self) -> bool:
@@ -241,7 +204,7 @@ class Application:
         or its source's position when it goes on with that one.
         """
         state = self.states.get(name)
-        if state is None or state.state not in (HELD, RELEASED, LEFT):
+        if state is None or state.state not in (State.HELD, State.RELEASED, State.LEFT):
             return self.cut_ts
         if state.behind_source:
             return max(state.applied_ts, self.followed.position(state.behind_source, self.cut_ts))
@@ -251,10 +214,15 @@ class Application:
         """A number that each published window below the cut makes larger, and trying one again doesn't."""
         return self.followed.number + 1 if window.behind else self._states_version + 1
 
+    def is_held(self, name: str) -> bool:
+        """Whether a table waits for a person, or for a pause."""
+        state = self.states.get(name)
+        return state is not None and state.state is State.HELD
+
     def waits_below(self, name: str, low_ts: int) -> bool:
         """Whether a table is released, and to catch up with low_ts first."""
         state = self.states.get(name)
-        return state is not None and state.state == RELEASED and self.mark(name) < low_ts
+        return state is not None and state.state == State.RELEASED and self.mark(name) < low_ts
 
     def flows(self) -> Mapping[str, Collection[Physical]]:
         """Every kept logical table that histories know, and the physical ones that flow into it."""
@@ -301,19 +269,7 @@ class Application:
         if not found:
             return
         now = datetime.now(UTC)
-        rows = [
-            {
-                "pipeline": self.pipeline.pipeline,
-                "table": name,
-                "state": state.state,
-                "reason": state.reason,
-                "error": state.error,
-                "commit_ts": state.applied_ts,
-                "recorded_at": now,
-                **({f"place_{key}": value for key, value in asdict(state.place).items()} if state.place else {}),
-            }
-            for name, state in found.items()
-        ]
+        rows = [state.to_row(self.pipeline.pipeline, name, now) for name, state in found.items()]
         version = self.control.append(tables.TABLE_STATES, rows, app_transaction)
         if app_transaction is not None:
             self.refresh()

@@ -16,18 +16,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from spark_jobs.window.application import (
-    ACTIVE,
-    DDL_NOT_READ,
-    DROPPED,
-    HELD,
-    LEFT,
-    RELEASED,
-    Application,
-    TableState,
-    TableWindow,
-    Window,
-)
+from spark_jobs.window.application import Application
+from spark_jobs.window.holds import hold
+from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Policy
@@ -35,10 +26,12 @@ from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, SHARD_JOINED, Change, Physical, Selection, rows_of
+from tidegate.lake.held import DDL_NOT_READ, TableState
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import UNFOLLOWED
+from tidegate.tables import State
 
 _FOREVER: Final = (1 << 63) - 1
 _ONE: Final = "run one apply of a pipeline at a time; this one begins again"
@@ -69,7 +62,7 @@ def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
     be believed. Before the change is recorded, and once.
     """
     waits = {name for name, state in app.states.items() if state.error == DDL_NOT_READ}
-    left = {change.physical for change in changes if change.state == LEFT and change.logical in waits}
+    left = {change.physical for change in changes if change.state == State.LEFT and change.logical in waits}
     marks = [
         replace(
             versions[-1],
@@ -109,18 +102,18 @@ def _show(app: Application) -> None:
         sources.setdefault(change.logical, set()).add(change.source)
     for change in app.followed.changes:
         if change.reason:  # else a shard leaves others alone: they go on
-            error = _held_for(app, change) if change.state == HELD else ""
+            error = _held_for(app, change) if change.state == State.HELD else ""
             with_source = len(sources[change.logical]) == 1 and change.commit_ts >= behind.get(change.source, _FOREVER)
-            if change.state == RELEASED and with_source:
+            if change.state == State.RELEASED and with_source:
                 error = f"{tables.BEHIND_SOURCE} {change.source}"
-            found[change.logical] = TableState(change.state, change.reason, error, max(0, change.commit_ts))
+            found[change.logical] = TableState(State(change.state), change.reason, error, max(0, change.commit_ts))
     app.record_states(found, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
 
 
 def _held_for(app: Application, change: Change) -> str:
     """A table that is held for another reason must not go on when the shard flows elsewhere."""
     before = app.states.get(change.logical)
-    other = before is not None and before.state == HELD and before.error != SHARD_JOINED
+    other = before is not None and before.state == State.HELD and before.error != SHARD_JOINED
     return SHARD_JOINED if change.reason.endswith(rules.APART) and not other else tables.NEEDS_SNAPSHOT
 
 
@@ -128,7 +121,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
     app.index.refresh(app.cut_ts)
     found = [_source_joins(app, source) for source in sorted(now.sources - before.sources)]
     gone = sorted(before.sources - now.sources)
-    found += [Change(source, LEFT, app.followed.position(source, app.cut_ts)) for source in gone]
+    found += [Change(source, State.LEFT, app.followed.position(source, app.cut_ts)) for source in gone]
     known = needed_rows(app.lake, before.sources | now.sources, lambda *_: app.cut_ts)
     names = {(of["source"], of["database"], of["table"]) for rows in known.values() for of in rows.rows if of["table"]}
     old = _flows(before, before.sources, names)
@@ -151,12 +144,12 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
     verdicts = rules.follow(old, new, ground)
     for name, verdict in verdicts.items():
         print(verdict.reason, file=sys.stderr, flush=True)
-        at = _left_at(app, name) if verdict.state == LEFT else verdict.commit_ts
-        found += [Change(s, verdict.state, at, verdict.reason, d, t, name) for s, d, t in verdict.physical]
+        at = _left_at(app, name) if verdict.state == State.LEFT else verdict.commit_ts
+        found += [Change(s, str(verdict.state), at, verdict.reason, d, t, name) for s, d, t in verdict.physical]
     for physical, name in old.items():
-        if new.get(physical) != name and verdicts.get(name, rules.GOES_ON).state != LEFT:
+        if new.get(physical) != name and verdicts.get(name, rules.GOES_ON).state != State.LEFT:
             source, database, table = physical
-            found.append(Change(source, LEFT, _left_at(app, name), "", database, table, name))
+            found.append(Change(source, State.LEFT, _left_at(app, name), "", database, table, name))
     return found
 
 
@@ -184,7 +177,7 @@ def _is_sequence(app: Application, physical: Physical) -> bool:
 def _left_at(app: Application, name: str) -> int:
     """Up to where silver has a table that is left; NOT_WHOLE when the log from there on wouldn't make it whole."""
     state = app.states.get(name)
-    if state is not None and state.state == HELD:
+    if state is not None and state.state == State.HELD:
         lacks = state.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED, DDL_NOT_READ) or state.error.startswith(
             tables.RENAMED_WITH_HELD
         )
@@ -243,9 +236,11 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
     error, found = f"{tables.BEHIND_SOURCE} {source}", {}
     for name, physical in app.flows().items():
         state = app.states.get(name)
-        if any(one[0] == source for one in physical) and (state is None or state.state in (ACTIVE, DROPPED)):
+        if any(one[0] == source for one in physical) and (
+            state is None or state.state in (State.ACTIVE, State.DROPPED)
+        ):
             alone = all(one[0] == source for one in physical)
-            found[name] = TableState(RELEASED, reason, error if alone else "", app.cut_ts)
+            found[name] = TableState(State.RELEASED, reason, error if alone else "", app.cut_ts)
     app.record_states(found)
     _record(app, [Change(source, CATCHING_UP, app.cut_ts, reason)])
 
@@ -262,15 +257,15 @@ def _meet(app: Application, name: str, source: str) -> bool:
     So that what an earlier try has written is told from what was there before.
     """
     state, position = app.states.get(name), app.followed.position(source, app.cut_ts)
-    if state is not None and state.state in (HELD, RELEASED):
+    if state is not None and state.state in (State.HELD, State.RELEASED):
         return state.behind_source == source
     error = f"{tables.BEHIND_SOURCE} {source}"
-    found = TableState(RELEASED, f"{name}: {source} is behind the cut", error, position)
+    found = TableState(State.RELEASED, f"{name}: {source} is behind the cut", error, position)
     if state is not None or _has_silver(app, name):
         what = (
             f"{name}: {source} was behind the cut when it brought this table, and silver has rows of it from elsewhere"
         )
-        found = TableState(HELD, f"{what}; route it to a table of its own", tables.NEEDS_SNAPSHOT, app.cut_ts)
+        found = TableState(State.HELD, f"{what}; route it to a table of its own", tables.NEEDS_SNAPSHOT, app.cut_ts)
     elif any(one[0] != source for one in app.flows().get(name, ())):
         found = replace(found, error="")  # both sources have to be there for it to go on
     app.note_states({name: found})
@@ -287,7 +282,11 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
     database, table, routed = app.logical(physical[1], physical[2])
     name = f"{database}.{table}"
     state = app.states.get(name)
-    if name in window.held or (state is not None and state.state == HELD) or not _is_for(app, window, name, physical):
+    if (
+        name in window.held
+        or (state is not None and state.state == State.HELD)
+        or not _is_for(app, window, name, physical)
+    ):
         return False
     if name not in window.tables:
         after_ts = app.applied(name)
@@ -297,7 +296,8 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
     entry = window.tables[name]
     if (entry.database, entry.table) != (database, table) and app.histories[physical[0]].versions(*physical[1:]):
         both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"
-        window.hold(name, "SameName", f"{both}; leave one of them out (tables.exclude), or rename it at the source")
+        what = f"{both}; leave one of them out (tables.exclude), or rename it at the source"
+        hold(app, window, name, "SameName", what, applied_ts=entry.after_ts)
         return False
     entry.physical.add(physical)
     return True
@@ -312,10 +312,11 @@ def _is_for(app: Application, window: Window, name: str, physical: Physical) -> 
     if state is not None and state.behind_source not in ("", physical[0]):
         # It has another source now, which isn't behind: both have to be there for it to go on.
         app.note_states({name: replace(state, error="", applied_ts=app.mark(name))})
-    if state is not None and state.state == LEFT:
+    if state is not None and state.state == State.LEFT:
         what = (
             f"{name}: {'.'.join(physical[1:])} of {physical[0]} flows into it now, and silver has rows of another time"
         )
-        window.hold(name, tables.NEEDS_SNAPSHOT, f"{what}; route it to a table of its own", app.cut_ts)
+        reason = f"{what}; route it to a table of its own"
+        hold(app, window, name, tables.NEEDS_SNAPSHOT, reason, applied_ts=app.cut_ts)
         return False
     return not app.waits_below(name, window.low_ts)

@@ -1,46 +1,21 @@
-"""Renames that a window's tables have still to follow, and which tables must therefore go together.
+"""Renames that a window's tables have still to follow, and which tables they link.
 
-In:  schema histories, the window's tables, what is held.
-Out: Moves in commit_ts order; tables held because their partner is, and released with it.
+In:  schema histories, what silver has.
+Out: Moves in commit_ts order; the tables that some of them link to one.
 
 A rename moves rows from one logical table (the giver) to another (the taker). The taker reads the giver's silver as it
-was at the rename, so the giver must not go past that commit_ts without the taker. When either is held, the other
-waits too.
+was at the rename, so the giver must not go past that commit_ts without the taker (spark_jobs/window/holds.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from spark_jobs.window.application import DDL_NOT_READ, HELD, RELEASED, Application, TableState, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Move
 from tidegate.schema.follow.renames import renames
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.schema.model.partitions import RowsMoved
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tables import RENAMED_WITH_HELD
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """old, new: the version that had the rows, and the one that has them now. giver, taker: logical names; maybe one.
-
-    Around a rename they are one physical table's; where a partition changes tables they are two tables'.
-    """
-
-    old: TableVersion
-    new: TableVersion
-    giver: str
-    taker: str
-
-    @property
-    def commit_ts(self) -> int:
-        return self.new.commit_ts
-
-    @property
-    def moved(self) -> RowsMoved | None:
-        """Of a partition; None for a rename."""
-        return self.new.moved
 
 
 def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
@@ -83,58 +58,3 @@ def partners(moves: Iterable[Move], name: str) -> set[str]:
             found.add(other)
             waiting.append(other)
     return found - {name}
-
-
-def hold_partners(app: Application, window: Window, moves: Sequence[Move]) -> None:
-    """Whoever gives rows to a held table, or takes rows from one, waits with it.
-
-    With one that catches up below this window it waits too, but to catch up together with it.
-    """
-    names = {name for move in moves for name in (move.giver, move.taker)}
-    for name in sorted(names):
-        state = window.held.get(name) or app.states.get(name)
-        behind = name not in window.tables and app.waits_below(name, window.low_ts)
-        if state is None or not (state.state == HELD or behind or (name in window.held and state.state == RELEASED)):
-            continue
-        for partner in sorted(partners(moves, name)):
-            known = app.states.get(partner)
-            if partner in window.held or (known is not None and known.state == HELD):
-                continue
-            if state.state == HELD:
-                hold_with(app, window, partner, name, state.reason)
-            elif not app.waits_below(partner, window.low_ts):
-                reason = f"{partner}: a rename or a partition moves rows between it and {name}, which catches up first"
-                error = state.error if state.error == DDL_NOT_READ else ""
-                window.wait(partner, TableState(RELEASED, reason, error, app.applied(partner)))
-
-
-def hold_with(app: Application, window: Window, name: str, partner: str, why: str) -> None:
-    """Hold a table because of its partner."""
-    what = f"a rename or a partition moves rows between it and {partner}"
-    reason = f"{name}: {what}, which is held; it goes on with that one ({why})"
-    held = window.held.get(partner) or app.states.get(partner)
-    window.hold(name, f"{RENAMED_WITH_HELD} {partner}", reason, app.applied(name), held.place if held else None)
-
-
-def release_with_partners(app: Application) -> None:
-    """Let tables go on whose partner is no longer held."""
-    while True:
-        free = {
-            name: TableState(RELEASED, applied_ts=state.applied_ts)
-            for name, state in app.states.items()
-            if state.state == HELD and (partner := _waits_for(state)) and not _is_held(app, partner)
-        }
-        if not free:
-            break
-        app.note_states(free)
-    app.record_states({})
-
-
-def _waits_for(state: TableState) -> str:
-    word, _, partner = state.error.partition(" ")
-    return partner if word == RENAMED_WITH_HELD else ""
-
-
-def _is_held(app: Application, name: str) -> bool:
-    state = app.states.get(name)
-    return state is not None and state.state == HELD

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.window.application import Application, TableWindow
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch

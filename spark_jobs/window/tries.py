@@ -18,9 +18,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from spark_jobs.session.failures import TablesFailed, TableWriteError, first_line, passes
-from spark_jobs.window.application import HELD, RELEASED, Application, TableState
+from spark_jobs.window.application import Application
 from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected
+from tidegate.lake.held import TableState
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
+from tidegate.tables import State
 
 _WRITE_FAILED: Final = TableWriteError.__name__
 _PAUSE_MIN: Final = timedelta(minutes=10)
@@ -70,14 +72,14 @@ class Tries:
 
     def _state(self, name: str, error: BaseException) -> TableState:
         before = self._app.states.get(name)
-        times = 1 + (_times(before) if before is not None and before.state == RELEASED else 0)
+        times = 1 + (_times(before) if before is not None and before.state == State.RELEASED else 0)
         minutes = int(_pause(times).total_seconds() / 60)
         at_once = f"tidegate release {self._app.pipeline.pipeline} {name}"
         reason = (
             f"{name}: it could not be written in {WINDOW_ATTEMPTS_MAX} tries: {first_line(error)}; mend the cause:"
             f" it is tried again by itself in {minutes} minutes, and at once after `{at_once}`"
         )
-        return TableState(HELD, reason, f"{_WRITE_FAILED} {times}", self._app.applied(name))
+        return TableState(State.HELD, reason, f"{_WRITE_FAILED} {times}", self._app.applied(name))
 
     def _last(self, error: BaseException, table: str = "") -> Exception:
         """What to raise for an error that each try met."""
@@ -97,9 +99,9 @@ def release_after_a_pause(app: Application) -> None:
     """Let tables that could not be written go on: the cause may have passed since."""
     now = datetime.now(UTC)
     free = {
-        name: TableState(RELEASED, error=state.error, applied_ts=state.applied_ts)
+        name: TableState(State.RELEASED, error=state.error, applied_ts=state.applied_ts)
         for name, state in app.states.items()
-        if state.state == HELD
+        if state.state == State.HELD
         and (times := _times(state))
         and (state.since is None or now - state.since >= _pause(times))
     }

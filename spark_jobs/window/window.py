@@ -1,7 +1,7 @@
-"""A window on its way through the steps, and what is known of a table that waits.
+"""A window on its way through the steps.
 
 In:  nothing; these are the values that steps hand on.
-Out: Window (lives for one pass of the steps), TableWindow, TableState, Place.
+Out: Window (lives for one pass of the steps), TableWindow, StagedFile, Move.
 """
 
 from __future__ import annotations
@@ -9,86 +9,42 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 from tidegate import tables
-from tidegate.binlog.heal import Mismatch
 from tidegate.config import Writer
-from tidegate.errors import RECREATE, REFILL, Overtaken
+from tidegate.errors import Overtaken
+from tidegate.lake.held import TableState
 from tidegate.lake.latency import Percentiles
-from tidegate.schema.ddl.reader import DdlNotRead
-from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.partitions import RowsMoved
+from tidegate.segments.result import Ledger, Problem
 from tidegate.segments.window import SegmentRef
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.target import StagedUpsert, UpsertTarget
 
-if TYPE_CHECKING:
-    from spark_jobs.window.moves import Move
-
-ACTIVE, HELD, RELEASED, DROPPED, LEFT = "active", "held", "released", "dropped", "left"
 _NAMED_MAX = 5  # tables named in a window's line of the log
-# table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
-DDL_NOT_READ = DdlNotRead.__name__
-
-
-def needs_snapshot_reason(version: TableVersion) -> str:
-    """One line for table_states: what, where, what to do."""
-    place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
-    if version.status is VersionStatus.UNPROVEN:
-        return f"{place}: {why_unproven(version)}; {RECREATE}"
-    if version.kind == "rename":
-        return f"{place}: renamed from another table ({version.ddl[:120]}); {REFILL}"
-    if version.kind == "baseline":
-        return f"{place}: held rows before capture started; {REFILL}"
-    if version.moved is not None and version.moved.why:
-        changed = f"{version.ddl[:120]} changed rows that the binlog does not show: {version.moved.why}"
-        return f"{place}: {changed}; {REFILL}"
-    changed = f"{version.kind} changed rows that the binlog does not show ({version.ddl[:120]})"
-    return f"{place}: {changed}; {REFILL}"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a source's log a table's trouble is.
+class Move:
+    """old, new: the version that had the rows, and the one that has them now. giver, taker: logical names; maybe one.
 
-    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
+    Around a rename they are one physical table's; where a partition changes tables they are two tables'.
     """
 
-    source: str
-    database: str
-    table: str
-    file: str
-    pos: int
-    at_ts: int
-    ddl: str = ""
-
-    @classmethod
-    def of(cls, version: TableVersion) -> Place:
-        """Where a version begins."""
-        name = (version.source, version.database, version.table)
-        return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """Why a logical table waits. applied_ts: all changes up to it are in silver (held and released tables).
-
-    since: when this was recorded.
-    """
-
-    state: str
-    reason: str = ""
-    error: str = ""
-    applied_ts: int = 0
-    place: Place | None = None
-    since: datetime | None = field(default=None, compare=False)
+    old: TableVersion
+    new: TableVersion
+    giver: str
+    taker: str
 
     @property
-    def behind_source(self) -> str:
-        """The source that a released table goes on with; "" when it catches up by itself."""
-        word, _, source = self.error.partition(" ")
-        return source if self.state == RELEASED and word == tables.BEHIND_SOURCE else ""
+    def commit_ts(self) -> int:
+        return self.new.commit_ts
+
+    @property
+    def moved(self) -> RowsMoved | None:
+        """Of a partition; None for a rename."""
+        return self.new.moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +60,23 @@ class StagedFile:
     bytes: int
     min_commit_ts: int
     max_commit_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why changes of a physical table in one segment could not be decoded."""
+
+    source: str
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Accounted:
+    """What became of a segment's bytes."""
+
+    source: str
+    seq: int
+    ledger: Ledger
 
 
 @dataclass(slots=True)
@@ -157,11 +130,10 @@ class Window:
     tables: dict[str, TableWindow] = field(default_factory=dict)
     held: dict[str, TableState] = field(default_factory=dict)
     ddl_times: dict[tuple[str, int], int] = field(default_factory=dict)  # (source, commit_ts) -> Unix microseconds
-    ledger: list[dict[str, Any]] = field(default_factory=list)
+    ledger: list[Accounted] = field(default_factory=list)
     delta_versions: dict[str, int] = field(default_factory=dict)
     key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
     abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
-    mismatches: dict[tuple[str, str, str], Mismatch] = field(default_factory=dict)  # physical table -> the first one
     moves: list[Move] = field(default_factory=list)  # renames that its tables have to follow
     latency: Percentiles | None = None  # of its markers
     gaps: list[SegmentRef] = field(default_factory=list)  # what persons accepted as lost
@@ -189,16 +161,8 @@ class Window:
         more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
         return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
 
-    def wait(self, name: str, state: TableState) -> None:
-        """Take a table out of this window for another reason than an error."""
+    def take_out(self, name: str, state: TableState) -> None:
+        """A table takes no part in this window any more; the first reason counts (spark_jobs/window/holds.py)."""
         entry = self.tables.pop(name, None)
         self.abandoned += entry.upserts if entry else []
         self.held.setdefault(name, state)
-
-    def hold(self, name: str, error: str, reason: str, applied: int | None = None, place: Place | None = None) -> None:
-        """Take a table out of this window; the first reason counts."""
-        entry = self.tables.pop(name, None)
-        self.abandoned += entry.upserts if entry else []
-        if name not in self.held:
-            at = applied if applied is not None else (entry.after_ts if entry else self.low_ts)
-            self.held[name] = TableState(HELD, reason, error, at, place)

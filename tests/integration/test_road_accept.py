@@ -34,7 +34,7 @@ def _accept(road: Road, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
 
 
 def _waiting(road: Road) -> set[str]:
-    return {name.rpartition(".")[2] for name in held.held_events(road.lake)}
+    return {name.rpartition(".")[2] for name in held.held_tables(road.lake)}
 
 
 def _lose_the_tail(server: Server, road: Road, copy: Path) -> None:

@@ -232,9 +232,9 @@ def test_a_source_that_joins_stalls_leaves_and_comes_back_loses_nothing_and_stop
     time.sleep(1.1)
     road.capture()
     assert road.counts(spark) == (3, 2)
-    event = held.last_events(road.lake)[f"{other}.b"]
-    assert (event["state"], event["error"]) == ("released", "BehindSource two")
-    assert "source two" in event["reason"]
+    state = held.last_states(road.lake)[f"{other}.b"]
+    assert (state.state, state.error) == ("released", "BehindSource two")
+    assert "source two" in state.reason
     road.pipeline = road.both
     road.settle()
     assert road.counts(spark) == (3, 3)
@@ -244,7 +244,7 @@ def test_a_source_that_joins_stalls_leaves_and_comes_back_loses_nothing_and_stop
     road.insert(4)
     road.capture()
     assert road.counts(spark) == (4, 3)
-    assert held.last_events(road.lake)[f"{other}.b"]["state"] == "left"
+    assert held.last_states(road.lake)[f"{other}.b"].state == "left"
     mysql9.query(f"ALTER TABLE {other}.b ADD COLUMN v INT DEFAULT 7")
     road.pipeline = road.both
     mariadb.query(f"INSERT INTO {mine}.a VALUES (5)")

@@ -57,7 +57,7 @@ def connected(
     return road, database
 
 
-def test_with_full_metadata_a_hidden_ddl_is_healed_in_the_same_window(
+def test_with_full_metadata_a_hidden_ddl_is_healed_and_its_table_catches_up(
     mariadb: Server, connected: tuple[Road, str], spark: SparkSession
 ) -> None:
     road, database = connected

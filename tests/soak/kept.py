@@ -10,10 +10,11 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.soak.plan import TABLES
 from tests.soak.source import DATABASE
+from tidegate.lake.held import TableState
 
 # A cause that a fault gave -> what control/table_states may then say.
 _REASONS: Final = {
@@ -56,12 +57,12 @@ class Kept:
         for name in self.excluded:
             self.explain(name, "left")
 
-    def unexplained(self, held: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """held: logical table -> its last event."""
+    def unexplained(self, held: Mapping[str, TableState]) -> list[str]:
+        """held: logical table -> its last state."""
         found = []
         for name, event in sorted(held.items()):
             causes = self._causes[name.removeprefix(f"{DATABASE}.").removesuffix("_away")]
-            said = f"{event['error']}: {event['reason']}"
+            said = f"{event.error}: {event.reason}"
             if not any(re.search(_REASONS[cause], said) for cause in causes):
                 found.append(f"{name} ({', '.join(sorted(causes)) or 'no cause'}): {said}")
         return found

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from tests.integration.capture_support import binlog_end
 from tests.soak.applies import Applies
@@ -209,9 +209,9 @@ class World:
         if self.disturbs_apply and not self.applies.applies():
             self.applies.start(mode="micro_batch")
 
-    def held(self) -> dict[str, dict[str, Any]]:
+    def held(self) -> dict[str, held.TableState]:
         """Silver table -> why it is held."""
-        return held.held_events(LakeFiles(str(self.lake)))
+        return held.held_tables(LakeFiles(str(self.lake)))
 
     def approve(self) -> None:
         """A person agrees to each DDL that waits for it."""
@@ -233,7 +233,7 @@ class World:
             self.approve()
             self.applies.to_the_end()
             asked_again = held.questions(LakeFiles(str(self.lake)))
-            if any(asked_again.get(name, {}).get("place_pos") == one["place_pos"] for name, one in asked.items()):
+            if any(name in asked_again and asked_again[name].place == one.place for name, one in asked.items()):
                 raise Wrong(f"still asked for after it was approved: {sorted(asked)}")
         there = {f"{DATABASE}.{name}" for (name,) in self.server.query("SHOW TABLES", database=DATABASE)}
         for name in there & self.held().keys():
@@ -265,7 +265,7 @@ class World:
             told = "; ".join(f"{one.table} {one.outcome}: {one.reason} {one.differences[:2]}" for one in bad)
             raise SilverDiffers(f"{len(bad)} tables of silver: {told}", len(bad))
         there = {one.silver for one in report.tables}
-        waiting = [f"{name}: {event['reason']}" for name, event in events.items() if name in there]
+        waiting = [f"{name}: {event.reason}" for name, event in events.items() if name in there]
         return sum(found.source_rows for found in report.tables), waiting
 
 

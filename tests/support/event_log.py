@@ -17,9 +17,8 @@ from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, plan_
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window.application import HELD, Application
+from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_up_selection
-from spark_jobs.window.moves import hold_partners
 from tests.kit.decoding import segment
 from tests.kit.spark import no_spark
 from tests.unit.binlog import encode as e
@@ -31,7 +30,7 @@ from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import TableVersion
-from tidegate.tables import EVERY_TABLE, SegmentFlag
+from tidegate.tables import EVERY_TABLE, SegmentFlag, State
 
 CREATES = [f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("shop.a", "shop.b", "crm.c")]
 
@@ -96,7 +95,6 @@ class Log:
                 return app
             for step in (plan_window, replay_schema_history, judge_ddl, decode_changes):
                 step(app, window)
-            hold_partners(app, window, window.moves)  # as merge_into_silver begins
             publish_cut(app, window)
 
     def keeps(self, include: str, exclude: str = "") -> None:
@@ -119,7 +117,7 @@ class Log:
 
 
 def held(app: Application) -> set[str]:
-    return {name for name, state in app.states.items() if state.state == HELD}
+    return {name for name, state in app.states.items() if state.state is State.HELD}
 
 
 ONE = {"shop.a", "shop.b", "crm.c"}  # of the source `one`

@@ -18,7 +18,8 @@ from spark_jobs.apply_steps import compact_silver as step
 from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.positional.writer import upsert_of, write_upserts
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window.application import Application, TableWindow, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, tables
 from tidegate.delta.state import TableState
 from tidegate.lake.bronze_index import BronzeIndex

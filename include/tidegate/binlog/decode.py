@@ -209,7 +209,7 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
     pos = index.position(held.event)
     placed = type(error)(error.what, where=f"{name[0]}.{name[1]} at {segment.file}:{pos}", remedy=error.remedy)
     commit_ts = int(index.events[held.event, K.COMMIT_TS])
-    found = (held.table_map.hex(), index.format.is_mariadb)
+    found = (held.table_map, index.format.is_mariadb)
     return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos, *found)
 
 

@@ -23,6 +23,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.limits import STANDING_ANSWER_SECONDS
+from tidegate.tables import State
 
 _TABLES = (
     "SELECT table_schema, table_name FROM information_schema.tables"
@@ -76,7 +77,7 @@ class Standing:
 
     @property
     def held(self) -> list[TableStatus]:
-        return [table for table in self.tables if table.state == "held"]
+        return [table for table in self.tables if table.state is State.HELD]
 
     @property
     def nothing_missing(self) -> bool:
@@ -85,7 +86,7 @@ class Standing:
 
     def seconds_behind(self, table: TableStatus) -> float | None:
         """Of one table, by this machine's clock."""
-        if table.state not in ("held", "released"):
+        if not table.state.waits:
             return self.lag_seconds
         return _age(table.applied_ts)
 

@@ -1,24 +1,25 @@
-"""A held table's last event, for the commands that let it go on.
+"""A held table's state, for the commands that let it go on.
 
 In:  a lake, a logical table.
-Out: its row of control/table_states; UsageError that names the tables that are held when it isn't.
+Out: what control/table_states says; UsageError that names the tables that are held when it isn't.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidegate.errors import UsageError
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
+    from tidegate.lake.held import TableState
 
 
-def held_event(pipeline: str, lake: LakeFiles, table: str) -> dict[str, Any]:
+def held_table(pipeline: str, lake: LakeFiles, table: str) -> TableState:
     """Raises UsageError when the table isn't held."""
-    from tidegate.lake.held import held_events
+    from tidegate.lake.held import held_tables
 
-    held = held_events(lake)
+    held = held_tables(lake)
     if table not in held:
         known = ", ".join(sorted(held)) or "none"
         raise UsageError(f"{table} is not held", where=pipeline, remedy=f"held tables: {known}")

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.held import held_event
+from tidegate.cli.held import held_table
 from tidegate.cli.lake import open_lake
 from tidegate.errors import UsageError
 
@@ -29,17 +29,17 @@ def release(
     from tidegate.lake.status import way_out, way_to_rows
 
     loaded, lake = open_lake(pipeline)
-    last = held_event(loaded.pipeline, lake, table)
-    if last["error"] == tables.NEEDS_SNAPSHOT:
+    last = held_table(loaded.pipeline, lake, table)
+    if last.error == tables.NEEDS_SNAPSHOT:
         raise UsageError(
-            f"{table} needs rows that bronze does not have ({last['reason']})",
+            f"{table} needs rows that bronze does not have ({last.reason})",
             where=loaded.pipeline,
-            remedy=way_to_rows(last["reason"]),
+            remedy=way_to_rows(last.reason),
         )
-    if last["error"] == SHARD_JOINED:
-        what, _, _ = last["reason"].rpartition("; ")
+    if last.error == SHARD_JOINED:
+        what, _, _ = last.reason.rpartition("; ")
         raise UsageError(
             f"{table} would go on without older rows ({what})", where=loaded.pipeline, remedy=way_out(last)
         )
-    event = held.release(lake, last)
-    typer.echo(f"{table} goes on from commit_ts {event['commit_ts']} with the next window")
+    found = held.release(lake, last)
+    typer.echo(f"{table} goes on from commit_ts {found.applied_ts} with the next window")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate import pipelines
-from tidegate.cli.held import held_event
+from tidegate.cli.held import held_table
 from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
 from tidegate.errors import RECREATE, UsageError
@@ -87,15 +87,14 @@ def refresh(
     from tidegate.schema.model.columns import TableVersion
 
     loaded, lake = open_lake(pipeline)
-    state = held_event(loaded.pipeline, lake, table)
-    if state["place_source"] is None or state["error"] in (tables.NEEDS_SNAPSHOT, tables.UNLOGGED_CHANGES):
+    state = held_table(loaded.pipeline, lake, table)
+    if state.place is None or state.error in (tables.NEEDS_SNAPSHOT, tables.UNLOGGED_CHANGES):
         raise UsageError(
-            f"{table} isn't held for its columns ({state['reason']})", where=loaded.pipeline, remedy="mend that first"
+            f"{table} isn't held for its columns ({state.reason})", where=loaded.pipeline, remedy="mend that first"
         )
     if any("=" not in pair for pair in renamed or ()):
         raise UsageError("--renamed takes OLD=NEW", where=loaded.pipeline, remedy="give the names of the column")
-    source = state["place_source"]
-    physical = (state["place_database"], state["place_table"])
+    source, physical = state.place.source, (state.place.database, state.place.table)
     rows = [row for row in table_rows(lake, *physical) if row["source"] == source]
     if not rows:
         raise UsageError(
@@ -105,7 +104,7 @@ def refresh(
         )
     next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
     said = Said(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
-    stop = Stop(state["place_file"], state["place_pos"], state["place_at_ts"])
+    stop = Stop(state.place.file, state.place.pos, state.place.at_ts)
     with connect(pipelines.source_info(loaded, source, from_environment)) as connection:
         version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, said)
     control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])
@@ -136,23 +135,24 @@ def judge(
     named = {pair for text in holds or () for pair in splits(text)}
     if nothing == bool(named):
         raise UsageError("say what it changes", where=loaded.pipeline, remedy="give either --nothing, or --holds DB.T")
-    placed = [e for e in held.held_events(lake).values() if e["place_file"]]
-    placed_here = [e for e in placed if (e["place_source"], f"{e['place_file']}:{e['place_pos']}") == (source, place)]
-    known, here = ([event for event in of if held.judgeable(event)] for of in (placed, placed_here))
+    placed = [(state.place, state) for state in held.held_tables(lake).values() if state.place and state.place.file]
+    placed_here = [(at, state) for at, state in placed if (at.source, f"{at.file}:{at.pos}") == (source, place)]
+    known, here = ([(at, state) for at, state in of if state.judgeable] for of in (placed, placed_here))
     if placed_here and not here:
-        what = f"{placed_here[0]['table']} isn't held for what stands at {place} ({placed_here[0]['reason']})"
-        raise UsageError(what, where=loaded.pipeline, remedy=way_out(placed_here[0]))
+        other = placed_here[0][1]
+        what = f"{other.table} isn't held for what stands at {place} ({other.reason})"
+        raise UsageError(what, where=loaded.pipeline, remedy=way_out(other))
     if not here:
-        places = sorted({f"{e['place_source']} {e['place_file']}:{e['place_pos']}" for e in known})
+        places = sorted({f"{at.source} {at.file}:{at.pos}" for at, _ in known})
         remedy = f"tables are held at: {', '.join(places)}" if places else "see `tidegate status`"
         raise UsageError(f"no table is held at {source} {place}", where=loaded.pipeline, remedy=remedy)
     _known_only(loaded.pipeline, lake, source, named)
-    stay = [event for event in here if (event["place_database"], event["place_table"]) in named]
-    who = judgements.record(lake, here, holds or (), by)
-    for event in here:
-        if event not in stay:
-            held.release(lake, event, reason=f"{who} judged {source} {place}")
-    kept = f", {', '.join(e['table'] for e in stay)} held" if stay else ""
+    stay = [state.table for at, state in here if (at.database, at.table) in named]
+    who = judgements.record(lake, {at: state.reason for at, state in here}, holds or (), by)
+    for _, state in here:
+        if state.table not in stay:
+            held.release(lake, state, reason=f"{who} judged {source} {place}")
+    kept = f", {', '.join(stay)} held" if stay else ""
     typer.echo(f"{len(here) - len(stay)} tables go on with the next window{kept}: judged by {who}")
 
 

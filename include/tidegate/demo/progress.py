@@ -21,6 +21,7 @@ from tidegate.commit_ts import physical_ms
 from tidegate.demo.workload import Counters
 from tidegate.lake import status
 from tidegate.lake.files import LakeFiles
+from tidegate.tables import State
 
 _LINE_SECONDS: Final = 5.0
 
@@ -99,7 +100,7 @@ class Progress:
 
 def _facts(found: Snapshot) -> dict[str, str]:
     counters, source = found.counters, found.source
-    held = [table.table for table in found.tables if table.state == "held"]
+    held = [table.table for table in found.tables if table.state is State.HELD]
     bronze = f"{source.segments} segments, {source.bytes / 1e6:.1f} MB" if source else "nothing yet"
     silver = f"{len(found.tables)} tables" + (f", held: {', '.join(held)}" if held else "")
     return {

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.compute as pc
@@ -33,7 +32,7 @@ from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed
 from tidegate.lake.followed import load as load_followed
-from tidegate.lake.held import last_events, waits
+from tidegate.lake.held import TableState, last_states
 from tidegate.tables import SEGMENTS, SegmentFlag
 
 
@@ -57,16 +56,16 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     known = load_followed(lake)
     lowest = [Floor(pc.min(published).as_py(), "the oldest kept cut")]
     lowest += [
-        Floor(event["commit_ts"], f"{name} is {event['state']}")
-        for name, event in sorted(last_events(lake).items())
-        if waits(event) and event["error"] != tables.NEEDS_SNAPSHOT and not _goes_with_source(event)
+        Floor(state.applied_ts, f"{name} is {state.state}")
+        for name, state in sorted(last_states(lake).items())
+        if state.state.waits and state.error != tables.NEEDS_SNAPSHOT and not _goes_with_source(state)
     ]
     everywhere = min(lowest, key=lambda one: one.commit_ts)
     return {source: _of_source(source, everywhere, known) for source in sources}
 
 
-def _goes_with_source(event: Mapping[str, Any]) -> bool:
-    return str(event["error"]).startswith(tables.BEHIND_SOURCE)
+def _goes_with_source(state: TableState) -> bool:
+    return state.error.startswith(tables.BEHIND_SOURCE)
 
 
 def _of_source(source: str, everywhere: Floor, known: Followed) -> Floor:

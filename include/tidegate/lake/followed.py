@@ -19,8 +19,9 @@ from tidegate import tables
 from tidegate.config import Pipeline, Tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.tables import State
 
-FOLLOWED, CATCHING_UP, LEFT, HELD = "followed", "catching_up", "left", "held"
+FOLLOWED, CATCHING_UP = "followed", "catching_up"
 SELECTION, SOURCE, TABLE = "selection", "source", "table"
 # table_states.error of a table that waits since a shard with a past joined it; and what to do.
 SHARD_JOINED: Final = "ShardJoined"
@@ -108,9 +109,9 @@ class Followed:
         flow = (change.physical, change.logical)
         self.left.pop(flow, None)
         self.late.discard(flow)
-        if change.state == LEFT:
+        if change.state == State.LEFT:
             self.left[flow] = change.commit_ts
-        elif change.state == HELD:
+        elif change.state == State.HELD:
             self.late.add(flow)
 
     def _source(self, change: Change) -> None:
@@ -118,7 +119,7 @@ class Followed:
             known.pop(change.source, None)
         if change.state == CATCHING_UP:
             self.behind[change.source] = change.commit_ts
-        elif change.state == LEFT:
+        elif change.state == State.LEFT:
             self.sources_left[change.source] = change.commit_ts
 
     def position(self, source: str, cut_ts: int) -> int:

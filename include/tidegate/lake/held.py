@@ -1,12 +1,13 @@
 """Tables that are held: what control/table_states says of them, and the event that lets one go on.
 
 In:  a lake.
-Out: the last event per table; DDL that waits for a person's approval; a `released` event.
+Out: the last state per table; DDL that waits for a person's approval; a `released` event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,47 +16,113 @@ from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.model.columns import TableVersion
+from tidegate.tables import State
 
 JUDGE: Final = "tidegate schema judge"
+# table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
+DDL_NOT_READ: Final = DdlNotRead.__name__
 
 
-def last_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
-    """Logical table -> its newest row of control/table_states."""
-    events = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
-    return {event["table"]: event for event in events.to_pylist()}
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a source's log a table's trouble is.
 
-
-def waits(event: Mapping[str, Any]) -> bool:
-    """Whether its table stands where the event says: held, or released and not yet caught up."""
-    return event["state"] in ("held", "released")
-
-
-def held_events(lake: LakeFiles) -> dict[str, dict[str, Any]]:
-    """The same of the tables that are held now."""
-    return {table: event for table, event in last_events(lake).items() if event["state"] == "held"}
-
-
-def questions(lake: LakeFiles) -> dict[str, dict[str, Any]]:
-    """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file)."""
-    return {table: event for table, event in held_events(lake).items() if event["error"] == tables.DDL_ASKS}
-
-
-def judgeable(event: Mapping[str, Any]) -> bool:
-    """Whether what stands at a held table's place is for a person to judge: a statement, or an event, that nobody could
-    follow; no lack of columns or rows.
+    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
     """
-    unfollowed = event["error"] in (UnknownEvent.__name__, StreamCorrupt.__name__, DdlNotRead.__name__)
-    return event["place_file"] is not None and (unfollowed or JUDGE in event["reason"])
+
+    source: str
+    database: str
+    table: str
+    file: str
+    pos: int
+    at_ts: int
+    ddl: str = ""
+
+    @classmethod
+    def of(cls, version: TableVersion) -> Place:
+        """Where a version begins."""
+        name = (version.source, version.database, version.table)
+        return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
 
 
-def release(lake: LakeFiles, held: Mapping[str, Any], *, reason: str = "") -> dict[str, Any]:
-    """Let a held table go on with the next window; where its DDL waits for approval, that is it. Returns the event.
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What is known of a logical table beside its rows. applied_ts: all changes up to it are in silver.
 
-    held: the table's last event. reason: who said so, for status and the table's history.
+    since: when this was recorded. pipeline, table: of a state that was read from control/table_states.
+    """
+
+    state: State
+    reason: str = ""
+    error: str = ""
+    applied_ts: int = 0
+    place: Place | None = None
+    since: datetime | None = field(default=None, compare=False)
+    pipeline: str = field(default="", compare=False, kw_only=True)
+    table: str = field(default="", compare=False, kw_only=True)
+
+    @property
+    def behind_source(self) -> str:
+        """The source that a released table goes on with; "" when it catches up by itself."""
+        word, _, source = self.error.partition(" ")
+        return source if self.state is State.RELEASED and word == tables.BEHIND_SOURCE else ""
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether what stands at a held table's place is for a person to judge: a statement, or an event, that nobody
+        could follow; no lack of columns or rows.
+        """
+        unfollowed = self.error in (UnknownEvent.__name__, StreamCorrupt.__name__, DDL_NOT_READ)
+        return self.place is not None and (unfollowed or JUDGE in self.reason)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> TableState:
+        """From a row of control/table_states."""
+        cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
+        place = None if cells["source"] is None else Place(**cells)
+        told = (State(row["state"]), row["reason"], row["error"], row["commit_ts"], place, row["recorded_at"])
+        return cls(*told, pipeline=row["pipeline"], table=row["table"])
+
+    def to_row(self, pipeline: str, table: str, recorded_at: datetime) -> dict[str, Any]:
+        """The row that records it."""
+        place = {f"place_{name}": value for name, value in asdict(self.place).items()} if self.place else {}
+        return {
+            "pipeline": pipeline,
+            "table": table,
+            "state": self.state,
+            "reason": self.reason,
+            "error": self.error,
+            "commit_ts": self.applied_ts,
+            "recorded_at": recorded_at,
+            **place,
+        }
+
+
+def last_states(lake: LakeFiles) -> dict[str, TableState]:
+    """Logical table -> what its newest row of control/table_states says."""
+    rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
+    return {row["table"]: TableState.from_row(row) for row in rows.to_pylist()}
+
+
+def held_tables(lake: LakeFiles) -> dict[str, TableState]:
+    """The same of the tables that are held now."""
+    return {table: state for table, state in last_states(lake).items() if state.state is State.HELD}
+
+
+def questions(lake: LakeFiles) -> dict[str, TableState]:
+    """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file)."""
+    return {table: state for table, state in held_tables(lake).items() if state.error == tables.DDL_ASKS}
+
+
+def release(lake: LakeFiles, held: TableState, *, reason: str = "") -> TableState:
+    """Let a held table go on with the next window; where its DDL waits for approval, that is it. Returns its state.
+
+    held: as it was read. reason: who said so, for status and the table's history.
     """
     # What comes after a statement that wasn't followed must not be replayed before it is.
-    goes_on = {tables.DDL_ASKS: tables.DDL_APPROVED, DdlNotRead.__name__: DdlNotRead.__name__}
-    error = goes_on.get(held["error"], "")
-    event = {**held, "state": "released", "reason": reason, "error": error, "recorded_at": datetime.now(UTC)}
-    control.append(lake, tables.TABLE_STATES, [event])
-    return event
+    goes_on = {tables.DDL_ASKS: tables.DDL_APPROVED, DDL_NOT_READ: DDL_NOT_READ}
+    now = datetime.now(UTC)
+    found = replace(held, state=State.RELEASED, reason=reason, error=goes_on.get(held.error, ""), since=now)
+    control.append(lake, tables.TABLE_STATES, [found.to_row(held.pipeline, held.table, now)])
+    return found

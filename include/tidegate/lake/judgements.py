@@ -9,11 +9,11 @@ from __future__ import annotations
 import getpass
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import Place
 from tidegate.segments.result import EventPlace
 
 Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
@@ -28,14 +28,14 @@ def read(lake: LakeFiles) -> dict[str, Judged]:
     return found
 
 
-def record(lake: LakeFiles, held: Collection[Mapping[str, Any]], names: Collection[str], judged_by: str = "") -> str:
-    """Say that what stands at the places of these held tables' events changes these physical tables; who said so."""
+def record(lake: LakeFiles, places: Mapping[Place, str], names: Collection[str], judged_by: str = "") -> str:
+    """Say that what stands at these places (and why it held tables) changes these physical tables; who said so."""
     who, now = judged_by or getpass.getuser(), datetime.now(UTC)
-    places = {(e["place_source"], e["place_file"], e["place_pos"], e["place_at_ts"]): e["reason"] for e in held}
+    told = {(at.source, at.file, at.pos, at.at_ts): reason for at, reason in places.items()}
     rows = [
         dict(zip(("source", "file", "pos", "commit_ts"), place, strict=True))
         | {"tables": sorted(names), "reason": reason, "judged_by": who, "judged_at": now}
-        for place, reason in sorted(places.items())
+        for place, reason in sorted(told.items())
     ]
     control.append(lake, tables.JUDGEMENTS, rows)
     return who

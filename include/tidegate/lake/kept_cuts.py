@@ -18,6 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.tables import State
+
 _ORDER: Final = [("cut_ts", "ascending"), ("published_at", "ascending")]
 # Every cut of the last hour is kept: a reader may still be at any of them.
 _DENSE: Final = timedelta(hours=1)
@@ -66,7 +68,7 @@ def needed(rows: pa.Table) -> dict[str, Needed]:
     newest_cut = pc.max(rows["cut_ts"].filter(is_cut)).as_py()
     mine = rows.filter(pc.and_(pc.invert(is_cut), pc.greater_equal(rows["delta_version"], 0)))
     mine = mine.append_column("at", pa.array(np.arange(mine.num_rows)))
-    mine = mine.append_column("gone", pc.equal(mine["state"], "dropped"))
+    mine = mine.append_column("gone", pc.equal(mine["state"], State.DROPPED.value))
     found = mine.group_by("table", use_threads=False).aggregate(
         [("delta_version", "distinct"), ("gone", "all"), ("at", "max")]
     )

@@ -47,7 +47,7 @@ class NewQuestions:
         version = self._tail.version()
         if version == self._seen:
             return None
-        waiting = {table: int(event["place_at_ts"] or 0) for table, event in questions(self._lake).items()}
+        waiting = {table: state.place.at_ts if state.place else 0 for table, state in questions(self._lake).items()}
         new = sorted(table for table, at_ts in waiting.items() if self._asked.get(table) != at_ts)
         self._asked, self._seen = waiting, version
         return {"tables": new} if new else None

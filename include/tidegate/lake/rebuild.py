@@ -20,7 +20,7 @@ from tidegate.config import Tables
 from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_events, waits
+from tidegate.lake.held import last_states
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 # One rebuild of a pipeline runs at a time; each has a folder of its own in here.
@@ -88,8 +88,8 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
         raise UsageError("no cut is published yet", where=where, remedy="run apply first")
     newest: int = published[-1]
     if not at:
-        event = last_events(lake).get(table)
-        return min(newest, event["commit_ts"]) if event is not None and waits(event) else newest
+        state = last_states(lake).get(table)
+        return min(newest, state.applied_ts) if state is not None and state.state.waits else newest
     if at.isdigit():
         wanted = int(at)
     else:

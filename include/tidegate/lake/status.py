@@ -9,7 +9,6 @@ and of that only its small columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -23,8 +22,8 @@ from tidegate.lake import control
 from tidegate.lake.bronze_log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import SHARD_JOINED
-from tidegate.lake.held import judgeable, last_events, waits
-from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
+from tidegate.tables import State
 
 # The way out of what only a snapshot would end, as long as there are none.
 NEEDS_ROWS: Final = (
@@ -64,7 +63,7 @@ class TableStatus:
     """
 
     table: str
-    state: str
+    state: State
     applied_ts: int
     delta_version: int
     reason: str
@@ -102,65 +101,65 @@ def cut_ts(lake: LakeFiles) -> int:
 def table_statuses(lake: LakeFiles) -> list[TableStatus]:
     """Every table that a cut or a state names, by name."""
     newest = cut_ts(lake)
-    states = last_events(lake)
+    states = last_states(lake)
     columns = ["table", "applied_ts", "delta_version"]
     rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=columns)
     cuts = {row["table"]: row for row in rows.to_pylist() if row["table"]}
     found = []
     for name in sorted(states.keys() | cuts.keys()):
         state, cut = states.get(name), cuts.get(name)
-        held = state is not None and (waits(state) or state["state"] == "left")
+        held = state is not None and (state.state.waits or state.state is State.LEFT)
         applied = cut["applied_ts"] if cut is not None else 0
         found.append(
             TableStatus(
                 table=name,
-                state=state["state"] if state is not None else "active",
+                state=state.state if state is not None else State.ACTIVE,
                 # A table that a cut doesn't name had no changes: it is complete up to the newest cut all the same.
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
-                reason=state["reason"] if state is not None and held else "",
-                **(_told(state) if state is not None and state["state"] == "held" else {}),
+                reason=state.reason if state is not None and held else "",
+                **(_told(state) if state is not None and state.state is State.HELD else {}),
             )
         )
     return found
 
 
-def _told(state: Mapping[str, Any]) -> dict[str, Any]:
-    """What a held table's event says beyond its reason."""
-    ddl = " ".join((state["place_ddl"] or "").split())
+def _told(state: TableState) -> dict[str, Any]:
+    """What a held table's state says beyond its reason."""
+    ddl = " ".join(state.place.ddl.split()) if state.place else ""
     return {
-        "since": state["recorded_at"].isoformat(timespec="seconds"),
-        "file": state["place_file"] or "",
-        "pos": state["place_pos"] or 0,
+        "since": state.since.isoformat(timespec="seconds") if state.since else "",
+        "file": state.place.file if state.place else "",
+        "pos": state.place.pos if state.place else 0,
         "ddl": ddl if len(ddl) <= _DDL_SHOWN else ddl[:_DDL_SHOWN] + " ...",
         "way_out": way_out(state),
     }
 
 
-def way_out(state: Mapping[str, Any]) -> str:
+def way_out(state: TableState) -> str:
     """What a person does about a held table, as one command where one does it."""
-    pipeline, table = state["pipeline"], state["table"]
-    if state["error"] == tables.NEEDS_SNAPSHOT:
-        return way_to_rows(state["reason"])
-    if state["error"] == SHARD_JOINED:
-        return str(state["reason"]).rpartition("; ")[2]
-    if state["error"] == tables.UNLOGGED_CHANGES:
+    pipeline, table = state.pipeline, state.table
+    if state.error == tables.NEEDS_SNAPSHOT:
+        return way_to_rows(state.reason)
+    if state.error == SHARD_JOINED:
+        return state.reason.rpartition("; ")[2]
+    if state.error == tables.UNLOGGED_CHANGES:
         return "take its cause away at the source, then truncate the table there, or drop and create it"
-    told = any(way in state["reason"] for way in (REFILL, RECREATE))
-    if state["error"] == SchemaMismatch.__name__ and told:  # refresh needs an older version
+    told = any(way in state.reason for way in (REFILL, RECREATE))
+    if state.error == SchemaMismatch.__name__ and told:  # refresh needs an older version
         return _NO_VERSION
-    if state["place_source"] is not None and state["error"] in (SchemaMismatch.__name__, DdlNotRead.__name__):
+    if state.place is not None and state.error in (SchemaMismatch.__name__, DDL_NOT_READ):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
-    if judgeable(state):
+    if state.judgeable:
         return _judge(state).removeprefix("; or ") + f"; when it changed {table}: TRUNCATE it, or DROP and CREATE it"
-    word, _, partner = state["error"].partition(" ")
+    word, _, partner = state.error.partition(" ")
     if word == tables.RENAMED_WITH_HELD:
         return f"see {partner}: it goes on with that one"
-    if state["error"] == tables.DDL_ASKS:
+    if state.error == tables.DDL_ASKS:
         return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
-    if state["error"] == tables.DDL_STOPS:
+    if state.error == tables.DDL_STOPS:
         return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
-    if "snapshot" in state["reason"]:  # released it would be held again at the same place
+    if "snapshot" in state.reason:  # released it would be held again at the same place
         return NEEDS_ROWS
     return f"mend the cause, then: tidegate release {pipeline} {table}"
 
@@ -171,12 +170,12 @@ def way_to_rows(reason: str) -> str:
     return _NO_VERSION if "drop and create it at the source" in reason.casefold() else NEEDS_ROWS
 
 
-def _judge(state: Mapping[str, Any]) -> str:
+def _judge(state: TableState) -> str:
     """The command with which a person says what a statement or an event does; "" for a table's own columns."""
-    if state["error"] == SchemaMismatch.__name__:
+    if state.error == SchemaMismatch.__name__ or state.place is None:
         return ""
-    place = f"{state['place_source']} {state['place_file']}:{state['place_pos']}"
-    return f"; or tidegate schema judge {state['pipeline']} {place} --nothing, or --holds DB.T for what it changes"
+    place = f"{state.place.source} {state.place.file}:{state.place.pos}"
+    return f"; or tidegate schema judge {state.pipeline} {place} --nothing, or --holds DB.T for what it changes"
 
 
 def _source(lake: LakeFiles, source: str, files: list[BronzeFile]) -> SourceStatus:

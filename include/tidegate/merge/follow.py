@@ -41,24 +41,26 @@ from typing import Final
 from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.schema.replay.history import BASELINE
+from tidegate.tables import State
 
 Physical = tuple[str, str, str]  # source, database, table
 
 _ANEW: Final = ("create", "truncate")
-RELEASED, HELD, LEFT = "released", "held", "left"
 _SHARDS_NAMED_MAX: Final = 3
 TODAY: Final = "TRUNCATE it, or drop and create it, at the source; or leave it out of the pipeline file again"
 # Ends the reason of a logical table that waits for a shard with a past; before it stands how to leave that one out.
 APART: Final = "or route it to a table of its own: the others then go on with the next apply"
 ANEW: Final = "drop and create it at the source; or leave it out of the pipeline file again"
-GONE: Final = "leave it out of the pipeline file again; should the source create such a table again, it goes on with that"
+GONE: Final = (
+    "leave it out of the pipeline file again; should the source create such a table again, it goes on with that"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """state: released, held or left, at commit_ts. physical: the tables that joined it or left it."""
 
-    state: str
+    state: State | None
     commit_ts: int
     reason: str
     physical: tuple[Physical, ...] = ()
@@ -105,14 +107,16 @@ def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: 
         was, is_now = old.get(name, frozenset()), new.get(name, frozenset())
         joined, gone = tuple(sorted(is_now - was)), tuple(sorted(was - is_now))
         if not is_now:
-            found[name] = Verdict(LEFT, ground.applied(name), f"{name}: the pipeline file no longer keeps it", gone)
+            found[name] = Verdict(
+                State.LEFT, ground.applied(name), f"{name}: the pipeline file no longer keeps it", gone
+            )
         elif joined and not was:
             found[name] = _comes(name, joined, ground)
         else:
             found[name] = _shards_join(name, joined, ground)
             if found[name] is GOES_ON and ground.waits(name) and not any((one, name) in ground.late for one in is_now):
                 reason = f"{name}: what it waited for no longer flows into it; it catches up from bronze"
-                found[name] = Verdict(RELEASED, ground.applied(name), reason, tuple(sorted(is_now)))
+                found[name] = Verdict(State.RELEASED, ground.applied(name), reason, tuple(sorted(is_now)))
     return {name: verdict for name, verdict in found.items() if verdict.state}
 
 
@@ -123,7 +127,7 @@ def _by_logical(names: Mapping[Physical, str]) -> dict[str, frozenset[Physical]]
     return {name: frozenset(of) for name, of in found.items()}
 
 
-GOES_ON: Final = Verdict("", 0, "")
+GOES_ON: Final = Verdict(None, 0, "")
 
 
 def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Verdict:
@@ -138,7 +142,7 @@ def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Ver
     patterns = ", ".join(sorted({f"{database}.{table}" for _, database, table in late}))
     what = f"{name}: {shards}{more} flow{'s' * (len(late) == 1)} into it now, and what it held before isn't in silver"
     way = f"leave it out again by tables.exclude: [{patterns}] in the pipeline file, {APART}"
-    return Verdict(HELD, ground.applied(name), f"{what}; {way}", tuple(late))
+    return Verdict(State.HELD, ground.applied(name), f"{what}; {way}", tuple(late))
 
 
 def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
@@ -163,7 +167,7 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
         if begin < ground.begins.get(physical[0], 0):
             return _held(name, joined, ground, Untold("bronze no longer reaches back to its beginning"))
     start = min(begin for begin in found.values() if isinstance(begin, int))
-    return Verdict(RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
+    return Verdict(State.RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
 
 
 def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: Ground) -> Verdict:
@@ -186,7 +190,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: G
         why = next((why for v in _since(ground, physical, left_ts) if (why := _not_told(v))), None)
         if why:
             return _held(name, joined, ground, why)
-    return Verdict(RELEASED, start, f"{name}: is kept again; it catches up from bronze", joined)
+    return Verdict(State.RELEASED, start, f"{name}: is kept again; it catches up from bronze", joined)
 
 
 def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
@@ -220,7 +224,7 @@ def _since(ground: Ground, physical: Physical, after_ts: int) -> list[TableVersi
 
 def _held(name: str, joined: tuple[Physical, ...], ground: Ground, untold: Untold) -> Verdict:
     what = f"{name}: is kept since the pipeline file changed, but {untold.why}"
-    return Verdict(HELD, ground.cut_ts, f"{what}; {untold.way}", joined)
+    return Verdict(State.HELD, ground.cut_ts, f"{what}; {untold.way}", joined)
 
 
 def _anew(version: TableVersion) -> bool:

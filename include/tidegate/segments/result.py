@@ -75,8 +75,8 @@ class TableChanges:
 class Problem:
     """Why a table's changes are left out of this segment. error: name of the exception's class.
 
-    pos: where the event starts. table_map: the body of the TABLE_MAP that schema_history contradicts, in hex; "" when
-    it is something else. mariadb: whether a MariaDB wrote it.
+    pos: where the event starts. table_map: the body of the TABLE_MAP that schema_history contradicts; empty when it
+    is something else. mariadb: whether a MariaDB wrote it.
     """
 
     database: str
@@ -86,7 +86,7 @@ class Problem:
     commit_ts: int
     file: str
     pos: int
-    table_map: str = ""
+    table_map: bytes = b""
     mariadb: bool = False
 
 

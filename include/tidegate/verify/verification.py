@@ -20,6 +20,7 @@ from tidegate.config import Pipeline
 from tidegate.errors import UsageError, VerifyError
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.silver_names import silver_column
+from tidegate.tables import State
 from tidegate.verify.comparison import Row, compare
 from tidegate.verify.cut import Cut, LakeReader
 from tidegate.verify.report import Difference, Outcome, Report, TableResult
@@ -27,9 +28,7 @@ from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import SourceSide, SourceTable
 
 DIFFERENCES_MAX: Final = 10
-_WAITS: Final = ("held", "released")  # a released one catches up
-_LEFT: Final = "left"
-_DROPPED: Final = "dropped"
+_WAITS: Final = (State.HELD, State.RELEASED)  # a released one catches up
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ class _Check:
     def _without_source(self, logical: str) -> TableResult:
         state, reason = self._state(logical)
         version = self.cut.versions[logical][0]
-        if state in (_DROPPED, _LEFT):
+        if state in (State.DROPPED, State.LEFT):
             return TableResult("", logical, logical, Outcome.DROPPED, reason or "dropped at the source")
         if state in _WAITS:
             return TableResult("", logical, logical, Outcome.HELD, reason)
@@ -178,10 +177,10 @@ class _Check:
         if state in _WAITS:
             return result(Outcome.HELD, reason)
         version = self.cut.versions.get(logical, (-1, ""))[0]
-        if version < 0 or state == _DROPPED:
+        if version < 0 or state == State.DROPPED:
             rows = sum(1 for _ in self.sources[source].rows(table))
             if rows:
-                why = "silver is marked dropped" if state == _DROPPED else "silver has no such table"
+                why = "silver is marked dropped" if state == State.DROPPED else "silver has no such table"
                 return result(Outcome.DIFFERENT, why, source_rows=rows)
             return result(Outcome.EQUAL, "empty at the source, not in silver yet")
         address = self._address(logical)

@@ -10,7 +10,8 @@ import pytest
 
 from spark_jobs.apply_steps import compact_silver as step
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window.application import Application, TableWindow, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze_index import BronzeIndex

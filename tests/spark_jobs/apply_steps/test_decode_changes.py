@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.apply_steps.decode_changes import DecodePlan, InDriver, decode_refs, in_driver, in_workers
+from spark_jobs.window.window import Accounted, StagedFile, Trouble
 from tests.kit.decoding import ALL_TIME
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
@@ -26,6 +26,7 @@ from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex, verified
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.crc32c import crc32c
+from tidegate.segments.result import Problem
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag
@@ -47,17 +48,24 @@ def bronze_gives(given: Segment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_jobs.apply_steps.decode_changes.segments_or_damage", read)
 
 
-def decoded(
-    folder: Path, given: Segment, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ("*",)
-) -> dict[str, list[dict[str, Any]]]:
+@dataclass(frozen=True)
+class Gave:
+    staged: list[StagedFile]
+    problems: list[Problem]
+    ledgers: list[Accounted]
+
+
+def decoded(folder: Path, given: Segment, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ("*",)) -> Gave:
     bronze_gives(given, monkeypatch)
     windows = dict.fromkeys((ORDERS, ITEMS), ALL_TIME)
     plan = DecodePlan(LakeFiles(str(folder)), {"s": dict(VERSIONS)}, {"s": windows}, {}, "staging/one")
     ref = SegmentRef("s", 7, "b", 4, 4 + len(given.payload), 5, 5, 5, names, SegmentFlag(0), "p", 0, 0)
-    found: dict[str, list[dict[str, Any]]] = {"staged": [], "problem": [], "ledger": []}
-    for kind, body in decode_refs([ref], plan, stage_bytes=5000):
-        found[kind].append(json.loads(body))
-    return found
+    found = list(decode_refs([ref], plan, stage_bytes=5000))
+    return Gave(
+        [one for one in found if isinstance(one, StagedFile)],
+        [one.problem for one in found if isinstance(one, Trouble)],
+        [one for one in found if isinstance(one, Accounted)],
+    )
 
 
 def test_a_segment_in_pieces_is_staged_as_it_goes_and_has_one_ledger(
@@ -65,12 +73,13 @@ def test_a_segment_in_pieces_is_staged_as_it_goes_and_has_one_ledger(
 ) -> None:
     given, count = large()
     found = decoded(tmp_path, given, monkeypatch)
-    assert len(found["staged"]) > 4
-    ids = [n for f in found["staged"] for n in pq.read_table(tmp_path / f["path"])["id"].to_pylist()]
+    assert len(found.staged) > 4
+    ids = [n for f in found.staged for n in pq.read_table(tmp_path / f.path)["id"].to_pylist()]
     assert sorted(ids) == sorted([*range(300), 1001, 1002, 1003])
-    (ledger,) = found["ledger"]
-    assert (ledger["seq"], ledger["rows"], ledger["payload_bytes"]) == (7, count, len(given.payload))
-    total = ledger["decoded_bytes"] + sum(ledger["ignored"].values()) + ledger["quarantined_bytes"]
+    (told,) = found.ledgers
+    ledger = told.ledger
+    assert (told.seq, ledger.rows, ledger.payload_bytes) == (7, count, len(given.payload))
+    total = ledger.decoded_bytes + sum(ledger.ignored.values()) + ledger.quarantined_bytes
     assert total == len(given.payload)
 
 
@@ -81,17 +90,15 @@ def test_a_flipped_bit_in_bronze_stops_the_tables_of_its_segment_and_no_other(
     given = made(e.mysql_gtid(1, 10**15), *transaction(*write(row(1, "text"))))
     at = bytes(given.payload).index(b"text")
     flipped = given.payload[:at] + b"u" + given.payload[at + 1 :]
-    (staged,) = decoded(tmp_path, replace(given, payload=flipped, payload_crc32c=crc32c(flipped)), monkeypatch)[
-        "staged"
-    ]
-    assert "uext" in str(pq.read_table(tmp_path / staged["path"]).to_pylist()), "decoding alone does not see it"
+    (staged,) = decoded(tmp_path, replace(given, payload=flipped, payload_crc32c=crc32c(flipped)), monkeypatch).staged
+    assert "uext" in str(pq.read_table(tmp_path / staged.path).to_pylist()), "decoding alone does not see it"
     found = decoded(tmp_path, replace(given, payload=flipped), monkeypatch, names)
-    stopped = {(p["database"], p["table"]): p for p in found["problem"]}
+    stopped = {(p.database, p.table): p for p in found.problems}
     assert set(stopped) == ({ORDERS, ITEMS} if names == ("*",) else {ORDERS})
-    assert stopped[ORDERS]["error"] == "StreamCorrupt"
-    assert "test at binlog.000042:4: payload of segment 7 has CRC-32C" in stopped[ORDERS]["message"]
-    assert not found["staged"]
-    assert found["ledger"][0]["quarantined_bytes"] == found["ledger"][0]["payload_bytes"] == len(flipped)
+    assert stopped[ORDERS].error == "StreamCorrupt"
+    assert "test at binlog.000042:4: payload of segment 7 has CRC-32C" in stopped[ORDERS].message
+    assert not found.staged
+    assert found.ledgers[0].ledger.quarantined_bytes == found.ledgers[0].ledger.payload_bytes == len(flipped)
 
 
 def test_a_table_with_a_problem_in_a_late_piece_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +106,9 @@ def test_a_table_with_a_problem_in_a_late_piece_is_told_once(tmp_path: Path, mon
     broken = [e.table_map(5, "orders", b"\x03\x0f", b"\x50\x00"), e.rows(30, 5, 2, row(1)[:-1])]
     outer = e.payload(*transaction(*inner, *broken, *inner))
     found = decoded(tmp_path, made(e.mysql_gtid(1, 10**15), outer), monkeypatch)
-    assert [(p["table"], p["error"]) for p in found["problem"]] == [("orders", "DecodeError")]
-    assert found["ledger"][0]["quarantined_bytes"] == len(outer)
-    items = [f["rows"] for f in found["staged"] if f["table"] == "items"]
+    assert [(p.table, p.error) for p in found.problems] == [("orders", "DecodeError")]
+    assert found.ledgers[0].ledger.quarantined_bytes == len(outer)
+    items = [f.rows for f in found.staged if f.table == "items"]
     assert sum(items) >= 50
 
 
@@ -117,10 +124,10 @@ def test_changes_of_a_table_without_a_key_are_staged_with_the_hashes_of_their_ro
     ref = SegmentRef("s", 7, "b", 4, 99, 5, 5, 5, ("*",), SegmentFlag(0), "p", 0, 0)
     shard = {"_tg_source": "s", "_tg_database": "shop", "_tg_table": "orders"} if routed else {}
     seen = 0
-    for kind, body in decode_refs([ref], plan, stage_bytes=5000):
-        if kind != "staged":
+    for staged in decode_refs([ref], plan, stage_bytes=5000):
+        if not isinstance(staged, StagedFile):
             continue
-        rows = pq.read_table(tmp_path / json.loads(body)["path"])
+        rows = pq.read_table(tmp_path / staged.path)
         columns = {name: rows[name] for name in rows.column_names if not name.startswith("_tg_")}
         columns |= {name: pa.chunked_array([pa.repeat(text, len(rows))]) for name, text in shard.items()}
         assert rows["_tg_row_hash"].to_pylist() == row_hashes(columns).to_pylist()
@@ -159,16 +166,16 @@ def test_threads_of_the_driver_and_sparks_workers_stage_what_one_task_would(
     }
     rows, ledgers, files = {}, {}, {}
     for way, came in ways.items():
-        bodies = [(kind, json.loads(body)) for kind, body in came]
-        staged = [body for kind, body in bodies if kind == "staged"]
+        gave = list(came)
+        staged = [one for one in gave if isinstance(one, StagedFile)]
         files[way] = len(staged)
         newest: dict[tuple[str, int], tuple[Any, ...]] = {}
-        for body in staged:
-            for found in pq.read_table(tmp_path / body["path"]).to_pylist():
-                key, value = (body["table"], found["id"]), (found["_tg_commit_ts"], found["_tg_seq"], found["name"])
+        for file in staged:
+            for found in pq.read_table(tmp_path / file.path).to_pylist():
+                key, value = (file.table, found["id"]), (found["_tg_commit_ts"], found["_tg_seq"], found["name"])
                 newest[key] = max(newest.get(key, value), value)
         rows[way] = newest
-        ledgers[way] = sorted((body for kind, body in bodies if kind == "ledger"), key=lambda body: body["seq"])
+        ledgers[way] = sorted((one for one in gave if isinstance(one, Accounted)), key=lambda one: one.seq)
     assert len(rows["one task"]) == 303
     assert rows["threads"] == rows["workers"] == rows["one task"]
     assert ledgers["threads"] == ledgers["workers"] == ledgers["one task"]
@@ -198,13 +205,11 @@ def test_a_fault_of_our_own_at_one_tables_rows_holds_that_table_alone_with_class
     monkeypatch.setattr("tidegate.binlog.decode.make_plan", planned)
     monkeypatch.setattr("tidegate.binlog.decode.decode_batch", faulty)
     found = decoded(tmp_path, given, monkeypatch)
-    (problem,) = found["problem"]
-    assert problem["error"] == "Unexpected"
-    assert "unexpected IndexError: tuple index out of range (test_decode_changes.py:" in problem["message"]
-    assert f"{problem['database']}.{problem['table']} at binlog.000042:" in problem["message"]
-    assert {(f["database"], f["table"]) for f in found["staged"]} == {ORDERS, ITEMS} - {
-        (problem["database"], problem["table"])
-    }
+    (problem,) = found.problems
+    assert problem.error == "Unexpected"
+    assert "unexpected IndexError: tuple index out of range (test_decode_changes.py:" in problem.message
+    assert f"{problem.database}.{problem.table} at binlog.000042:" in problem.message
+    assert {(f.database, f.table) for f in found.staged} == {ORDERS, ITEMS} - {(problem.database, problem.table)}
 
 
 def test_a_fault_of_our_own_in_a_segment_holds_the_tables_that_it_names(
@@ -213,5 +218,5 @@ def test_a_fault_of_our_own_in_a_segment_holds_the_tables_that_it_names(
     given = made(e.mysql_gtid(1, 10**15), *transaction(*write(row(1, "text"))))
     monkeypatch.setattr("tidegate.binlog.event_index.settle_outcomes", lambda data, _: data["no"])
     found = decoded(tmp_path, given, monkeypatch, ("shop.orders",))
-    assert [(p["table"], p["error"]) for p in found["problem"]] == [("orders", "Unexpected")]
-    assert found["ledger"][0]["quarantined_bytes"] == len(given.payload)
+    assert [(p.table, p.error) for p in found.problems] == [("orders", "Unexpected")]
+    assert found.ledgers[0].ledger.quarantined_bytes == len(given.payload)

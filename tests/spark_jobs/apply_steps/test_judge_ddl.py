@@ -9,18 +9,20 @@ import pytest
 
 from spark_jobs.apply_steps.judge_ddl import judge_ddl
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window.application import RELEASED, Application, Place, TableState, TableWindow, Window
+from spark_jobs.window.application import Application
 from spark_jobs.window.moves import find_moves
 from spark_jobs.window.shapes import version_changes
+from spark_jobs.window.window import TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import Place, TableState
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS
+from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS, State
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b CHAR(3))"
 # What the policies of a pipeline file are of: kinds of statements, but for this one.
@@ -92,13 +94,13 @@ def test_a_statement_that_is_asked_for_holds_its_table_until_a_person_has_approv
     assert state.place == Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
     for words in ("d.t at b.000001:300 of s", "drop_column", "ALTER TABLE t DROP a", "tidegate release shop d.t"):
         assert words in state.reason
-    app.states["d.t"] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
+    app.states["d.t"] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
     later = _judged(app).held["d.t"]
     assert later.place is not None
     assert later.place.ddl == "ALTER TABLE t DROP b", "the next statement is asked for by itself"
-    app.states["d.t"] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=later.place)
+    app.states["d.t"] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=later.place)
     assert _judged(app).held == {}
-    app.states["d.t"] = TableState(RELEASED, applied_ts=10, place=later.place)
+    app.states["d.t"] = TableState(State.RELEASED, applied_ts=10, place=later.place)
     assert "d.t" in _judged(app).held, "a release for another reason approves nothing"
 
 
@@ -107,7 +109,7 @@ def test_stop_holds_whatever_was_approved_and_the_strictest_of_several_kinds_cou
     state = _judged(app).held["d.t"]
     assert state.error == DDL_STOPS
     assert "ddl.change_type is stop" in state.reason
-    app.states["d.t"] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
+    app.states["d.t"] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
     assert _judged(app).held["d.t"].error == DDL_STOPS
 
 
@@ -120,8 +122,8 @@ def test_a_rename_is_asked_for_once_and_for_the_columns_that_it_changes_too(kind
     assert kind in held[asks].reason
     (waits,) = held.keys() - {asks}
     assert f"{asks}, which is held" in held[waits].reason
-    app.states[asks] = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=held[asks].place)
-    app.states[waits] = TableState(RELEASED, applied_ts=10)
+    app.states[asks] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=held[asks].place)
+    app.states[waits] = TableState(State.RELEASED, applied_ts=10)
     assert _judged(app).held == {}
 
 

@@ -9,16 +9,18 @@ import pytest
 from spark_jobs.apply_steps.decode_changes import _plan
 from spark_jobs.apply_steps.plan_window import plan_window
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window.application import HELD, Application, TableState, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.config import Cascades
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import TableState
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
-from tidegate.tables import UNLOGGED_CHANGES, SegmentFlag
+from tidegate.tables import UNLOGGED_CHANGES, SegmentFlag, State
 
 
 def create(app: Application, commit_ts: int, table: str) -> None:
@@ -63,7 +65,7 @@ def test_a_segment_that_cannot_name_its_tables_takes_every_table_of_its_source(a
 
 
 def test_a_held_table_stays_out_and_its_rows_are_quarantined(app: Application) -> None:
-    app.states["d.items"] = TableState(HELD)
+    app.states["d.items"] = TableState(State.HELD)
     window = planned(app, "*")
     assert set(window.tables) == {"d.orders"}
     assert _plan(app, window).known["s"].held == {("d", "items")}

@@ -8,15 +8,17 @@ import pytest
 
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window.application import ACTIVE, HELD, RELEASED, Application, Place, TableState, TableWindow, Window
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config, tables
 from tidegate.errors import Overtaken
 from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import Place, TableState
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tables import DDL_APPROVED
+from tidegate.tables import DDL_APPROVED, State
 
 
 def application(folder: Path) -> Application:
@@ -37,7 +39,7 @@ def test_an_application_publishes_no_cut_once_another_one_has_started(tmp_path: 
     new = application(tmp_path)
     new.claim()
     new.load()
-    held = Window(20, 30, [], held={"d.t": TableState(HELD, "why", "SchemaMismatch", 20)})
+    held = Window(20, 30, [], held={"d.t": TableState(State.HELD, "why", "SchemaMismatch", 20)})
     with pytest.raises(Overtaken, match="another apply of this pipeline has started"):
         publish_cut(old, held)
     with pytest.raises(Overtaken):
@@ -51,10 +53,10 @@ def test_an_application_publishes_no_cut_once_another_one_has_started(tmp_path: 
 def test_a_released_table_stays_released_with_its_approval_until_a_window_reaches_the_cut(tmp_path: Path) -> None:
     app = application(tmp_path)
     place = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
-    released = TableState(RELEASED, error=DDL_APPROVED, applied_ts=10, place=place)
+    released = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=place)
     app.cut_ts = 90
-    app.record_states({"d.t": released, "d.waits": TableState(HELD, "why", "SchemaMismatch", 5, place)})
-    for cut_ts, expected in ((50, RELEASED), (90, ACTIVE)):
+    app.record_states({"d.t": released, "d.waits": TableState(State.HELD, "why", "SchemaMismatch", 5, place)})
+    for cut_ts, expected in ((50, State.RELEASED), (90, State.ACTIVE)):
         low_ts = app.mark("d.t")
         window = Window(low_ts, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}})
         window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=low_ts)
@@ -63,6 +65,6 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
         again.refresh()
         state = again.states["d.t"]
         assert (state.state, state.applied_ts) == (expected, cut_ts)
-        assert (state.error, state.place) == ((DDL_APPROVED, place) if expected == RELEASED else ("", None))
-        assert again.states["d.waits"] == TableState(HELD, "why", "SchemaMismatch", 5, place)
+        assert (state.error, state.place) == ((DDL_APPROVED, place) if expected == State.RELEASED else ("", None))
+        assert again.states["d.waits"] == TableState(State.HELD, "why", "SchemaMismatch", 5, place)
         assert app.cut_ts == 90, "what is below the published cut publishes nothing new"

@@ -14,7 +14,7 @@ from tidegate import config, tables
 from tidegate.commit_ts import compose
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import last_events
+from tidegate.lake.held import last_states
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -48,7 +48,7 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
     control.append(lake, tables.LEDGER, rows)
     cut = filled(tables.CUTS, cut_ts=stamp(10), published_at=NOW)
     control.append(lake, tables.CUTS, [cut])
-    before = last_events(lake)
+    before = last_states(lake)
     opened: list[str] = []
     real = LakeFiles.open
 
@@ -67,7 +67,7 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
     assert sorted(control.read(lake, tables.LEDGER)["seq"].to_pylist()) == [0, 1, 9, 30]
     assert sorted(control.read(lake, tables.LATENCY)["cut_ts"].to_pylist()) == [1, 9]
     assert sorted(control.read(lake, tables.MAINTENANCE)["detail"].to_pylist()) == ["1", "9"]
-    assert last_events(lake) == before
+    assert last_states(lake) == before
     left = control.read(lake, tables.TABLE_STATES).select(["table", "recorded_at"]).to_pylist()
     assert sorted((row["table"], row["recorded_at"]) for row in left) == [
         ("d.a", ago(9)),

@@ -21,9 +21,10 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed
-from spark_jobs.window.application import Application, StagedFile, TableWindow, Window
+from spark_jobs.window.application import Application
 from spark_jobs.window.moves import find_moves
 from spark_jobs.window.shapes import keeps_deleted, window_phases
+from spark_jobs.window.window import StagedFile, TableWindow, Window
 from tidegate import config, tables
 from tidegate.binlog.decode import TableChanges
 from tidegate.lake.bronze_index import BronzeIndex

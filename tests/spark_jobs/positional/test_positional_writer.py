@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.positional.writer import GivenBack
 from spark_jobs.session.failures import TablesFailed
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
 from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
+from tidegate.tables import State
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 
 pytestmark = pytest.mark.spark
@@ -119,10 +119,11 @@ def test_a_change_that_comes_between_choice_and_commit_gives_the_table_to_merge(
     it = keyed(shop(), 3)
     before = data_files(it, "t")
     monkeypatch.setattr("spark_jobs.positional.writer.why_not", lambda _: "somebody switched something on")
-    with pytest.raises(TablesFailed) as caught:
-        it.apply(20, 40, {"t": many(2, 21, a="new")})
-    assert isinstance(caught.value.failures["d.t"], GivenBack)
+    gave = it.apply(20, 40, {"t": many(2, 21, a="new")})
     assert data_files(it, "t") == before, "what was staged is gone"
+    (state,) = gave.held.values()
+    assert (state.state, state.applied_ts, gave.tables) == (State.RELEASED, 20, {}), "it catches up from there"
+    assert "somebody switched something on" in state.reason
     window = it.apply(20, 40, {"t": many(2, 21, a="new")})
     assert window.writers() == "by MERGE: d.t (somebody switched something on)"
     assert [row["a"] for row in it.silver("t")] == ["new", "new", "v2"]
@@ -137,8 +138,9 @@ def test_more_keys_than_the_driver_may_hold_go_by_merge_the_largest_table_first(
     it.apply(0, 15, {})  # tables whose window holds DDL are written one by one
     monkeypatch.setattr("tidegate.limits.UPSERT_KEYS_BYTES_MAX", 10 * KEY_RECORD_BYTES)
     changes = {"t": many(9, 17), "u": many(3, 17)}
-    with pytest.raises(TablesFailed, match="keys of 9 changes"):
-        it.apply(15, 20, changes)
+    held = it.apply(15, 20, changes).held
+    assert {name: state.state for name, state in held.items()} == {"d.t": State.RELEASED}
+    assert "keys of 9 changes" in held["d.t"].reason
     assert [row["id"] for row in it.silver("u")] == [0, 1, 2], "it fits, and doesn't wait"
     assert it.silver("t") == []
     window = it.apply(15, 20, changes)

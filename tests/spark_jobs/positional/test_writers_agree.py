@@ -21,7 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.session.spark import table_session
-from spark_jobs.window.application import StagedFile
+from spark_jobs.window.window import StagedFile
 from tests.spark_jobs.merge.test_silver_writer import Shop
 from tests.support.histories import KINDS, History, history, shown
 from tests.support.readers import READERS

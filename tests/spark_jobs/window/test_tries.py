@@ -12,14 +12,16 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed, first_line, passes
-from spark_jobs.window.application import HELD, RELEASED, Application, TableState
+from spark_jobs.window.application import Application
 from spark_jobs.window.tries import Tries, release_after_a_pause
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import TableState
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
+from tidegate.tables import State
 
 
 def _met(call: Callable[[], object]) -> Exception:
@@ -76,7 +78,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
 
 
 def _held(app: Application) -> dict[str, str]:
-    return {name: state.error for name, state in app.states.items() if state.state == HELD}
+    return {name: state.error for name, state in app.states.items() if state.state == State.HELD}
 
 
 def test_tables_that_fail_in_each_try_are_held_together_and_tried_again_after_longer_pauses(
@@ -95,13 +97,13 @@ def test_tables_that_fail_in_each_try_are_held_together_and_tried_again_after_lo
         "spark_jobs.window.tries._PAUSE_MIN", type(app.states["d.t0"].since - app.states["d.t0"].since)(0)
     )
     release_after_a_pause(app)
-    assert {state.state for state in app.states.values()} == {RELEASED}
+    assert {state.state for state in app.states.values()} == {State.RELEASED}
     again = Tries(app, 12)
     for _ in range(WINDOW_ATTEMPTS_MAX):
         again.note(TablesFailed({"d.t3": KeyError("k")}))
     assert _held(app) == {"d.t3": "TableWriteError 2"}
     assert "tidegate release shop d.t3" in app.states["d.t3"].reason
-    app.record_states({"d.t3": TableState(RELEASED)})  # by a person: it counts from the beginning
+    app.record_states({"d.t3": TableState(State.RELEASED)})  # by a person: it counts from the beginning
     once_more = Tries(app, 15)
     for _ in range(WINDOW_ATTEMPTS_MAX):
         once_more.note(TablesFailed({"d.t3": KeyError("k")}))

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tidegate.lake.followed import SHARD_JOINED
+from tidegate.lake.held import TableState
 from tidegate.lake.status import way_out
 from tidegate.merge.follow import ANEW, Ground, follow
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.tables import State
 
 T = ("s", "d", "t")
 HELD, DROPPED = VersionStatus.NEEDS_SNAPSHOT, VersionStatus.DROPPED
@@ -120,8 +122,8 @@ def test_a_shard_with_a_past_holds_the_table_it_joins_until_it_flows_elsewhere()
     assert (found.state, found.commit_ts, found.physical) == ("held", 40, (late,))
     assert found.reason.startswith("d.all: d.two of s flows into it now, and what it held before isn't in silver; ")
     assert "leave it out again by tables.exclude: [d.two] in the pipeline file" in found.reason
-    event = {"pipeline": "p", "table": "d.all", "error": SHARD_JOINED, "reason": found.reason}
-    assert found.reason.endswith(f"; {way_out(event)}")
+    state = TableState(State.HELD, found.reason, SHARD_JOINED, pipeline="p", table="d.all")
+    assert found.reason.endswith(f"; {way_out(state)}")
     third = ("s", "d", "three")
     both = follow({other: "d.all"}, {**flows, third: "d.all"}, ground)["d.all"]
     assert "d.three of s, d.two of s flow" in both.reason
