@@ -64,18 +64,12 @@ SEGMENTS: Final = Table(
             _field("start_pos", pa.int64(), "offset of the first byte in file, 64-bit"),
             _field("end_pos", pa.int64(), "offset after the last byte in file"),
             _field("gtid_executed", pa.string(), "GTIDs executed at the end, the open transaction excluded"),
-            _field(
-                "prev_commit_ts", pa.int64(), "commit_ts before the first transaction that starts or goes on in here"
-            ),
+            _field("prev_commit_ts", pa.int64(), "commit_ts before the first transaction that is, or goes on, in here"),
             _field("min_commit_ts", pa.int64(), "smallest commit_ts of a transaction in here; 0 when none"),
             _field(
-                "max_commit_ts",
-                pa.int64(),
-                "largest commit_ts of a transaction in here, an open one included; 0 when none",
+                "max_commit_ts", pa.int64(), "largest one in here, that of an open transaction included; 0 when none"
             ),
-            _field(
-                "resolved_ts", pa.int64(), "no transaction at or below it will arrive from this source after this row"
-            ),
+            _field("resolved_ts", pa.int64(), "no transaction at or below it arrives from this source after this row"),
             _field("min_start_ts", pa.int64(), "tidb: smallest start_ts", nullable=True),
             _field("max_start_ts", pa.int64(), "tidb: largest start_ts", nullable=True),
             _field(
@@ -180,11 +174,7 @@ TABLE_STATES: Final = Table(
         [
             _field("pipeline", pa.string(), "pipeline"),
             _field("table", pa.string(), "logical table, database.table"),
-            _field(
-                "state",
-                pa.string(),
-                "active | held | released (catching up from bronze) | dropped | left (the pipeline file no longer keeps it)",
-            ),
+            _field("state", pa.string(), "State: active | held | released | dropped | left"),
             _field("reason", pa.string(), "one line: what, where, what to do; '' when active"),
             _field(
                 "error",
@@ -304,9 +294,7 @@ CUTS: Final = Table(
             _field("table", pa.string(), "logical table; '' is the row of the cut itself"),
             _field("delta_version", pa.int64(), "silver version to read; -1 when the table has no silver yet"),
             _field("applied_ts", pa.int64(), "applied_ts of that version"),
-            _field(
-                "state", pa.string(), "active | held | released | dropped: held and released ones are behind the cut"
-            ),
+            _field("state", pa.string(), "State, but for left: held and released ones are behind the cut"),
             _field("published_at", pa.timestamp("us", tz="UTC"), "when"),
         ]
     ),

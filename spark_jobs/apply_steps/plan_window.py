@@ -15,7 +15,7 @@ from collections.abc import Collection
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in, target
-from spark_jobs.window.holds import hold, needs_snapshot_reason, release_with_partners
+from spark_jobs.window.holds import hold, hold_at, needs_snapshot_reason, release_with_partners
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate.errors import LakeUnavailable
@@ -219,7 +219,8 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
         if version is None:
             continue
         if version.status.waits:
-            reason, mark = needs_snapshot_reason(version), app.mark(name)
-            hold(app, window, name, NEEDS_SNAPSHOT, reason, Place.of(version), applied_ts=mark)
+            found = (needs_snapshot_reason(version), NEEDS_SNAPSHOT, app.mark(name), Place.of(version))
+            hold_at(app, window, name, TableState(State.HELD, *found))
         elif reason := unlogged_reason(app, version):
-            hold(app, window, name, UNLOGGED_CHANGES, reason, Place.of(version), applied_ts=app.mark(name))
+            found = (reason, UNLOGGED_CHANGES, app.mark(name), Place.of(version))
+            hold_at(app, window, name, TableState(State.HELD, *found))

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold
+from spark_jobs.window.holds import hold, hold_at
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
@@ -297,7 +297,7 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
     if (entry.database, entry.table) != (database, table) and app.histories[physical[0]].versions(*physical[1:]):
         both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"
         what = f"{both}; leave one of them out (tables.exclude), or rename it at the source"
-        hold(app, window, name, "SameName", what, applied_ts=entry.after_ts)
+        hold(app, window, name, "SameName", what)
         return False
     entry.physical.add(physical)
     return True
@@ -317,6 +317,6 @@ def _is_for(app: Application, window: Window, name: str, physical: Physical) -> 
             f"{name}: {'.'.join(physical[1:])} of {physical[0]} flows into it now, and silver has rows of another time"
         )
         reason = f"{what}; route it to a table of its own"
-        hold(app, window, name, tables.NEEDS_SNAPSHOT, reason, applied_ts=app.cut_ts)
+        hold_at(app, window, name, TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, app.cut_ts))
         return False
     return not app.waits_below(name, window.low_ts)

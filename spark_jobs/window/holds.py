@@ -23,19 +23,14 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unpro
 from tidegate.tables import BEHIND_SOURCE, RENAMED_WITH_HELD, State
 
 
-def hold(
-    app: Application,
-    window: Window,
-    name: str,
-    error: str,
-    reason: str,
-    place: Place | None = None,
-    *,
-    applied_ts: int | None = None,
-) -> None:
-    """A table waits until its cause is mended; the first reason counts. applied_ts: when it isn't what silver says."""
-    at = app.applied(name) if applied_ts is None else applied_ts
-    window.take_out(name, TableState(State.HELD, reason, error, at, place))
+def hold(app: Application, window: Window, name: str, error: str, reason: str, place: Place | None = None) -> None:
+    """A table waits until its cause is mended, with all up to here in silver; the first reason counts."""
+    hold_at(app, window, name, TableState(State.HELD, reason, error, app.applied(name), place))
+
+
+def hold_at(app: Application, window: Window, name: str, state: TableState) -> None:
+    """As hold; the state says up to where silver has it."""
+    window.take_out(name, state)
     take_along(app, window, [name])
 
 
