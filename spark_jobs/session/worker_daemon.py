@@ -2,7 +2,7 @@
 
 In:  spark.python.daemon.module names this module.
 Out: workers that start decoding at once; compiling or loading the kernels in each of them would cost
-     more than most windows (FACTS: 10 CPU seconds cold, 0.7 with a warm cache, 0.0 this way).
+     more than most windows (10 CPU seconds cold, 0.7 with a warm cache, 0.0 this way).
 """
 
 from __future__ import annotations

@@ -203,9 +203,9 @@ def test_status_says_where_sources_and_tables_are_and_why_one_is_held(pipeline: 
     assert compose(1) > 20  # the lags shown are large, not negative
 
 
-def test_the_demo_pipeline_and_the_readmes_example_are_good_files() -> None:
+def test_the_demo_pipeline_and_the_examples_of_the_papers_are_good_files() -> None:
     assert config.load(ROOT / "include" / "pipelines" / "demo.yaml").pipeline == "demo"
     assert config.load(ROOT / "docker" / "pipelines" / "shop.yaml").tables.keeps("mysql", "user") is False
-    text = (ROOT / "README.md").read_text()
-    example = text.split("```yaml\n", 1)[1].split("```", 1)[0]
-    assert config.parse(example, where="README.md").pipeline == "shop"
+    for paper in ("README.md", "docs/pipeline.md"):
+        example = (ROOT / paper).read_text().split("```yaml\n", 1)[1].split("```", 1)[0]
+        assert config.parse(example, where=paper).pipeline == "shop"

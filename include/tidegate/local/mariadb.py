@@ -51,7 +51,7 @@ class MariaDB(Server):
     """MariaDB 11.4.5 from `base` (see install)."""
 
     flavour: ClassVar[str] = "mariadb"
-    # Kept equal to the README's by tests/style.
+    # Kept equal to docs/source.md's by tests/style.
     grants: ClassVar[tuple[str, ...]] = ("SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.*",)
 
     def __init__(self, data: Path, base: Path, *, port: int = 0, options: tuple[str, ...] = ()) -> None:
@@ -106,7 +106,7 @@ def install(root: Path) -> Path:
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise HostLacks(
             f"the embedded MariaDB runs on Linux x86_64, this is {platform.system()} {platform.machine()}",
-            remedy="point a pipeline at a server of your own (README.md)",
+            remedy="point a pipeline at a server of your own (docs/source.md)",
         )
     state = root / ".tidegate"
     base = state / "servers" / f"mariadb-{_JAR.version}"

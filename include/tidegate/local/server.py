@@ -4,7 +4,7 @@ In:  a data folder, options, a port (0: a free one).
 Out: a server on 127.0.0.1 that writes row-based binlogs with full images, full metadata and GTIDs.
 
 The administrator (root, no password) gets in through a socket in a private folder only; over TCP there
-is just the user `tidegate`, with the grants that the README asks for and a password made at start. It
+is just the user `tidegate`, with the grants that docs/source.md asks for and a password made at start. It
 is created with its binlog off, so that the password's hash is in no binlog and hence in no lake.
 """
 

@@ -113,7 +113,7 @@ def table_at(uri: str) -> str:
 
 
 def create(uri: str, shape: SilverShape) -> str:
-    """CREATE TABLE with deletion vectors and clustering (DESIGN section 8: what every reader can read)."""
+    """CREATE TABLE with deletion vectors and clustering: what every reader can read."""
     columns = ", ".join(
         f"{quote(c.name)} {c.type}" + (f" COMMENT {literal(c.comment)}" if c.comment else "") for c in shape.all_columns
     )

@@ -136,7 +136,7 @@ class _Source:
         if began is not None:
             text = f"capture began at {began.file}:{began.offset} with start: {began.start}"
             if began.start != wanted:
-                text += f"; start: {wanted} has no effect any more: it needs a new lake (see docs/operate.md)"
+                text += f"; start: {wanted} has no effect any more: it needs a new lake (see docs/production.md)"
             yield self._line(Verdict.CAUTION if began.start != wanted else Verdict.NOTE, text)
             return
         try:

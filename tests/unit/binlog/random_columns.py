@@ -2,7 +2,7 @@
 
 In:  a seeded random.Random, the server's flavour.
 Out: RandomColumns. Truth comes from the server's SELECT alone: a column says in which words to ask for its value, and
-     how that answer is the canonical value (DESIGN 10); the decoder's code is not used.
+     how that answer is the canonical value; the decoder's code is not used.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  whole events of a log with FULL metadata and checksums (it takes both for granted).
 Out: rows as it reads them, and a canonical value as it would show it, for a comparison.
 
-FACTS of where it is wrong stand beside each case that is left out (cases.py); none of its answers is bent to ours.
+Where it is wrong stands beside each case that is left out (cases.py); none of its answers is bent to ours.
 """
 
 from __future__ import annotations

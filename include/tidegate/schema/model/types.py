@@ -1,4 +1,4 @@
-"""Canonical types (DESIGN 10): the same from binlog, snapshot and TiDB.
+"""Canonical types: the same from the binlog and from a SELECT.
 
 In:  a column of a table version: its column_type text as information_schema shows it.
 Out: its Arrow type, its Delta (Spark SQL) type text and its kind, which says how values are to be read.

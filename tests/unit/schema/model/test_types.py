@@ -1,4 +1,4 @@
-"""Canonical types: DESIGN 10's table, word by word."""
+"""Canonical types, one by one."""
 
 from __future__ import annotations
 
