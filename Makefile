@@ -70,7 +70,7 @@ KERNELS := $(shell grep -rlwE 'compiled|njit' --include='*.py' include/tidegate)
 .tidegate/.warm: .venv/.made $(KERNELS)
 	@mkdir -p .tidegate
 	@$(BIN)/python -m tidegate.binlog.warm
-	@$(BIN)/python -c 'import tidegate.merge.net_change, tidegate.mysql.stream.cutter, tidegate.upsert.warm, tidegate.compiled; tidegate.compiled.load_all()'
+	@$(BIN)/python -c 'import tidegate.merge.net_change, tidegate.mysql.reader, tidegate.upsert.warm, tidegate.compiled; tidegate.compiled.load_all()'
 	@touch $@
 
 jars: .venv/.made

@@ -17,11 +17,11 @@ from benchmarks.figures import Missing, Row, in_turns
 from benchmarks.lakes import BenchLake, connection_info
 from benchmarks.peers import mariadb_binlog
 from benchmarks.workloads import Workload
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.config import DumpMode
 from tidegate.limits import SEGMENT_BYTES_DEFAULT
 from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
+from tidegate.mysql.place import beginning
 from tidegate.mysql.server_facts import SourceFacts, read_facts
 from tidegate.mysql.stream.cutter import Cutter, CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpRequest, DumpStream
@@ -71,7 +71,7 @@ def segments(server: Server, workload: Workload) -> None:
     file, size = workload.path.name, workload.bytes
     request = DumpRequest(facts.flavour, DumpMode.POSITION, 4_000_000_001, "", 1.0, position=Position.of(file, 4))
     settings = CutterSettings("one", facts.flavour, DumpMode.POSITION, SEGMENT_BYTES_DEFAULT, lambda *_: [])
-    cutter = Cutter(settings, Checkpoint.start(file=file), facts.server_id, facts.server_uuid)
+    cutter = Cutter(settings, beginning(file=file), facts.server_id, facts.server_uuid)
     stream = DumpStream.open(info, request)
     done = 0
     while done + cutter.waiting_bytes < size - _TAIL_BYTES:

@@ -11,12 +11,13 @@ import shutil
 from pathlib import Path
 
 from benchmarks.workloads import DATABASE
+from tests.kit.reached import position_of
 from tidegate import config
-from tidegate.capture.run import CaptureRun
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, TlsMode
+from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
 
 # A server that is told to be quick pauses no longer than this in mid-stream.
@@ -50,7 +51,7 @@ class BenchLake:
     def begin(self) -> None:
         """Capture until a first heartbeat is in bronze: from then on it knows where to go on."""
         for _ in range(_ATTEMPTS):
-            CaptureRun(self.pipeline, "one", connection_info(self.server), self.folder / "state").run(
+            binlog_run(self.pipeline, "one", connection_info(self.server), self.folder / "state").run(
                 _SECONDS_MAX, idle_seconds=3 * _HEARTBEAT_SECONDS
             )
             if Bronze(self.files, "one").last_seq > 0:
@@ -63,10 +64,10 @@ class BenchLake:
             goal = current_position(cursor)
         done = 0
         for _ in range(_ATTEMPTS):
-            run = CaptureRun(self.pipeline, "one", connection_info(self.server), self.folder / "state")
+            run = binlog_run(self.pipeline, "one", connection_info(self.server), self.folder / "state")
             found = run.run(_SECONDS_MAX, idle_seconds=_IDLE_SECONDS)
             done += found.bytes
-            if goal is None or found.position >= goal:
+            if goal is None or position_of(found.position) >= goal:
                 return done
         raise AssertionError(f"capture never came to {goal}")
 

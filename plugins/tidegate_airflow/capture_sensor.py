@@ -92,13 +92,13 @@ class CaptureSensor(BaseSensorOperator):
             )
 
     def _capture(self, pipeline: Pipeline, seconds: float, idle_seconds: float | None = None) -> CaptureResult:
-        from tidegate.capture.run import CaptureRun  # numba, pyarrow, delta-rs
+        from tidegate.mysql.reader import binlog_run  # numba, pyarrow, delta-rs
 
-        run = CaptureRun(
-            pipeline=pipeline,
-            source_name=self.source,
-            connection=pipelines.source_info(pipeline, self.source, source_connection),
-            state_dir=state_folder(),
+        run = binlog_run(
+            pipeline,
+            self.source,
+            pipelines.source_info(pipeline, self.source, source_connection),
+            state_folder(),
             storage_options=pipelines.storage_options(pipeline.lake, lake_connection),
         )
         result = run.run(seconds, idle_seconds, stop=self._stop, on_progress=self._report)

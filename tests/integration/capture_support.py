@@ -19,8 +19,10 @@ from tidegate.binlog.events import ROWS_TYPES, EventType, read_header, type_name
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, parse
+from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.reader import BinlogSource, binlog_run
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind
 
@@ -50,19 +52,33 @@ def info_of(server: Server, **changes: Any) -> ConnectionInfo:
     return ConnectionInfo(**parts | changes)
 
 
-def capture_run(server: Server, lake: Path, *, info: ConnectionInfo | None = None, **settings: Any) -> CaptureRun:
-    return CaptureRun(
+def capture_run(
+    server: Server, lake: Path, *, info: ConnectionInfo | None = None, baseline: bool = False, **settings: Any
+) -> CaptureRun:
+    """baseline: record the schema at the first start."""
+    return binlog_run(
         pipeline_for(server, lake, **settings),
         "one",
         info or info_of(server),
         lake.parent / "state",
-        on_first_start=lambda _facts, _position: None,
+        on_first_start=None if baseline else lambda _facts, _position: None,
     )
+
+
+def source_of(server: Server, lake: Path, **settings: Any) -> BinlogSource:
+    """What a run would read from."""
+    return BinlogSource(pipeline_for(server, lake, **settings), "one", info_of(server), LakeFiles(str(lake)))
 
 
 def capture_until_quiet(server: Server, lake: Path, **settings: Any) -> CaptureResult:
     """Run until a second passes without news."""
     return capture_run(server, lake, **settings).run(300, idle_seconds=1)
+
+
+def begin_capture(server: Server, lake: Path, **settings: Any) -> None:
+    """Until bronze has a first segment: later runs go on from there."""
+    with Background(capture_run(server, lake, **settings)):
+        wait_for_bronze(lake, bool)
 
 
 class Background:

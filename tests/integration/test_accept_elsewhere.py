@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capture_support import capture_run, capture_until_quiet, info_of
+from tests.integration.capture_support import capture_until_quiet, info_of, source_of
 from tests.support.segments import segment
 from tests.support.servers import FreshDatabase
 from tidegate.capture.recovery import recover
@@ -74,10 +74,10 @@ def test_capture_goes_on_at_a_server_that_lacks_what_was_accepted_as_lost(
     with pytest.raises(PositionLost, match="doesn't have transactions that were captured"):
         capture_until_quiet(any_server, lake)
 
-    run, bronze = capture_run(any_server, lake), Bronze(LakeFiles(str(lake)), "one")
+    source, bronze = source_of(any_server, lake), Bronze(LakeFiles(str(lake)), "one")
     value_log = ValueLog(tmp_path / "aside")
-    recovered = recover(bronze, value_log)
-    gap = find_gap(run, facts, Captured(bronze, value_log, recovered.tail), recovered.checkpoint)
+    recovered = recover(bronze, value_log, source.nothing)
+    gap = find_gap(source, facts, Captured(bronze, value_log, recovered.tail), recovered.checkpoint)
     assert gap is not None
     assert gap.segment.tables == ("shop.t1",)
     record_gap(bronze, value_log, recovered, gap)

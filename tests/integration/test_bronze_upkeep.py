@@ -20,9 +20,9 @@ from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate import config
-from tidegate.capture.run import CaptureRun
 from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.local.server import Server
+from tidegate.mysql.reader import binlog_run
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -77,7 +77,7 @@ def busy(road: Road, database: str) -> Iterator[None]:
 
     with ThreadPoolExecutor(1) as pool:
         with writing(road.server, database, write):
-            run = CaptureRun(road.pipeline, "one", road.info, road.folder / "state")
+            run = binlog_run(road.pipeline, "one", road.info, road.folder / "state")
             captured = pool.submit(run.run, 250, idle_seconds=2.0)
             yield
         captured.result()

@@ -13,6 +13,7 @@ from tests.integration.capture_support import (
     Background,
     assert_decodes_alone,
     assert_equals_binlog,
+    begin_capture,
     binlog_end,
     bronze_segments,
     capture_run,
@@ -57,7 +58,7 @@ def test_two_runs_give_the_servers_own_binlog(
     any_server: Server, fresh_database: FreshDatabase, tmp_path: Path, dump: str
 ) -> None:
     database, lake = fresh_database(any_server), tmp_path / "lake"
-    capture_run(any_server, lake, dump=dump).run(1.5)
+    begin_capture(any_server, lake, dump=dump)
     write_shop(any_server, database)
     capture_until_quiet(any_server, lake, dump=dump)
     any_server.query(f"INSERT INTO `{database}`.t (a) VALUES ('later')")
@@ -66,7 +67,7 @@ def test_two_runs_give_the_servers_own_binlog(
     segments = bronze_segments(lake)
     assert assert_equals_binlog(segments, any_server) > 40 * 10 * 100
     assert (segments[-1].file, segments[-1].end_pos) == binlog_end(any_server)
-    assert result.position.file == segments[-1].file
+    assert result.position == segments[-1].end
     assert sum(segment.txn_count for segment in segments) == 32 + 1 + 1 + 2 + 1 + 1
     named = {name for segment in segments for name in segment.tables}
     assert f"{database}.t" in named
@@ -76,7 +77,7 @@ def test_two_runs_give_the_servers_own_binlog(
 
 def test_executed_gtids_are_the_servers_own(any_server: Server, fresh_database: FreshDatabase, tmp_path: Path) -> None:
     database, lake = fresh_database(any_server), tmp_path / "lake"
-    capture_run(any_server, lake).run(1.5)
+    begin_capture(any_server, lake)
     write_shop(any_server, database, rows=5)
     capture_until_quiet(any_server, lake)
     name = "gtid_executed" if any_server.flavour == "mysql" else "gtid_binlog_pos"
@@ -89,7 +90,7 @@ def test_a_transaction_larger_than_a_segment_and_packets_over_16_mib(
 ) -> None:
     database, lake = fresh_database(any_server), tmp_path / "lake"
     any_server.query("SET GLOBAL max_allowed_packet = 268435456")
-    capture_run(any_server, lake, dump=dump).run(1.5)
+    begin_capture(any_server, lake, dump=dump)
     with any_server.connect(database, max_allowed_packet=256 << 20) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE b (id INT PRIMARY KEY, x LONGBLOB)")
         cursor.execute("CREATE TABLE u (id INT PRIMARY KEY)")
@@ -119,7 +120,7 @@ def test_a_run_that_ends_inside_a_transaction_is_continued_by_the_next(
     """Segments of 4 KiB and a hard bound reached inside a transaction: stop there, and go on."""
     database, lake = fresh_database(any_server), tmp_path / "lake"
     any_server.query("SET GLOBAL max_allowed_packet = 268435456")
-    capture_run(any_server, lake, dump=dump).run(1.5)
+    begin_capture(any_server, lake, dump=dump)
     with any_server.connect(database, max_allowed_packet=256 << 20) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE b (id INT PRIMARY KEY, x LONGBLOB)")
         cursor.execute("BEGIN")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capture_support import assert_equals_binlog, bronze_segments, capture_run, capture_until_quiet
+from tests.integration.capture_support import assert_equals_binlog, begin_capture, bronze_segments, capture_until_quiet
 from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.servers import FreshDatabase
 from tidegate.binlog.decode import decode_in_pieces
@@ -129,7 +129,7 @@ def test_a_compressed_binlog_gives_the_rows_that_select_gives(
     compressing: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:
     database, lake = fresh_database(compressing), tmp_path / "lake"
-    capture_run(compressing, lake).run(1.5)
+    begin_capture(compressing, lake)
     play(compressing, database)
     capture_until_quiet(compressing, lake)
     segments = bronze_segments(lake)

@@ -18,6 +18,7 @@ from tests.integration.capture_support import (
     capture_run,
     capture_until_quiet,
     info_of,
+    pipeline_for,
 )
 from tests.support.servers import FreshDatabase
 from tidegate.capture.run import CaptureRun
@@ -31,6 +32,7 @@ from tidegate.errors import (
 )
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, TlsMode, connect
+from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import read_facts
 
 pytestmark = pytest.mark.server
@@ -184,9 +186,10 @@ def test_a_server_that_logs_nothing_or_not_all_is_refused(mariadb: Server, tmp_p
 
 
 def test_the_wrong_flavour_is_named(mariadb: Server, tmp_path: Path) -> None:
-    run = capture_run(mariadb, tmp_path / "lake")
-    source = run.pipeline.sources["one"].model_copy(update={"flavour": "mysql"})
-    run.pipeline = run.pipeline.model_copy(update={"sources": {"one": source}})
+    pipeline = pipeline_for(mariadb, tmp_path / "lake")
+    source = pipeline.sources["one"].model_copy(update={"flavour": "mysql"})
+    pipeline = pipeline.model_copy(update={"sources": {"one": source}})
+    run = binlog_run(pipeline, "one", info_of(mariadb), tmp_path / "state")
     assert "flavour: mariadb" in refusal(run, tmp_path, SourceRefused)
 
 

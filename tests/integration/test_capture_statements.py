@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capture_support import assert_equals_binlog, bronze_segments, capture_run, capture_until_quiet
+from tests.integration.capture_support import assert_equals_binlog, begin_capture, bronze_segments, capture_until_quiet
 from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.servers import FreshDatabase
 from tidegate.binlog.decode import decode_segment
@@ -58,7 +58,7 @@ def test_statements_are_seen_and_stop_the_tables_they_may_change(
     any_server.query(f"SET GLOBAL max_allowed_packet = {4 * SEGMENT_BYTES_MAX}")
     any_server.query(f"SET GLOBAL {name} = {'ON' if compressed else 'OFF'}")
     try:
-        capture_run(any_server, lake).run(1.5)
+        begin_capture(any_server, lake)
         with any_server.connect(database, local_infile=True) as connection, connection.cursor() as cursor:
             for table in ("t", "other"):
                 cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, a LONGTEXT)")
@@ -92,7 +92,7 @@ def test_what_triggers_functions_and_cascades_change_in_other_databases_stops_to
     """MySQL's events name their databases; of MariaDB's statements nobody knows how far they reach."""
     lake, (own, far, apart) = tmp_path / "lake", [fresh_database(any_server) for _ in range(3)]
     any_server.query("SET GLOBAL log_bin_trust_function_creators = 1")
-    capture_run(any_server, lake).run(1.5)
+    begin_capture(any_server, lake)
     names = [(own, "t"), (own, "s"), (own, "p"), (far, "u"), (far, "child"), (apart, "x")]
     try:
         with any_server.connect(own, local_infile=True) as connection, connection.cursor() as cursor:

@@ -19,6 +19,8 @@ from tests.integration.capture_support import (
     assert_equals_binlog,
     bronze_segments,
     capture_run,
+    info_of,
+    pipeline_for,
     pipeline_text,
     wait_for_bronze,
 )
@@ -29,17 +31,17 @@ from tidegate.errors import Fenced, LeaseHeld
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import LEASES, take_lease
 from tidegate.local.server import Server
+from tidegate.mysql.reader import binlog_run
 
 pytestmark = pytest.mark.server
 
 
 def elsewhere(server: Server, lake: Path, folder: Path) -> CaptureRun:
     """The same capture on another machine: it shares the lake and nothing else."""
-    run = capture_run(server, lake)
-    run.state_dir = folder
-    source = run.pipeline.sources["one"].model_copy(update={"server_id": 777})
-    run.pipeline = run.pipeline.model_copy(update={"sources": {"one": source}})
-    return run
+    pipeline = pipeline_for(server, lake)
+    source = pipeline.sources["one"].model_copy(update={"server_id": 777})
+    pipeline = pipeline.model_copy(update={"sources": {"one": source}})
+    return binlog_run(pipeline, "one", info_of(server), folder, on_first_start=lambda _facts, _position: None)
 
 
 def test_a_second_capture_elsewhere_is_told_who_captures_and_goes_on_after_it(

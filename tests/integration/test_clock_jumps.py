@@ -26,7 +26,7 @@ from tests.support.servers import FreshDatabase
 from tidegate.commit_ts import physical_ms
 from tidegate.limits import CLOCK_SLACK_SECONDS
 from tidegate.local.server import Server
-from tidegate.mysql import clock_connection as side
+from tidegate.mysql import second_connection
 from tidegate.tables import SegmentKind
 
 pytestmark = pytest.mark.server
@@ -54,8 +54,8 @@ def test_a_clock_that_jumps_dates_nothing_in_the_future_or_behind_a_resolved_ts(
     any_server: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, lake, jump_ms = fresh_database(any_server), tmp_path / "lake", 0
-    read, machine = side.read_clock_ms, time.time
-    monkeypatch.setattr(side, "read_clock_ms", lambda cursor: read(cursor) + jump_ms)
+    read, machine = second_connection.read_clock_ms, time.time
+    monkeypatch.setattr(second_connection, "read_clock_ms", lambda cursor: read(cursor) + jump_ms)
     any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY AUTO_INCREMENT)")
     any_server.query("SET GLOBAL binlog_expire_logs_seconds = 864000")
     insert = f"INSERT INTO `{database}`.t VALUES ()"

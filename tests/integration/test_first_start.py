@@ -7,7 +7,6 @@ Out: bronze that begins where the first run did, one baseline, and the rows writ
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +58,7 @@ def test_a_run_that_was_over_before_its_first_heartbeat(
     database, lake = fresh_database(mysql9), tmp_path / "lake"
     mysql9.query("CREATE TABLE t (a INT PRIMARY KEY)", database=database)
     place = binlog_end(mysql9)
-    run = replace(capture_run(mysql9, lake), on_first_start=None)
+    run = capture_run(mysql9, lake, baseline=True)
     assert run.run(0).segments == 0
     mysql9.query("INSERT INTO t VALUES (1), (2)", database=database)
     run.run(300, idle_seconds=1)

@@ -78,11 +78,11 @@ _PROGRAM = """
 import json, resource, sys
 from pathlib import Path
 from tidegate import config
-from tidegate.capture.run import CaptureRun
+from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.connection import ConnectionInfo
 
 server = json.loads(sys.argv[2])
-run = CaptureRun(config.load(Path(sys.argv[1])), "one", ConnectionInfo(**server), Path(sys.argv[3]),
+run = binlog_run(config.load(Path(sys.argv[1])), "one", ConnectionInfo(**server), Path(sys.argv[3]),
                  on_first_start=lambda _facts, _position: None)
 result = run.run(600, idle_seconds=2)
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
 from tests.support.own_server import own_server_or_skip
-from tidegate.capture.run import CaptureRun
 from tidegate.capture.value_log import log as value_log
 from tidegate.errors import PositionLost, SourceUnavailable, VerifyError
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.local.server import Server
+from tidegate.mysql.reader import binlog_run
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag
@@ -100,7 +100,7 @@ def _captured_until_the_primary_dies(road: Road, monkeypatch: pytest.MonkeyPatch
         return real(log, segment)
 
     small = road.pipeline.capture.model_copy(update={"land_bytes": 1 << 20})
-    run = CaptureRun(road.pipeline.model_copy(update={"capture": small}), "one", road.info, road.folder / "state")
+    run = binlog_run(road.pipeline.model_copy(update={"capture": small}), "one", road.info, road.folder / "state")
     with monkeypatch.context() as patched:
         patched.setattr(value_log.ValueLog, "append", append)
         with pytest.raises(SourceUnavailable):
@@ -152,13 +152,13 @@ def _captured_from_a_replica_that_is_behind(pair: Pair, road: Road) -> None:
         road.capture()
         road.server = pair.replica
         short = road.pipeline.capture.model_copy(update={"failover_wait_seconds": 1.5})
-        impatient = CaptureRun(road.pipeline.model_copy(update={"capture": short}), "one", road.info, road.folder / "s")
+        impatient = binlog_run(road.pipeline.model_copy(update={"capture": short}), "one", road.info, road.folder / "s")
         with pytest.raises(PositionLost, match="doesn't have transactions that were captured"):
             impatient.run(20, idle_seconds=1)
         unlock = threading.Timer(2, cursor.execute, ["UNLOCK TABLES"])
         unlock.start()
         assert (
-            CaptureRun(road.pipeline, "one", road.info, road.folder / "state").run(60, idle_seconds=1).reason == "idle"
+            binlog_run(road.pipeline, "one", road.info, road.folder / "state").run(60, idle_seconds=1).reason == "idle"
         )
         unlock.join()
     road.server = pair.primary
@@ -181,7 +181,7 @@ def test_a_replica_that_lacks_what_was_captured_is_waited_for_or_refused_by_name
     pair.primary.kill()
     road.server = pair.replica
     with pytest.raises(PositionLost) as caught:
-        CaptureRun(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
+        binlog_run(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
     assert "doesn't have transactions that were captured: GTIDs" in str(caught.value)
     assert lacking.rpartition("-")[2] in str(caught.value)
     assert "shop.orders" in str(caught.value)
@@ -189,7 +189,7 @@ def test_a_replica_that_lacks_what_was_captured_is_waited_for_or_refused_by_name
     for number in range(10, 20):
         pair.replica.query(f"INSERT INTO shop.orders VALUES ({number})")
     with pytest.raises(PositionLost):
-        CaptureRun(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
+        binlog_run(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
     assert _segments(road) == before
 
 

@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.reached import position_of
 from tests.kit.road import Road
 from tests.support.driver import killed
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
-from tidegate.capture.run import CaptureRun
 from tidegate.errors import LakeRefused
 from tidegate.lake import control, held, status
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -177,8 +178,8 @@ class TwoSources(Road):
         with other.connect() as connection, connection.cursor() as cursor:
             goal = current_position(cursor)
         for _ in range(10):
-            found = CaptureRun(self.pipeline, "two", info, self.folder / "state").run(60, idle_seconds=0.8)
-            if found.last_seq and goal is not None and found.position >= goal:
+            found = binlog_run(self.pipeline, "two", info, self.folder / "state").run(60, idle_seconds=0.8)
+            if found.last_seq and goal is not None and position_of(found.position) >= goal:
                 break
 
     def settle(self) -> None:

@@ -7,6 +7,7 @@ Out: lags that grow only when something is missing.
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tidegate.cli.status import status_lines
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
+from tidegate.mysql.asked import ask
 from tidegate.mysql.connection import ConnectionInfo
 
 pytestmark = pytest.mark.server
@@ -37,7 +39,7 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     info = info_of(any_server)
 
     def look(connection: ConnectionInfo = info) -> Standing:
-        return standing(pipeline, lake, lambda _: connection)
+        return standing(pipeline, lake, partial(ask, pipeline, lambda _: connection))
 
     before = look()
     assert (before.lag_seconds, before.sources[0].captured) == (None, None)
@@ -76,7 +78,6 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
 def test_patterns_that_match_nothing_are_said(mariadb: Server, tmp_path: Path) -> None:
     pipeline = pipeline_for(mariadb, tmp_path)
     nothing = pipeline.tables.model_copy(update={"include": ["nosuch.*"]})
-    found = standing(
-        pipeline.model_copy(update={"tables": nothing}), LakeFiles(str(tmp_path)), lambda _: info_of(mariadb)
-    )
+    pipeline = pipeline.model_copy(update={"tables": nothing})
+    found = standing(pipeline, LakeFiles(str(tmp_path)), partial(ask, pipeline, lambda _: info_of(mariadb)))
     assert "tables.include matches no table" in " ".join(" ".join(status_lines(found)).split())

@@ -14,12 +14,13 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from tests.kit.reached import position_of
 from tidegate import config
-from tidegate.capture.run import CaptureRun
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
 from tidegate.verify.report import Outcome
 from tidegate.verify.verification import Options, verify
@@ -69,10 +70,10 @@ class Road:
         with self.server.connect() as connection, connection.cursor() as cursor:
             goal = current_position(cursor)
         for _ in range(_RUNS_MAX):  # a busy machine may need several to get there
-            run = CaptureRun(self.pipeline, "one", self.info, self.folder / "state")
+            run = binlog_run(self.pipeline, "one", self.info, self.folder / "state")
             found = run.run(seconds, idle_seconds=_IDLE_SECONDS if self._begun else _FIRST_IDLE_SECONDS)
             self._begun = found.last_seq > 0
-            if self._begun and (goal is None or found.position >= goal):
+            if self._begun and (goal is None or position_of(found.position) >= goal):
                 break
 
     def apply(self, spark: SparkSession) -> Application:

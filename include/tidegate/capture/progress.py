@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidegate.capture.status_file import Lifeboat
-from tidegate.position import Position
 
 Reason = Literal["time", "idle", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What a run did. reason: its time was up, the source was quiet, or it was told to stop."""
+    """What a run did. reason: its time was up, the source was quiet, or it was told to stop. position: the end of what
+    is captured, as the source names it.
+    """
 
     reason: Reason
     segments: int
     bytes: int
     last_seq: int
     resolved_ts: int
-    position: Position
+    position: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +40,4 @@ class CaptureProgress:
     queued_bytes: int
     lifeboat: Lifeboat
     lag_seconds: float
-    position: Position
+    position: str

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidegate.capture.checkpoint import Checkpoint, check_belongs
 from tidegate.capture.lander import Backlog
@@ -31,13 +31,15 @@ class Recovered(NamedTuple):
     segment with bytes, wherever it lies.
     """
 
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint[Any]
     newest: Segment | None
     backlog: Backlog | None
     tail: Segment | None
 
 
-def open_and_recover(bronze: Bronze, folder: Path, budget: Budget, *, promised: bool) -> tuple[ValueLog, Recovered]:
+def open_and_recover(
+    bronze: Bronze, folder: Path, budget: Budget, nothing: Checkpoint[Any], *, promised: bool
+) -> tuple[ValueLog, Recovered]:
     """The value log in a folder, and what recover() says of it.
 
     When capture went on elsewhere, and is back, a log that doesn't follow bronze is of no use: the server has what
@@ -47,7 +49,7 @@ def open_and_recover(bronze: Bronze, folder: Path, budget: Budget, *, promised: 
     """
     log_there = ValueLog(folder, budget=budget)
     try:
-        return log_there, recover(bronze, log_there)
+        return log_there, recover(bronze, log_there, nothing)
     except StrayValueLog as error:
         log_there.close()
         if promised:
@@ -60,19 +62,19 @@ def open_and_recover(bronze: Bronze, folder: Path, budget: Budget, *, promised: 
     except BaseException:
         log_there.close()
         raise
-    return open_and_recover(bronze, folder, budget, promised=True)
+    return open_and_recover(bronze, folder, budget, nothing, promised=True)
 
 
-def recover(bronze: Bronze, value_log: ValueLog) -> Recovered:
-    """Nothing is written. Of a source that was never captured the checkpoint is an empty one, seq 0.
+def recover(bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any]) -> Recovered:
+    """Nothing is written. nothing: the checkpoint of a source that was never captured, seq 0.
 
     Raises Fenced, LakeUnavailable.
     """
     try:
         found = bronze.last_segments()
     except LakeUnavailable as error:
-        return _without_bronze(value_log, error)
-    checkpoint = Checkpoint.start()
+        return _without_bronze(value_log, nothing, error)
+    checkpoint = nothing
     for segment in found:
         checkpoint = checkpoint.after(segment)
     first, last, size, tail = None, None, 0, None
@@ -88,13 +90,13 @@ def recover(bronze: Bronze, value_log: ValueLog) -> Recovered:
     return Recovered(checkpoint, found[-1] if found else None, backlog, tail)
 
 
-def _without_bronze(value_log: ValueLog, error: LakeUnavailable) -> Recovered:
+def _without_bronze(value_log: ValueLog, nothing: Checkpoint[Any], error: LakeUnavailable) -> Recovered:
     """From the value log alone. Raises the error when that doesn't say where to go on."""
     checkpoint, last, tail = None, None, None
     for record in value_log.heads():
         if checkpoint is None and record.segment.flags & SegmentFlag.OPEN_AT_START:
             continue
-        checkpoint, last = (checkpoint or Checkpoint.start()).after(record.segment), record.pointer
+        checkpoint, last = (checkpoint or nothing).after(record.segment), record.pointer
         tail = record.segment if record.segment.has_bytes else tail
     if checkpoint is None or last is None:
         raise error

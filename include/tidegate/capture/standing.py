@@ -1,6 +1,6 @@
 """Whether anything is missing: what the lake holds beside where the sources are now.
 
-In:  a pipeline, its lake, how to connect to its sources (a source that can't be asked is one that can't be asked).
+In:  a pipeline, its lake, how to ask its sources (one that gives no answer is one that can't be asked).
 Out: a Standing, for `tidegate status` and the page in Airflow; nothing is written.
 
 A source that writes nothing sends nothing, so the newest time that the lake knows of it gets older although nothing is
@@ -17,20 +17,14 @@ from typing import Any
 
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline
-from tidegate.errors import TidegateError
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
-from tidegate.limits import STANDING_ANSWER_SECONDS
 from tidegate.tables import State
 
-_TABLES = (
-    "SELECT table_schema, table_name FROM information_schema.tables"
-    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
-)
-
-Connect = Callable[[str], Any]
+# The name of a source -> what it answers; every failure is an answer too.
+Ask = Callable[[str], "Server"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +104,9 @@ class Standing:
         }
 
 
-def standing(pipeline: Pipeline, lake: LakeFiles, connect: Connect) -> Standing:
-    """connect: conn_id -> ConnectionInfo. Raises LakeUnavailable, OSError when the lake can't be read."""
-    servers = {name: ask(pipeline, name, connect) for name in pipeline.sources}
+def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
+    """Raises LakeUnavailable, OSError when the lake can't be read."""
+    servers = {name: ask(name) for name in pipeline.sources}
     captured = {found.source: found for found in lake_status.sources(lake)}
     sources = tuple(_source(name, captured.get(name), server) for name, server in servers.items())
     cut_ts = lake_status.cut_ts(lake)
@@ -121,36 +115,6 @@ def standing(pipeline: Pipeline, lake: LakeFiles, connect: Connect) -> Standing:
     unseen = tuple(sorted(there - {table.table for table in tables}))
     rebuilt = tuple(rebuilt_tables(lake, sorted({table.table.partition(".")[0] for table in tables})))
     return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt)
-
-
-def ask(pipeline: Pipeline, name: str, connect: Connect) -> Server:
-    """One short connection. Every failure is an answer too."""
-    import pymysql
-
-    from tidegate.mysql.connection import connect as open_connection
-    from tidegate.mysql.connection import named
-    from tidegate.mysql.server_facts import current_position
-
-    try:
-        info = connect(pipeline.sources[name].conn_id)
-        with (
-            open_connection(
-                info, connect_timeout=STANDING_ANSWER_SECONDS, read_timeout=STANDING_ANSWER_SECONDS
-            ) as connection,
-            connection.cursor() as cursor,
-        ):
-            try:
-                position = str(current_position(cursor) or "")
-                cursor.execute("SELECT @@GLOBAL.server_id")
-                server_id = int(cursor.fetchone()[0])
-                cursor.execute(_TABLES)
-                rows = [(str(row[0]), str(row[1])) for row in cursor.fetchall()]
-            except (pymysql.err.MySQLError, OSError) as error:
-                raise named(error, info) from error
-    except TidegateError as error:
-        return Server(error=str(error))
-    matched = tuple(pair for pair in rows if pipeline.tables.keeps(*pair))
-    return Server(server_id, position, matched)
 
 
 def _source(name: str, captured: SourceStatus | None, server: Server) -> SourceStanding:

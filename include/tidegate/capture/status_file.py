@@ -10,16 +10,16 @@ import json
 import logging
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tidegate.capture.chaser import ChaserState, ChaserStatus
 from tidegate.capture.lander import Lander
+from tidegate.capture.source import ClockState, Retention
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.limits import BEHIND_TOLD_SECONDS, CLOCK_LEAP_SECONDS_MAX, LAKE_RATE_SECONDS
-from tidegate.mysql.retention import Retention
-from tidegate.mysql.source_clock import SourceClock
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Lifeboat(ChaserStatus):
 class Logbook:
     """Writes what is so now; one per run."""
 
-    def __init__(self, value_log: ValueLog, clock: SourceClock) -> None:
+    def __init__(self, value_log: ValueLog, clock: Callable[[], ClockState]) -> None:
         self._value_log = value_log
         self._clock = clock
         self._started_at = time.time()
@@ -83,7 +83,7 @@ class Logbook:
         return found
 
     def _look(self, lander: Lander, last_seq: int, captured_bytes: int) -> Lifeboat:
-        now, status = time.monotonic(), lander.status()
+        now, status, clock = time.monotonic(), lander.status(), self._clock()
         self._rates.append((now, captured_bytes))
         while len(self._rates) > 2 and now - self._rates[1][0] >= LAKE_RATE_SECONDS:
             self._rates.pop(0)
@@ -101,9 +101,9 @@ class Logbook:
             bytes_per_second=rate,
             seconds_left=max(room, 0) / rate if rate > 0 else None,
             retention=self._retention,
-            clock_ahead_seconds=self._clock.ahead_seconds,
-            clock_doubted=self._clock.doubted,
-            lowered=self._clock.lowered,
+            clock_ahead_seconds=clock.ahead_seconds,
+            clock_doubted=clock.doubted,
+            lowered=clock.lowered,
             started_at=self._started_at,
             written_at=time.time(),
             pid=os.getpid(),

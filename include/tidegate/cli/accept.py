@@ -26,15 +26,15 @@ def accept(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
 ) -> None:
     """Go on with a source that no longer has what capture continues."""
+    from tidegate.capture.captured import Captured
     from tidegate.capture.recovery import recover
-    from tidegate.capture.run import CaptureRun
     from tidegate.capture.value_log.log import ValueLog, value_log_folder
     from tidegate.lake.bronze import Bronze
     from tidegate.lake.leases import take_lease
     from tidegate.mysql.acceptance import find_gap, record_gap
     from tidegate.mysql.connection import connect
-    from tidegate.mysql.continuity import Captured
     from tidegate.mysql.preflight import Wanted, preflight
+    from tidegate.mysql.reader import BinlogSource
     from tidegate.mysql.server_facts import read_facts
     from tidegate.tables import EVERY_TABLE, SegmentFlag
 
@@ -42,8 +42,8 @@ def accept(
     name = source_named(loaded, source)
     info = pipelines.source_info(loaded, name, from_environment)
     folder = state_dir or state_folder()
-    run = CaptureRun(loaded, name, info, folder, lake.storage_options)
-    bronze = Bronze(lake, name)
+    server = BinlogSource(loaded, name, info, lake)
+    bronze = Bronze(lake, name, continues=server.check_continues)
     with ExitStack() as ending:
         if lost:
             ending.enter_context(take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)))
@@ -52,9 +52,9 @@ def accept(
         with connect(info) as connection:
             facts = read_facts(connection, info)
         preflight(facts, Wanted.of(loaded, name))
-        recovered = recover(bronze, value_log)
+        recovered = recover(bronze, value_log, server.nothing)
         captured = Captured(bronze, value_log, recovered.tail)
-        gap = find_gap(run, facts, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
+        gap = find_gap(server, facts, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
         if gap is None:
             raise UsageError(
                 f"source {name} lost nothing that capture continues", where=loaded.pipeline, remedy="start capture"

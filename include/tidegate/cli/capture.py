@@ -37,10 +37,10 @@ def capture(
     options = pipelines.storage_options(loaded.lake, from_environment)
 
     from tidegate.capture.progress import CaptureProgress
-    from tidegate.capture.run import CaptureRun
     from tidegate.capture.status_file import (
         lasts,  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
     )
+    from tidegate.mysql.reader import binlog_run
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,11 +57,11 @@ def capture(
                 err=True,
             )
 
-    run = CaptureRun(
-        pipeline=loaded,
-        source_name=name,
-        connection=connection,
-        state_dir=state_dir or state_folder(),
+    run = binlog_run(
+        loaded,
+        name,
+        connection,
+        state_dir or state_folder(),
         storage_options=options,
     )
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)

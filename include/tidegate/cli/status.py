@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,6 +42,7 @@ def status(
     """How far a pipeline's sources and tables are."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
+    from tidegate.mysql.asked import ask
     from tidegate.mysql.connection import ConnectionInfo
 
     loaded, lake = open_lake(pipeline)
@@ -48,7 +50,7 @@ def status(
     if boats and not as_json:
         print("\n".join(_capture_lines(boats)), end="\n\n")
     try:
-        found = standing(loaded, lake, ConnectionInfo.from_env)
+        found = standing(loaded, lake, partial(ask, loaded, ConnectionInfo.from_env))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from operator import itemgetter
@@ -39,9 +39,8 @@ from tidegate.lake.bronze_file import added, by_day, reading, statistics, store_
 from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of, properties
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_BACKOFF_SECONDS, BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
-from tidegate.position import Position
 from tidegate.segments.segment import Segment
-from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind, capture_app_id
+from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
 
 _LOOKED_BACK_SEQS: Final = 4096  # the newest files are looked for in so many segments first: there may be 100,000 files
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
@@ -62,14 +61,30 @@ def check_writable(lake: LakeFiles) -> None:
     bronze_log(lake).actions(0)
 
 
-class Bronze:
-    """bronze/segments as one source's writer sees it."""
+def _no_place(_before: Segment, _after: Segment) -> None:
+    """Of a source whose segments' places say nothing of their order."""
 
-    def __init__(self, lake: LakeFiles, source: str, *, compression: str = "zstd") -> None:
+
+class Bronze:
+    """bronze/segments as one source's writer sees it.
+
+    continues: raises StreamCorrupt when a segment's place at the source doesn't follow the one before; each kind of
+    source has its own (Source.check_continues). Seq and commit_ts are looked at here.
+    """
+
+    def __init__(
+        self,
+        lake: LakeFiles,
+        source: str,
+        *,
+        compression: str = "zstd",
+        continues: Callable[[Segment, Segment], None] = _no_place,
+    ) -> None:
         self.source = source
         self.url = lake.uri(SEGMENTS.path)
         self._lake = lake
         self._compression = compression
+        self._continues = continues
         self._app_id = capture_app_id(source)
         self._log = bronze_log(lake, keep=no_files)
         self._checkpoints = BronzeCheckpoints(self._log)
@@ -196,6 +211,7 @@ class Bronze:
         for segment in left:
             if before is not None:
                 check_continues(before, segment)
+                self._continues(before, segment)
             before = segment
 
     def _write(self, day: date, segments: Sequence[Segment]) -> Action:
@@ -281,12 +297,9 @@ def _new_table() -> list[Action]:
 
 
 def check_continues(before: Segment, after: Segment) -> None:
-    """Refuse a gap or an overlap. Raises StreamCorrupt.
+    """Refuse a gap or an overlap in seq and in commit_ts. Raises StreamCorrupt.
 
-    In one file of one server the bytes touch, or (only between transactions, where GTIDs prove that nothing is
-    missing) leap forward. The next file begins at its beginning, or by GTID. Another server: only by GTID. Always
-    commit_ts goes on where it stood: what another capture cut may leap as well, and then over transactions. Around
-    what a person accepted as lost there is no order of positions.
+    commit_ts goes on where it stood, whatever the source is: what another capture cut may leap over transactions.
     """
     if after.seq != before.seq + 1:
         raise StreamCorrupt(f"segment {after.seq} after {before.seq}", where=after.where, remedy="restart capture")
@@ -296,18 +309,3 @@ def check_continues(before: Segment, after: Segment) -> None:
             where=after.where,
             remedy="another capture went on in bronze: move this one's value log away and restart it",
         )
-    if SegmentKind.GAP in (before.kind, after.kind):
-        return
-    end, start = Position.of(before.file, before.end_pos), Position.of(after.file, after.start_pos)
-    same = (before.server_id, before.server_uuid, end.base) == (after.server_id, after.server_uuid, start.base)
-    open_there = bool(before.flags & SegmentFlag.OPEN_AT_END)
-    if same and start == end:
-        return
-    by_gtid = before.gtid_executed != "" and not open_there
-    touches_next = same and start.number > end.number and (start.offset == 4 or by_gtid)
-    if touches_next or (by_gtid and (not same or start > end)):
-        return
-    # Another server sends a transaction from its beginning that this one died in.
-    if not same and open_there and before.gtid_executed and not after.flags & SegmentFlag.OPEN_AT_START:
-        return
-    raise StreamCorrupt(f"begins at {start}, expected {end}", where=after.source, remedy="restart capture")

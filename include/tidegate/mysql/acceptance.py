@@ -18,7 +18,7 @@ from itertools import islice
 
 import pymysql
 
-from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.captured import Captured
 from tidegate.capture.recovery import Recovered
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import DumpMode, Flavour
@@ -26,7 +26,8 @@ from tidegate.errors import LakeUnavailable, PositionLost
 from tidegate.lake.bronze import Bronze
 from tidegate.limits import ACCEPTANCE_SEGMENTS_MAX
 from tidegate.mysql.connection import connect, named
-from tidegate.mysql.continuity import Captured, Reader, check_gtids, is_same_server, probe
+from tidegate.mysql.continuity import Reader, check_gtids, is_same_server, probe
+from tidegate.mysql.place import NOTHING, BinlogCheckpoint, beginning
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.position import Run, continued, dump_request, going_on, reading_again
 from tidegate.mysql.stream.dump_stream import DumpStream
@@ -43,7 +44,7 @@ class Gap:
     segment: Segment
 
 
-def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint) -> Gap | None:
+def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint) -> Gap | None:
     """None when capture can go on as it is. Raises SourceUnavailable, SourceRefused."""
     try:
         point = going_on(run, facts, captured, checkpoint)
@@ -78,7 +79,7 @@ def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: G
     bronze.append([gap.segment])
 
 
-def _asked(run: Run, facts: SourceFacts, point: Checkpoint) -> None:
+def _asked(run: Run, facts: SourceFacts, point: BinlogCheckpoint) -> None:
     """Whether the server begins to send from there: what is purged MariaDB says only then. Raises its refusal."""
     stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, point))
     try:
@@ -87,22 +88,22 @@ def _asked(run: Run, facts: SourceFacts, point: Checkpoint) -> None:
         stream.close()
 
 
-def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: Checkpoint) -> bool:
+def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: BinlogCheckpoint) -> bool:
     source = run.pipeline.sources[run.source_name]
     try:
         if source.dump is DumpMode.GTID:
-            check_gtids(facts, point.gtid_executed, captured)
+            check_gtids(facts, point.place.gtid_executed, captured)
         _asked(run, facts, continued(facts, source, point))
     except PositionLost:
         return False
     return True
 
 
-def _end_of(segment: Segment) -> Checkpoint:
-    return Checkpoint.start().after(segment)
+def _end_of(segment: Segment) -> BinlogCheckpoint:
+    return NOTHING.after(segment)
 
 
-def _earliest(run: Run, facts: SourceFacts) -> Checkpoint:
+def _earliest(run: Run, facts: SourceFacts) -> BinlogCheckpoint:
     """The beginning of the server's binlog, and the GTIDs before it."""
     first, executed = facts.binary_logs[0][0], facts.gtid_purged
     if facts.flavour is Flavour.MARIADB:
@@ -112,26 +113,28 @@ def _earliest(run: Run, facts: SourceFacts) -> Checkpoint:
                 executed = str(cursor.fetchone()[0] or "")
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, run.connection) from error
-    return Checkpoint.start(first, 4, executed, facts.server_id, facts.server_uuid)
+    return beginning(first, 4, executed, facts.server_id, facts.server_uuid)
 
 
-def _segment(source: str, checkpoint: Checkpoint, point: Checkpoint, names: set[str], *, has_ddl: bool) -> Segment:
+def _segment(
+    source: str, checkpoint: BinlogCheckpoint, point: BinlogCheckpoint, names: set[str], *, has_ddl: bool
+) -> Segment:
     """One byte long in the file, so that it counts as a place; with no bytes of it.
 
     point: where capture goes on, on the server whose file that is: another one's is found by GTID. has_ddl: whether
     what is lost may be DDL.
     """
-    commit_ts = checkpoint.resolved_ts + 1
+    commit_ts, place = checkpoint.resolved_ts + 1, point.place
     return Segment(
         source=source,
         seq=checkpoint.seq + 1,
         kind=SegmentKind.GAP,
-        server_id=point.server_id,
-        server_uuid=point.server_uuid,
-        file=point.file,
-        start_pos=point.offset - 1,
-        end_pos=point.offset,
-        gtid_executed=point.gtid_executed,
+        server_id=point.server[0],
+        server_uuid=point.server[1],
+        file=place.file,
+        start_pos=place.offset - 1,
+        end_pos=place.offset,
+        gtid_executed=place.gtid_executed,
         prev_commit_ts=checkpoint.resolved_ts,
         min_commit_ts=commit_ts,
         max_commit_ts=commit_ts,

@@ -13,24 +13,21 @@ servers of a topology never use twice.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, islice
+from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final
 
 from tidegate.binlog.events import HEARTBEATS, EventType, is_made_up, read_header
-from tidegate.capture.checkpoint import Checkpoint
-from tidegate.capture.value_log.log import ValueLog
+from tidegate.capture.captured import Captured
 from tidegate.config import Flavour
-from tidegate.errors import LakeUnavailable, PositionLost, SourceBehind, SourceRefused, StreamCorrupt
-from tidegate.lake.bronze import Bronze
+from tidegate.errors import PositionLost, SourceBehind, SourceRefused, StreamCorrupt
 from tidegate.limits import CONTINUITY_RECEIVE_SECONDS, CONTINUITY_SEGMENTS_MAX, PACKET_BYTES_MAX
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
 from tidegate.segments.crc32c import crc32c
-from tidegate.segments.segment import Segment
+from tidegate.segments.segment import Segment, Server
 from tidegate.tables import SegmentKind
 
 NEW_LAKE: Final = "`tidegate accept` shows which tables would wait if capture went on; or capture into a new lake path"
@@ -39,41 +36,6 @@ _STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind t
 _PACKET_HEADER_BYTES: Final = 4
 # How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
 _NAMES_MAX: Final = 20
-
-
-@dataclass(slots=True)
-class Captured:
-    """What of a source is captured: tail is the newest segment with a payload, None when it isn't known."""
-
-    bronze: Bronze
-    value_log: ValueLog
-    tail: Segment | None
-
-    def add(self, segments: Sequence[Segment]) -> None:
-        """Segments that are durable now."""
-        found = [segment for segment in segments if segment.has_bytes]
-        if found:  # without the bytes: their memory is used again
-            self.tail = replace(found[-1], payload=b"", context=b"")
-
-    def newest_first(self) -> Iterator[Segment]:
-        """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload.
-
-        Back to what a person accepted as lost: nothing before that is to be found at the server.
-        """
-        logged = [record.segment for record in self.value_log.heads()][::-1]
-        seen = self.tail.seq + 1 if self.tail else None
-        for segment in chain([self.tail] if self.tail else [], logged, self._of_bronze()):
-            if segment.kind is SegmentKind.GAP:
-                return
-            if segment.has_bytes and (seen is None or segment.seq < seen):
-                seen = segment.seq
-                yield segment
-
-    def _of_bronze(self) -> Iterator[Segment]:
-        try:
-            yield from self.bronze.newest_first()
-        except LakeUnavailable:
-            return
 
 
 def check_continuity(
@@ -146,15 +108,20 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
     return ", ".join(found)
 
 
-def is_same_server(facts: SourceFacts, captured: Segment | Checkpoint) -> bool:
-    """Whether what was captured is this server's, by its ids and the name of its files.
+def is_same_server(facts: SourceFacts, captured: Segment) -> bool:
+    """Whether what was captured is this server's."""
+    return is_server(facts, captured.server, captured.file)
+
+
+def is_server(facts: SourceFacts, server: Server, file: str) -> bool:
+    """Whether this is that server, by its ids and the name of its files.
 
     Under another name (log_bin was changed) their numbers say nothing, and only GTIDs do.
     """
-    if (facts.server_id, facts.server_uuid) != (captured.server_id, captured.server_uuid):
+    if (facts.server_id, facts.server_uuid) != server:
         return False
     bases = {Position.of(name, 0).base for name, _ in facts.binary_logs}
-    return not bases or not captured.file or Position.of(captured.file, 0).base in bases
+    return not bases or not file or Position.of(file, 0).base in bases
 
 
 def _lost(facts: SourceFacts, lost: list[Segment], before: Segment | None) -> PositionLost:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tidegate.capture.source import Retention
 from tidegate.limits import RETENTION_TOLD_SECONDS
 
 log = logging.getLogger(__name__)
@@ -43,20 +44,6 @@ def purge_rules(variables: Mapping[str, str]) -> PurgeRules:
     if variables.get("binlog_expire_logs_auto_purge", "ON").upper() in ("OFF", "0"):
         expire = 0
     return PurgeRules(expire or None, int(number("max_binlog_total_size")) or None)
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """seconds_left: None when no rule of the server purges anything, or it can't be said yet; 0: our file is gone.
-
-    rule: age | size, whichever comes first; gone; "" for None. oldest_file: the server's; files_before: how many files
-    the server still has before ours.
-    """
-
-    seconds_left: float | None
-    rule: str
-    oldest_file: str
-    files_before: int
 
 
 class RetentionWatch:

@@ -1,4 +1,4 @@
-"""A segment: a run of whole raw events from one binlog file, with all that decoding it alone needs.
+"""A segment: a run of whole raw events of a source, with all that decoding it alone needs.
 
 In:  capture cuts it.
 Out: one row of bronze/segments; apply reads it back and decodes it with only schema_history beside it.
@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, Self, TypeAlias
 
 from tidegate.errors import REFILL, StreamCorrupt
 from tidegate.segments.crc32c import crc32c
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+
+# (id, uuid) of the server that a segment's place is at
+Server: TypeAlias = tuple[int, str]
+NO_SERVER: Final[Server] = (0, "")
 
 
 def may_name(names: Collection[str], table: tuple[str, str]) -> bool:
@@ -23,7 +27,11 @@ def may_name(names: Collection[str], table: tuple[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A row of bronze/segments; the meaning of each field stands in tables.SEGMENTS."""
+    """A row of bronze/segments; the meaning of each field stands in tables.SEGMENTS.
+
+    server_id, server_uuid, file, start_pos, end_pos and gtid_executed are what the source's place means: only the
+    source that wrote them compares or orders them. To the rest they are `server`, `start`, `end` and a count of bytes.
+    """
 
     source: str
     seq: int
@@ -51,11 +59,24 @@ class Segment:
     @property
     def where(self) -> str:
         """The place for error messages."""
-        return f"{self.source} at {self.file}:{self.start_pos}"
+        return f"{self.source} at {self.start}"
+
+    @property
+    def server(self) -> Server:
+        return self.server_id, self.server_uuid
+
+    @property
+    def start(self) -> str:
+        """The place where it begins, as a person finds it at the source."""
+        return f"{self.file}:{self.start_pos}"
+
+    @property
+    def end(self) -> str:
+        return f"{self.file}:{self.end_pos}"
 
     @property
     def has_bytes(self) -> bool:
-        """Whether it stands for bytes of a binlog file, also where its payload was left out; a heartbeat doesn't."""
+        """Whether it stands for bytes of the source, also where its payload was left out; a heartbeat doesn't."""
         return self.end_pos > self.start_pos
 
     def verify(self) -> None:

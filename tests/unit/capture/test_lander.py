@@ -17,13 +17,13 @@ from tests.integration.capture_support import bronze_segments
 from tests.support.segments import segment
 from tidegate.capture import status_file as lifeboat
 from tidegate.capture.lander import Backlog, Lander, LanderSettings, Placed
+from tidegate.capture.source import ClockState
 from tidegate.capture.status_file import Logbook
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.cli.main import app
 from tidegate.errors import Fenced
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
-from tidegate.mysql.source_clock import SourceClock
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
@@ -143,7 +143,7 @@ def test_status_says_how_far_behind_and_how_long_the_disk_lasts(tmp_path: Path) 
     log.sync()
     lander = lander_of(tmp_path, log)
     lander.begin(Backlog(pointers[0], pointers[-1], 5_000_000))
-    book = Logbook(log, SourceClock("one"))
+    book = Logbook(log, ClockState)
     time.sleep(0.1)
     found = book.write(lander, 4, 1_000_000)
     assert found == lifeboat.read(folder)

@@ -16,6 +16,7 @@ from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import Fenced, StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.place import NOTHING
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
@@ -66,7 +67,7 @@ def test_a_value_log_that_leaps_over_what_another_capture_landed_is_refused(bron
     log = written(tmp_path, OURS)
     try:
         with pytest.raises(Fenced, match=r"binlog.000001:300.*move it away"):
-            recover(bronze, log)
+            recover(bronze, log, NOTHING)
     finally:
         log.close()
 
@@ -80,12 +81,12 @@ def test_it_is_moved_aside_unless_commits_were_acknowledged_on_its_strength(
     written(tmp_path, OURS).close()
     if promised:
         with pytest.raises(Fenced, match="move it away"):
-            open_and_recover(bronze, tmp_path / "log", Budget(None, 0), promised=True)
+            open_and_recover(bronze, tmp_path / "log", Budget(None, 0), NOTHING, promised=True)
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith("log")] == ["log"]
         return
-    log, recovered = open_and_recover(bronze, tmp_path / "log", Budget(None, 0), promised=False)
+    log, recovered = open_and_recover(bronze, tmp_path / "log", Budget(None, 0), NOTHING, promised=False)
     log.close()
-    assert (recovered.checkpoint.seq, recovered.checkpoint.offset, recovered.backlog) == (3, 250, None)
+    assert (recovered.checkpoint.seq, recovered.checkpoint.place.offset, recovered.backlog) == (3, 250, None)
     (aside,) = (path for path in tmp_path.iterdir() if path.name.startswith("log."))
     kept = ValueLog(aside)
     assert [record.segment.seq for record in kept.heads()] == [1, 2, 3, 4, 5]
@@ -118,7 +119,7 @@ def test_a_lake_that_goes_while_it_is_read_is_away_not_broken(bronze: Bronze, tm
     for file in (tmp_path / "lake").rglob("*.parquet"):
         file.unlink()
     try:
-        recovered = recover(bronze, log)
+        recovered = recover(bronze, log, NOTHING)
     finally:
         log.close()
     assert recovered.newest is None, "bronze couldn't be asked"
@@ -129,9 +130,9 @@ def test_a_value_log_that_continues_bronze_lands(bronze: Bronze, tmp_path: Path)
     bronze.append(OURS[:3])
     log = written(tmp_path, OURS)
     try:
-        recovered = recover(bronze, log)
+        recovered = recover(bronze, log, NOTHING)
     finally:
         log.close()
     assert recovered.backlog is not None
     assert recovered.backlog.first is not None
-    assert (recovered.checkpoint.seq, recovered.checkpoint.offset) == (5, 500)
+    assert (recovered.checkpoint.seq, recovered.checkpoint.place.offset) == (5, 500)

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from tidegate.binlog.events import EventFlag, EventType
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.config import DumpMode, Flavour, parse
 from tidegate.errors import PositionLost, StreamCorrupt
+from tidegate.mysql.place import BinlogCheckpoint, beginning
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.position import dump_request
 from tidegate.mysql.stream.cutter import Cutter, CutterSettings
@@ -53,7 +53,7 @@ def received(parts: list[bytes]) -> Any:
     return SimpleNamespace(received=np.frombuffer(packets + bytes(1024), np.uint8).copy()), len(packets)
 
 
-def cutter_at(checkpoint: Checkpoint) -> Cutter:
+def cutter_at(checkpoint: BinlogCheckpoint) -> Cutter:
     settings = CutterSettings("one", Flavour.MARIADB, DumpMode.POSITION, 4096, lambda *_: [])
     return Cutter(settings, checkpoint, 1, "")
 
@@ -72,7 +72,7 @@ def stream_from(start: int, *, wrong_by: int = 0) -> tuple[list[bytes], int]:
 
 def test_positions_go_on_beyond_4_gib_where_those_in_headers_begin_anew() -> None:
     for start in (GIB_4 - 1000, GIB_4 - 1, GIB_4, GIB_4 + 5, 3 * GIB_4 - 700):
-        cutter = cutter_at(Checkpoint.start(file=FILE, offset=start))
+        cutter = cutter_at(beginning(file=FILE, offset=start))
         sent, end = stream_from(start)
         stream, cutter.state["have"] = received(sent)
         segments = [*cutter.advance(stream), *cutter.cut_now()]
@@ -83,7 +83,7 @@ def test_positions_go_on_beyond_4_gib_where_those_in_headers_begin_anew() -> Non
 
 
 def test_an_event_at_a_wrong_position_is_found_beyond_4_gib_too() -> None:
-    cutter = cutter_at(Checkpoint.start(file=FILE, offset=GIB_4 + 5))
+    cutter = cutter_at(beginning(file=FILE, offset=GIB_4 + 5))
     sent, _ = stream_from(GIB_4 + 5, wrong_by=7)
     stream, cutter.state["have"] = received(sent)
     with pytest.raises(StreamCorrupt, match=rf"{FILE}:{GIB_4 + 5}: .* expected"):
@@ -96,19 +96,19 @@ def facts_of(*logs: tuple[str, int]) -> SourceFacts:
 
 @pytest.mark.parametrize("left", [0, 27 + 13, 27 + 13 + 4])
 def test_behind_the_transaction_that_filled_it_the_next_file_is_asked_for(left: int) -> None:
-    request = asked(Checkpoint.start(file=FILE, offset=GIB_4 + 900), (FILE, GIB_4 + 900 + left), ("binlog.000008", 400))
+    request = asked(beginning(file=FILE, offset=GIB_4 + 900), (FILE, GIB_4 + 900 + left), ("binlog.000008", 400))
     assert request == Position.of("binlog.000008", 4)
 
 
 def test_where_the_file_goes_on_beyond_4_gib_capture_by_position_stops_and_says_what_to_do() -> None:
     for logs in ([(FILE, GIB_4 + 5000), ("binlog.000008", 400)], [(FILE, GIB_4 + 900)]):
         with pytest.raises(PositionLost, match=rf"{FILE}:{GIB_4 + 900}: a position beyond 4 GiB.*set dump: gtid"):
-            asked(Checkpoint.start(file=FILE, offset=GIB_4 + 900), *logs)
-    near = Checkpoint.start(file=FILE, offset=GIB_4 - 1)
-    assert asked(near, (FILE, GIB_4 + 900)) == near.position
+            asked(beginning(file=FILE, offset=GIB_4 + 900), *logs)
+    near = beginning(file=FILE, offset=GIB_4 - 1)
+    assert asked(near, (FILE, GIB_4 + 900)) == near.place.position
 
 
-def asked(checkpoint: Checkpoint, *logs: tuple[str, int]) -> Position | None:
+def asked(checkpoint: BinlogCheckpoint, *logs: tuple[str, int]) -> Position | None:
     """The position that the server is asked for; what it can't be asked for is refused before it is sent."""
     text = (
         "pipeline: p\nlake: {path: /lake}\nsources: {one: {conn_id: one, flavour: mariadb, dump: position}}\n"

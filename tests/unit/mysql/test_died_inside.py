@@ -10,8 +10,9 @@ from tests.unit.binlog import encode as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
 from tidegate.binlog.event_index import index_segment
 from tidegate.binlog.events import EventFlag, EventType
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.lake.bronze import check_continues
+from tidegate.mysql.place import beginning
+from tidegate.mysql.place import check_continues as check_places
 from tidegate.tables import SegmentFlag
 
 NEXT = "binlog.000008"
@@ -45,14 +46,14 @@ HALF = placed(256, e.mariadb_gtid(1), MAPPED, ROWS, e.xid(), e.mariadb_gtid(2), 
 
 @pytest.mark.parametrize("again", [False, True], ids=["streaming", "after a restart of capture"])
 def test_the_half_of_a_transaction_is_given_up(again: bool, caplog: pytest.LogCaptureFixture) -> None:
-    cutter = cutter_at(Checkpoint.start(file=FILE, offset=256))
+    cutter = cutter_at(beginning(file=FILE, offset=256))
     stream, cutter.state["have"] = received([HEAD, *HALF])
     segments = [*cutter.advance(stream), *cutter.cut_now()]
     assert segments[-1].flags & SegmentFlag.OPEN_AT_END
     rest = [to_next(), *placed(4, started(by_a_restart=True))]
     if again:
         cutter = cutter_at(cutter.checkpoint)
-        assert cutter.checkpoint.replay_from == 256
+        assert cutter.checkpoint.place.replay_from == 256
         rest = [HEAD, *HALF, *rest]
     stream, cutter.state["have"] = received(rest)
     cutter.state["read"] = 0
@@ -62,12 +63,13 @@ def test_the_half_of_a_transaction_is_given_up(again: bool, caplog: pytest.LogCa
     segments += cutter.cut_now()
     beat = cutter.heartbeat(e.SECONDS * 1000 + 5000)
     assert beat is not None
-    whole = placed(cutter.checkpoint.offset, e.mariadb_gtid(2), MAPPED, ROWS, e.xid())
+    whole = placed(cutter.checkpoint.place.offset, e.mariadb_gtid(2), MAPPED, ROWS, e.xid())
     stream, cutter.state["have"] = received(whole)
     cutter.state["read"] = 0
     segments += [beat, *cutter.advance(stream), *cutter.cut_now()]
     for before, after in pairwise(segments):
         check_continues(before, after)
+        check_places(before, after)
     assert [bool(segment.flags & SegmentFlag.OPEN_AT_START) for segment in segments] == [False] * len(segments)
     for segment in segments:
         index_segment(segment)
@@ -75,7 +77,7 @@ def test_the_half_of_a_transaction_is_given_up(again: bool, caplog: pytest.LogCa
 
 
 def test_a_new_file_without_a_restart_gives_nothing_up() -> None:
-    cutter = cutter_at(Checkpoint.start(file=FILE, offset=256))
+    cutter = cutter_at(beginning(file=FILE, offset=256))
     stream, cutter.state["have"] = received([HEAD, *HALF, to_next(), *placed(4, started(by_a_restart=False))])
     list(cutter.advance(stream))
     assert cutter.open

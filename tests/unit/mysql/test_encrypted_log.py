@@ -17,9 +17,9 @@ import pytest
 from tests.unit.mysql.test_beyond_4_gib import FILE, events, moved, received
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.events import EventFlag, EventType
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.config import DumpMode, Flavour
 from tidegate.mysql.continuity import _crcs_of
+from tidegate.mysql.place import beginning
 from tidegate.mysql.stream.cutter import Cutter, CutterSettings
 from tidegate.segments.crc32c import crc32c
 
@@ -57,7 +57,7 @@ def test_an_encrypted_log_is_captured(dump: DumpMode) -> None:
     settings = CutterSettings("one", Flavour.MARIADB, dump, 1 << 20, lambda *_: [])
     sent = file_events()
     # from the file's beginning
-    begin = Checkpoint.start(file=FILE) if dump is DumpMode.POSITION else Checkpoint.start()
+    begin = beginning(file=FILE) if dump is DumpMode.POSITION else beginning()
     cutter = Cutter(settings, begin, 1, "")
     stream, cutter.state["have"] = received([rotate(4), *sent])
     (segment,) = [*cutter.advance(stream), *cutter.cut_now()]
@@ -69,7 +69,7 @@ def test_an_encrypted_log_is_captured(dump: DumpMode) -> None:
     # and further on
     if dump is DumpMode.POSITION:
         at = 4 + sum(map(len, sent[:2]))
-        cutter = Cutter(settings, Checkpoint.start(file=FILE, offset=at), 1, "")
+        cutter = Cutter(settings, beginning(file=FILE, offset=at), 1, "")
         repeated = [rotate(at), moved(sent[0], 0), start_encryption(0)]
         stream, cutter.state["have"] = received([*repeated, *sent[2:]])
         (segment,) = [*cutter.advance(stream), *cutter.cut_now()]

@@ -12,9 +12,9 @@ from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
 from tidegate.binlog.event_index import index_segment
 from tidegate.binlog.events import EventFlag, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.commit_ts import physical_ms
 from tidegate.limits import CLOCK_DOUBT_SECONDS, CLOCK_SLACK_SECONDS
+from tidegate.mysql.place import beginning
 from tidegate.mysql.source_clock import SourceClock
 from tidegate.segments.segment import Segment
 
@@ -45,7 +45,7 @@ def log_of(seed: int, count: int, set_back: int = 0) -> list[tuple[bytes, int]]:
 def test_sessions_that_set_their_clock_date_nothing_in_the_future(seed: int, set_back: int) -> None:
     rng, events = random.Random(seed), log_of(seed, 40, set_back)
     head = moved(e.format_description(), 0, flags=EventFlag.ARTIFICIAL)
-    cutter, segments, at = cutter_at(Checkpoint.start(file=FILE, offset=256)), [], 0
+    cutter, segments, at = cutter_at(beginning(file=FILE, offset=256)), [], 0
     feed, clock = [head], 0.0
     while at < len(events) or feed:
         more = rng.randrange(1, 12)
@@ -62,7 +62,7 @@ def test_sessions_that_set_their_clock_date_nothing_in_the_future(seed: int, set
             cutter = cutter_at(cutter.checkpoint)
             place = 256
             for number, (event, _) in enumerate(events):
-                if place == cutter.checkpoint.replay_from:
+                if place == cutter.checkpoint.place.replay_from:
                     at = number
                     break
                 place += len(event)

@@ -104,7 +104,7 @@ def checkpoint_of(run: Begun, facts: SourceFacts, folder: Path) -> tuple[str, in
         found = first_checkpoint(run, facts, Captured(Bronze(run.lake, "one"), log, None))
     finally:
         log.close()
-    return found.file, found.offset, found.gtid_executed
+    return found.place.file, found.place.offset, found.place.gtid_executed
 
 
 @pytest.mark.parametrize(("dump", "place"), [("gtid", ("", 4)), ("position", ("log.000003", 700))])

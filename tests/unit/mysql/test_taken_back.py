@@ -16,7 +16,7 @@ from tests.unit.binlog import encode as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.events import EventFlag, EventType
-from tidegate.capture.checkpoint import Checkpoint
+from tidegate.mysql.place import beginning
 from tidegate.schema.model.columns import Column
 from tidegate.segments.result import NOTHING_KNOWN
 from tidegate.segments.segment import Segment
@@ -47,7 +47,7 @@ def split(parts: bytes) -> list[bytes]:
 
 def cut(*parts: bytes, again: bool = False) -> list[Segment]:
     """A segment of each part. again: capture starts anew before the last one."""
-    cutter = cutter_at(Checkpoint.start(file=FILE, offset=START))
+    cutter = cutter_at(beginning(file=FILE, offset=START))
     at, segments, sent = START, list[Segment](), list[bytes]()
     for number, part in enumerate(parts):
         events = []
@@ -56,7 +56,7 @@ def cut(*parts: bytes, again: bool = False) -> list[Segment]:
             events.append(moved(event, at))
         if again and number == len(parts) - 1:
             cutter = cutter_at(cutter.checkpoint)
-            begin = cutter.checkpoint.replay_from
+            begin = cutter.checkpoint.place.replay_from
             known = [event for event in sent if int.from_bytes(event[13:17], "little") > begin]
             stream, cutter.state["have"] = received([HEAD, *known, *events])
         else:

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.captured import Captured
 from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
 from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.continuity import NEW_LAKE, Captured, check_continuity, check_gtids, is_same_server
+from tidegate.mysql.continuity import NEW_LAKE, check_continuity, check_gtids, is_server
+from tidegate.mysql.place import NOTHING, BinlogCheckpoint, BinlogPlace, without_open
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.prepared import wait_for_prepared
@@ -48,7 +49,7 @@ class Run(Protocol):
     def on_first_start(self) -> Callable[[SourceFacts, Position], None] | None: ...
 
 
-def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkpoint:
+def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> BinlogCheckpoint:
     """Of a source that nothing was captured of: where an earlier start of it began and failed, or where it begins now.
 
     A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
@@ -77,29 +78,30 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Checkp
 
 
 def going_on(
-    run: Run, facts: SourceFacts, captured: Captured, checkpoint: Checkpoint, *, patient: bool = False
-) -> Checkpoint:
+    run: Run, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint, *, patient: bool = False
+) -> BinlogCheckpoint:
     """The checkpoint as this server can go on from it. Raises PositionLost when it can't, SourceUnavailable.
 
     patient: a replica that still applies what it lacks is SourceBehind.
     """
-    if not checkpoint.server_id:
+    if not checkpoint.server[0]:
         return checkpoint
     check_settings(run.lake, run.source_name, facts)
     source = run.pipeline.sources[run.source_name]
     check_continuity(run.connection, facts, captured, reading_again(run.pipeline, run.source_name, facts))
     if source.dump is DumpMode.GTID:
-        check_gtids(facts, checkpoint.gtid_executed, captured, patient=patient)
+        check_gtids(facts, checkpoint.place.gtid_executed, captured, patient=patient)
     return continued(facts, source, checkpoint)
 
 
-def continued(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> Checkpoint:
+def continued(facts: SourceFacts, source: Source, checkpoint: BinlogCheckpoint) -> BinlogCheckpoint:
     """The checkpoint on this server. Raises PositionLost for one that isn't, or no longer has, what it continues.
 
     By GTID another server may take over, in mid-transaction too: what of it is captured is given up, since the new
     server writes it in other events at other positions, and sends it from its beginning, if it has it at all.
     """
-    same = is_same_server(facts, checkpoint)
+    place = checkpoint.place
+    same = is_server(facts, checkpoint.server, place.file)
     if not same and source.dump is DumpMode.GTID and facts.galera and not facts.on("wsrep_gtid_mode"):
         raise PositionLost(
             "this is another node than the captured one, and each numbers transactions in its own way"
@@ -110,22 +112,22 @@ def continued(facts: SourceFacts, source: Source, checkpoint: Checkpoint) -> Che
     if not same and source.dump is DumpMode.POSITION:
         raise PositionLost(
             f"this is server {facts.server_id} {facts.server_uuid} ({_newest(facts)}), captured was"
-            f" {checkpoint.server_id} {checkpoint.server_uuid} ({checkpoint.position}): positions of one mean nothing"
+            f" {checkpoint.server[0]} {checkpoint.server[1]} ({place}): positions of one mean nothing"
             " on another",
             where=facts.where,
             remedy="connect to that server again, or " + NEW_LAKE,
         )
     if source.dump is DumpMode.GTID and facts.flavour is Flavour.MYSQL:
-        _check_purged_gtids(facts, checkpoint)
-    if same and (source.dump is DumpMode.POSITION or checkpoint.open):
-        _check_file(facts, checkpoint)
-    if not same and checkpoint.open:
+        _check_purged_gtids(facts, place)
+    if same and (source.dump is DumpMode.POSITION or place.open):
+        _check_file(facts, place)
+    if not same and place.open:
         log.warning(
             "%s is another server than before: the transaction that was half captured at %s is taken anew",
             facts.where,
-            checkpoint.position,
+            place,
         )
-        return checkpoint.without_open()
+        return without_open(checkpoint)
     return checkpoint
 
 
@@ -133,11 +135,12 @@ def _newest(facts: SourceFacts) -> str:
     return facts.binary_logs[-1][0] if facts.binary_logs else "no binlog file"
 
 
-def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, checkpoint: Checkpoint) -> DumpRequest:
+def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, checkpoint: BinlogCheckpoint) -> DumpRequest:
     """What to ask for. A half captured transaction is read again by position, whatever the mode."""
     source = pipeline.sources[source_name]
     name = f"tidegate/{pipeline.pipeline}/{source_name}"
-    mode = DumpMode.POSITION if checkpoint.open else source.dump
+    place = checkpoint.place
+    mode = DumpMode.POSITION if place.open else source.dump
     return DumpRequest(
         flavour=facts.flavour,
         mode=mode,
@@ -145,17 +148,17 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
         server_id=source.server_id or zlib.crc32(name.encode()) | 0x80000000,
         replica_uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
         heartbeat_seconds=pipeline.capture.heartbeat_seconds,
-        gtid=checkpoint.gtid_executed if mode is DumpMode.GTID else "",
-        position=_first_asked_for(facts, checkpoint) if mode is DumpMode.POSITION else None,
+        gtid=place.gtid_executed if mode is DumpMode.GTID else "",
+        position=_first_asked_for(facts, place) if mode is DumpMode.POSITION else None,
         semi_sync=source.semi_sync,
     )
 
 
-def _first_asked_for(facts: SourceFacts, checkpoint: Checkpoint) -> Position:
+def _first_asked_for(facts: SourceFacts, place: BinlogPlace) -> Position:
     """Where to begin. Beyond 4 GiB, where the protocol can't point, a file holds one large transaction and nothing
     behind it but its ROTATE event: the next file goes on from there.
     """
-    position = Position.of(checkpoint.file, checkpoint.replay_from)
+    position = Position.of(place.file, place.replay_from)
     if position.offset <= OFFSET_MAX:
         return position
     names = [name for name, _ in facts.binary_logs]
@@ -170,28 +173,28 @@ def _first_asked_for(facts: SourceFacts, checkpoint: Checkpoint) -> Position:
 
 def reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:
     """How to ask for what is captured already, from a position on; nobody's commit waits for it."""
-    plain = replace(dump_request(pipeline, source_name, facts, Checkpoint.start()), mode=DumpMode.POSITION)
+    plain = replace(dump_request(pipeline, source_name, facts, NOTHING), mode=DumpMode.POSITION)
     return lambda position: replace(plain, gtid="", position=position, semi_sync=False)
 
 
-def _check_purged_gtids(facts: SourceFacts, checkpoint: Checkpoint) -> None:
+def _check_purged_gtids(facts: SourceFacts, place: BinlogPlace) -> None:
     """MariaDB says what is purged when it is asked."""
-    ours = MysqlGtidSet.parse(checkpoint.gtid_executed)
+    ours = MysqlGtidSet.parse(place.gtid_executed)
     lost = MysqlGtidSet.parse(facts.gtid_purged).minus(ours)
     if lost.intervals:
         raise PositionLost(
             f"the server has purged GTIDs {lost}, which aren't captured (captured are"
-            f" {checkpoint.gtid_executed or 'none'}); any table of this source may have changed in them",
+            f" {place.gtid_executed or 'none'}); any table of this source may have changed in them",
             where=facts.where,
             remedy=NEW_LAKE,
         )
 
 
-def _check_file(facts: SourceFacts, checkpoint: Checkpoint) -> None:
+def _check_file(facts: SourceFacts, place: BinlogPlace) -> None:
     names = [name for name, _ in facts.binary_logs]
-    if checkpoint.file not in names:
+    if place.file not in names:
         raise PositionLost(
-            f"{checkpoint.position} is purged; the server's first file is {names[0] if names else 'none'}; any table of"
+            f"{place} is purged; the server's first file is {names[0] if names else 'none'}; any table of"
             " this source may have changed between them",
             where=facts.where,
             remedy=NEW_LAKE,

@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 from tidegate import tables
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.config import DumpMode, Source, Start
 from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.mysql.place import BinlogCheckpoint, beginning
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -64,10 +64,10 @@ class Began:
     def position(self) -> Position:
         return Position.of(self.file, self.offset)
 
-    def checkpoint(self, dump: DumpMode) -> Checkpoint:
+    def checkpoint(self, dump: DumpMode) -> BinlogCheckpoint:
         """By GTID the server chooses file and offset."""
         place = (self.file, self.offset) if dump is DumpMode.POSITION else ("", 4)
-        return Checkpoint.start(*place, self.gtid_executed, self.server_id, self.server_uuid)
+        return beginning(*place, self.gtid_executed, self.server_id, self.server_uuid)
 
     def still_there(self, facts: SourceFacts) -> bool:
         """Whether this server's files reach back to it; of another server only its GTIDs can tell."""

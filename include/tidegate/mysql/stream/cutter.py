@@ -21,12 +21,12 @@ import numpy as np
 
 from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.events import HEARTBEATS, EventHeader, EventType, is_made_up, read_header, type_name
-from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.payload_memory import PayloadMemory
 from tidegate.commit_ts import compose
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import SEGMENT_BYTES_MAX
+from tidegate.mysql.place import BinlogCheckpoint, without_open
 from tidegate.mysql.source_clock import Ceiling
 from tidegate.mysql.stream.carried import Carried
 from tidegate.mysql.stream.dump_stream import DumpStream
@@ -81,25 +81,28 @@ class CutterSettings:
 class Cutter:
     """The state between the socket and the next segment; one per connection."""
 
-    def __init__(self, settings: CutterSettings, checkpoint: Checkpoint, server_id: int, server_uuid: str) -> None:
+    def __init__(
+        self, settings: CutterSettings, checkpoint: BinlogCheckpoint, server_id: int, server_uuid: str
+    ) -> None:
         self.settings = settings
         self.checkpoint = checkpoint
         self.heartbeat_at: int | None = None  # position of a heartbeat not yet looked at
         self.asked_at: Position | None = None  # the server waits for our reply to what ends here
         self._server = (server_id, server_uuid)
-        self._same_server = checkpoint.seq > 0 and (checkpoint.server_id, checkpoint.server_uuid) == self._server
-        self._file = checkpoint.file
+        place = checkpoint.place
+        self._same_server = checkpoint.seq > 0 and checkpoint.server == self._server
+        self._file = place.file
         # By GTID the server chooses where in which file it begins: frame events before the first transaction
         # may be known already, or lie before what was asked for.
-        self._seeking = settings.dump is DumpMode.GTID and not checkpoint.open
+        self._seeking = settings.dump is DumpMode.GTID and not place.open
         self._format_description = b""
-        self._gtids = GtidTracker(settings.flavour, checkpoint.gtid_executed, strict=settings.dump is DumpMode.GTID)
+        self._gtids = GtidTracker(settings.flavour, place.gtid_executed, strict=settings.dump is DumpMode.GTID)
         self._memory = PayloadMemory(SEGMENT_BYTES_MAX + PAYLOAD_SLACK_BYTES, _PAYLOADS_KEPT_MAX)
-        self._space = Workspace(checkpoint.replay_commit_ts)
-        self.ceiling = Ceiling(self._space.transaction, checkpoint.replay_ceiling_ms)
+        self._space = Workspace(place.replay_commit_ts)
+        self.ceiling = Ceiling(self._space.transaction, place.replay_ceiling_ms)
         self._state = self._space.walk[0]
-        self._state["position"] = _UNKNOWN if self._seeking and not self._same_server else checkpoint.replay_from
-        self._state["stop_at"] = checkpoint.offset if checkpoint.open else 0
+        self._state["position"] = _UNKNOWN if self._seeking and not self._same_server else place.replay_from
+        self._state["stop_at"] = place.offset if place.open else 0
         self._state["lead"] = 0 if settings.semi_sync else LEAD
         self._ddl_tables: set[str] = set()
         self._flags = SegmentFlag(0)
@@ -294,7 +297,7 @@ class Cutter:
         segments = self._cut_all()
         self._file = file
         if self._seeks():
-            there, ours = Position.of(file, offset), self.checkpoint.position
+            there, ours = Position.of(file, offset), self.checkpoint.place.position
             known = self._same_server and there.base == ours.base and there.number >= ours.number
             offset = max(there, ours).offset if known else _UNKNOWN
         self._state["position"] = offset
@@ -306,7 +309,7 @@ class Cutter:
         transaction = self._space.transaction
         transaction[[scan.PREVIOUS, scan.CURRENT]] = transaction[scan.BEFORE]
         transaction[scan.PHASE] = scan.IDLE
-        self.checkpoint, self._carried = self.checkpoint.without_open(), Carried()
+        self.checkpoint, self._carried = without_open(self.checkpoint), Carried()
         self._begin()
 
     # --- cutting ------------------------------------------------------------------------------------

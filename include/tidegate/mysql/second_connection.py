@@ -13,11 +13,12 @@ from typing import Any, Self, TypeVar
 
 import pymysql
 
+from tidegate.capture.source import Retention
 from tidegate.config import Pipeline
 from tidegate.limits import ANSWER_SECONDS_MAX, CLOCK_ASKED_SECONDS, CLOCK_LOOK_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.preflight import Wanted, preflight
-from tidegate.mysql.retention import Retention, RetentionWatch, purge_rules
+from tidegate.mysql.retention import RetentionWatch, purge_rules
 from tidegate.mysql.server_facts import read_binary_logs, read_clock_ms, read_facts
 from tidegate.mysql.source_clock import SourceClock
 
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Side:
+class SecondConnection:
     """Open as long as the stream beside it; a lost one is made anew with it."""
 
     def __init__(

@@ -1,0 +1,52 @@
+"""What of a source is captured, for a source that compares it with what it has itself.
+
+In:  bronze, the value log, segments as they become durable.
+Out: the newest segment with bytes, and those before it, the newest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from tidegate.capture.value_log.log import ValueLog
+from tidegate.errors import LakeUnavailable
+from tidegate.lake.bronze import Bronze
+from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentKind
+
+
+@dataclass(slots=True)
+class Captured:
+    """What of a source is captured: tail is the newest segment with a payload, None when it isn't known."""
+
+    bronze: Bronze
+    value_log: ValueLog
+    tail: Segment | None
+
+    def add(self, segments: Sequence[Segment]) -> None:
+        """Segments that are durable now."""
+        found = [segment for segment in segments if segment.has_bytes]
+        if found:  # without the bytes: their memory is used again
+            self.tail = replace(found[-1], payload=b"", context=b"")
+
+    def newest_first(self) -> Iterator[Segment]:
+        """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload.
+
+        Back to what a person accepted as lost: nothing before that is to be found at the server.
+        """
+        logged = [record.segment for record in self.value_log.heads()][::-1]
+        seen = self.tail.seq + 1 if self.tail else None
+        for segment in chain([self.tail] if self.tail else [], logged, self._of_bronze()):
+            if segment.kind is SegmentKind.GAP:
+                return
+            if segment.has_bytes and (seen is None or segment.seq < seen):
+                seen = segment.seq
+                yield segment
+
+    def _of_bronze(self) -> Iterator[Segment]:
+        try:
+            yield from self.bronze.newest_first()
+        except LakeUnavailable:
+            return

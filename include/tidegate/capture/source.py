@@ -1,0 +1,214 @@
+"""What a source is to capture, and to apply: the protocols that each kind of source keeps.
+
+In:  nothing; these are promises.
+Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaFeed and Decoder, all that apply does.
+
+Why a reader that keeps them loses nothing and doubles nothing:
+
+- `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the one before in seq and
+  in commit_ts, and `checkpoint` stands behind the last one given. So what was given is exactly what lies at or before
+  `checkpoint`, and all that is missing lies behind it.
+- The loop syncs what it was given to the value log before it takes over `checkpoint` as its own, hands it to the
+  lander, or lets the reader acknowledge it. Until then the source still has it: what a kill loses can be
+  asked for again.
+- A reader opened at a checkpoint gives what follows it, or `resume` has said why it can't (PositionLost). It gives
+  nothing twice, also where the source itself begins further back: what lies before the checkpoint it walks and drops.
+- `resolved_ts` is below every transaction that may still be given: so no later segment changes what is cut below it.
+- `check_continues` is asked once more of every pair of neighbours as they land, by what their rows say alone.
+
+Where capture of a source stands is known in four places, each at or before the one above it:
+
+    reader.checkpoint      behind the last segment that was given; lost with the process
+    loop.checkpoint        behind the last segment that is synced in the value log: what a lost connection goes on from
+    captured.tail          the newest segment with bytes among those: what continuity compares with the source's own
+    lander.committed_seq   the last segment that bronze has: below it the value log may be deleted
+
+The first two are equal between two turns of the loop. A new run finds the second again from the value log, or, where
+that is gone, from bronze: from the fourth (capture/recovery.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.result import CommitSpan, DecodedSegment, Known
+from tidegate.segments.segment import Segment
+
+if TYPE_CHECKING:
+    from tidegate.capture.captured import Captured
+    from tidegate.capture.checkpoint import Checkpoint
+    from tidegate.schema.ddl.statement import DdlStatement
+
+TableName: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """When the source purges what isn't captured yet, if capture stood still from now on.
+
+    seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: what comes next is gone.
+    rule: age | size, whichever comes first; gone; "" for None. oldest_file: the source's; files_before: how many files
+    the source still has before the one that capture is in.
+    """
+
+    seconds_left: float | None
+    rule: str
+    oldest_file: str
+    files_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockState:
+    """The source's clock beside this machine's. ahead_seconds: as it was read last; doubted: it leapt, and isn't
+    believed yet; lowered: segments of this run whose transactions say that they are later than it.
+    """
+
+    ahead_seconds: float = 0.0
+    doubted: bool = False
+    lowered: int = 0
+
+
+class SourceReader(Protocol):
+    """One connection to a source: first the place to go on from is found, then it is read from there.
+
+    Every method may raise SourceUnavailable: the connection is of no more use, and a new one goes on from the loop's
+    checkpoint.
+    """
+
+    @property
+    def checkpoint(self) -> Checkpoint[Any]:
+        """Behind the last segment given; once open() was called."""
+        ...
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether what was read ends inside a transaction: nothing of it can be cut before more comes."""
+        ...
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Read and not yet given."""
+        ...
+
+    @property
+    def resolved_ts(self) -> int:
+        """No transaction at or below it will be given any more."""
+        ...
+
+    @property
+    def reply_due(self) -> bool:
+        """Whether a commit at the source waits until what was read is durable here."""
+        ...
+
+    @property
+    def source_ms(self) -> float:
+        """What the source's clock should say now, Unix milliseconds."""
+        ...
+
+    def first_checkpoint(self, captured: Captured) -> Checkpoint[Any]:
+        """Where a source begins of which nothing is captured; the schema that is true there is recorded.
+
+        Raises PositionLost, SourceRefused, LakeUnavailable.
+        """
+        ...
+
+    def resume(self, checkpoint: Checkpoint[Any], captured: Captured, *, patient: bool) -> Checkpoint[Any]:
+        """The checkpoint as this connection can go on from it.
+
+        Raises PositionLost when it can't, or no longer has what was captured; patient: SourceBehind while it may still
+        get that.
+        """
+        ...
+
+    def open(self, checkpoint: Checkpoint[Any]) -> None:
+        """Begin to read behind a checkpoint. Raises PositionLost, SourceRefused."""
+        ...
+
+    def receive(self, timeout_seconds: float) -> list[Segment]:
+        """Wait for something to come, and give what is full; [] is no sign of an end. Raises StreamCorrupt."""
+        ...
+
+    def cut_soon(self) -> list[Segment]:
+        """What was read, as one segment; [] inside a transaction, which is then cut as soon as it ends."""
+        ...
+
+    def cut_now(self) -> list[Segment]:
+        """What was read, also where it ends inside a transaction: it must become durable."""
+        ...
+
+    def heartbeat(self) -> Segment | None:
+        """A segment without bytes that moves resolved_ts, when the source has shown that nothing lies before it."""
+        ...
+
+    def acknowledge(self) -> None:
+        """Tell the source that all it asked a reply for is durable; only then is reply_due over."""
+        ...
+
+    def keep_time(self) -> None:
+        """Called about once a second: reads the source's clock when that is due."""
+        ...
+
+    def retention(self) -> Retention | None:
+        """None before the first look."""
+        ...
+
+    def close(self) -> None:
+        """Never raises."""
+        ...
+
+
+class Source(Protocol):
+    """One source as a run sees it, over several connections."""
+
+    @property
+    def nothing(self) -> Checkpoint[Any]:
+        """The checkpoint of a source that nothing was captured of: seq 0."""
+        ...
+
+    @property
+    def promises(self) -> bool:
+        """Whether commits are acknowledged on the strength of the value log: then it is never given up."""
+        ...
+
+    @property
+    def clock(self) -> ClockState: ...
+
+    def connect(self) -> SourceReader:
+        """Connect, and refuse a source that can't be captured, before anything is written.
+
+        Raises SourceRefused, SourceUnavailable.
+        """
+        ...
+
+    def check_continues(self, before: Segment, after: Segment) -> None:
+        """Whether one segment's place at the source follows another's; seq and commit_ts are known to.
+
+        Raises StreamCorrupt for a gap or an overlap.
+        """
+        ...
+
+
+class SchemaFeed(Protocol):
+    """What a segment says of tables' definitions, in log order."""
+
+    def __call__(self, segment: Segment) -> Sequence[DdlStatement]:
+        """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""
+        ...
+
+
+class Decoder(Protocol):
+    """A segment's changes, from its own bytes and the table versions alone."""
+
+    def __call__(
+        self,
+        segment: Segment,
+        versions: Mapping[TableName, Sequence[TableVersion]],
+        windows: Mapping[TableName, CommitSpan],
+        *,
+        known: Known,
+    ) -> Iterator[DecodedSegment]:
+        """In bounded memory: several parts, in log order. Raises StreamCorrupt, UnknownEvent."""
+        ...

@@ -1,0 +1,46 @@
+"""Where a server's binlog ends, and which tables it has: asked once, for those who look at a pipeline from outside.
+
+In:  a pipeline, how to connect to its sources, the name of one.
+Out: a standing.Server; what goes wrong is an answer too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pymysql
+
+from tidegate.capture.standing import Server
+from tidegate.config import Pipeline
+from tidegate.errors import TidegateError
+from tidegate.limits import STANDING_ANSWER_SECONDS
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.server_facts import current_position
+
+_TABLES: Final = (
+    "SELECT table_schema, table_name FROM information_schema.tables"
+    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+)
+
+
+def ask(pipeline: Pipeline, connection_of: Callable[[str], ConnectionInfo], name: str) -> Server:
+    """One short connection. connection_of: by conn_id."""
+    try:
+        info = connection_of(pipeline.sources[name].conn_id)
+        with (
+            connect(info, connect_timeout=STANDING_ANSWER_SECONDS, read_timeout=STANDING_ANSWER_SECONDS) as connection,
+            connection.cursor() as cursor,
+        ):
+            try:
+                position = str(current_position(cursor) or "")
+                cursor.execute("SELECT @@GLOBAL.server_id")
+                server_id = int(cursor.fetchone()[0])
+                cursor.execute(_TABLES)
+                rows = [(str(row[0]), str(row[1])) for row in cursor.fetchall()]
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, info) from error
+    except TidegateError as error:
+        return Server(error=str(error))
+    matched = tuple(pair for pair in rows if pipeline.tables.keeps(*pair))
+    return Server(server_id, position, matched)

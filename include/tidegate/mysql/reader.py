@@ -1,0 +1,225 @@
+"""A MySQL or MariaDB server as capture's source: one connection for the stream, a second for its facts and its clock.
+
+In:  a pipeline, the name of a source in it, its connection.
+Out: a BinlogSource, whose readers keep the promises of capture/source.py; binlog_run(), which gives it to a run.
+
+How it keeps them: the stream gives events in the order of the log, by GTID or by position, and the cutter takes each
+byte once (mysql/stream/cutter.py). What the server sends of before the checkpoint, since a transaction is half captured
+or since it chose the place by GTID, is walked and dropped. That the server still has what follows, and that it is what
+followed, is looked at before the stream is opened (mysql/continuity.py, mysql/start/position.py).
+
+A heartbeat event of the server says that nothing waits to be sent. It proves the time at which the second connection
+read the clock, when the stream was quiet at that reading: what was committed before it would have been sent before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tidegate.capture.captured import Captured
+from tidegate.capture.run import CaptureRun
+from tidegate.capture.source import ClockState, Retention
+from tidegate.commit_ts import physical_ms
+from tidegate.config import Pipeline
+from tidegate.home import home
+from tidegate.lake.files import LakeFiles, lake_files
+from tidegate.mysql.connection import ConnectionInfo, answer_seconds
+from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues
+from tidegate.mysql.second_connection import SecondConnection
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.source_clock import SourceClock
+from tidegate.mysql.start.position import dump_request, first_checkpoint, going_on
+from tidegate.mysql.stream.cutter import Cutter, CutterSettings
+from tidegate.mysql.stream.dump_stream import DumpStream
+from tidegate.position import Position
+from tidegate.schema.ddl.reader import tables_named
+from tidegate.schema.model.server_settings import ServerSettings
+from tidegate.segments.segment import Segment
+
+# Called with a source's facts and the place before its first segment.
+FirstStart = Callable[[SourceFacts, Position], None]
+
+
+def binlog_run(
+    pipeline: Pipeline,
+    source_name: str,
+    connection: ConnectionInfo,
+    state_dir: Path,
+    *,
+    storage_options: dict[str, str] | None = None,
+    on_first_start: FirstStart | None = None,
+) -> CaptureRun:
+    """A run over a server's binlog. state_dir holds the value log unless the pipeline file names a folder.
+
+    on_first_start is called before the first segment of a source; without it the schema baseline is recorded there. It
+    may raise SourceUnavailable (a DDL ran meanwhile): then the start is tried again.
+    """
+    lake = lake_files(pipeline.lake.path, home(), storage_options or {})
+
+    def source() -> BinlogSource:
+        return BinlogSource(pipeline, source_name, connection, lake, on_first_start)
+
+    return CaptureRun(pipeline, source_name, source, state_dir, lake)
+
+
+class BinlogSource:
+    """A server, over several connections of a run."""
+
+    nothing = NOTHING
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        source_name: str,
+        connection: ConnectionInfo,
+        lake: LakeFiles,
+        on_first_start: FirstStart | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.source_name = source_name
+        self.connection = connection
+        self.lake = lake
+        self.on_first_start = on_first_start
+        self.server_clock = SourceClock(connection.where)
+
+    @property
+    def promises(self) -> bool:
+        return self.pipeline.sources[self.source_name].semi_sync
+
+    @property
+    def clock(self) -> ClockState:
+        found = self.server_clock
+        return ClockState(found.ahead_seconds, found.doubted, found.lowered)
+
+    def connect(self) -> BinlogReader:
+        """Raises SourceRefused, SourceUnavailable."""
+        patience = answer_seconds(self.pipeline.capture.heartbeat_seconds)
+        return BinlogReader(
+            self,
+            SecondConnection.open(self.connection, self.pipeline, self.source_name, self.server_clock, patience),
+        )
+
+    def check_continues(self, before: Segment, after: Segment) -> None:
+        """Raises StreamCorrupt."""
+        check_continues(before, after)
+
+
+class BinlogReader:
+    """One connection to a server; see SourceReader."""
+
+    def __init__(self, source: BinlogSource, second: SecondConnection) -> None:
+        self._source = source
+        self._second = second
+        self._stream: DumpStream
+        self._cutter: Cutter
+        self._open = False
+        self._quiet_ms: int | None = None  # the source's clock when it was quiet, not yet proved
+
+    # --- before the stream --------------------------------------------------------------------------------
+
+    def first_checkpoint(self, captured: Captured) -> BinlogCheckpoint:
+        """Raises PositionLost, SourceRefused, SourceUnavailable, LakeUnavailable."""
+        return first_checkpoint(self._source, self._second.facts, captured)
+
+    def resume(self, checkpoint: BinlogCheckpoint, captured: Captured, *, patient: bool) -> BinlogCheckpoint:
+        """Raises PositionLost, SourceBehind, SourceUnavailable."""
+        return going_on(self._source, self._second.facts, captured, checkpoint, patient=patient)
+
+    def open(self, checkpoint: BinlogCheckpoint) -> None:
+        """Raises PositionLost, SourceRefused, SourceUnavailable."""
+        source, facts = self._source, self._second.facts
+        entry = source.pipeline.sources[source.source_name]
+        folds = ServerSettings.of(facts.variables).folds_names
+        self._second.clock_ms()  # before the stream: a dead second connection must not look like a new stream
+
+        def ddl_tables(sql: str, database: str, sql_mode: int) -> list[str]:
+            return tables_named(sql, database, sql_mode=sql_mode, server_version=facts.version, folds_names=folds)
+
+        settings = CutterSettings(
+            source.source_name,
+            facts.flavour,
+            entry.dump,
+            source.pipeline.capture.segment_bytes,
+            ddl_tables,
+            entry.semi_sync,
+        )
+        self._cutter = Cutter(settings, checkpoint, facts.server_id, facts.server_uuid)
+        request = dump_request(source.pipeline, source.source_name, facts, checkpoint)
+        self._stream = DumpStream.open(source.connection, request)
+        self._open = True
+
+    # --- the stream ---------------------------------------------------------------------------------------
+
+    @property
+    def checkpoint(self) -> BinlogCheckpoint:
+        return self._cutter.checkpoint
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._cutter.open
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._cutter.waiting_bytes
+
+    @property
+    def resolved_ts(self) -> int:
+        return self._cutter.resolved_ts
+
+    @property
+    def reply_due(self) -> bool:
+        return self._cutter.asked_at is not None
+
+    @property
+    def source_ms(self) -> float:
+        return self._second.source_ms
+
+    def receive(self, timeout_seconds: float) -> list[Segment]:
+        """Raises StreamCorrupt, SourceUnavailable, or the server's refusal."""
+        cutter = self._cutter
+        if not self._stream.receive(cutter.state, timeout_seconds) and not cutter.waiting_bytes:
+            self._quiet_ms = self._second.clock_ms()  # the later it is read, the more it proves
+        return self._given(list(cutter.advance(self._stream, self._second.source_ms)))
+
+    def cut_soon(self) -> list[Segment]:
+        last = self._cutter.cut_soon()
+        return self._given([last] if last else [])
+
+    def cut_now(self) -> list[Segment]:
+        return self._given(self._cutter.cut_now())
+
+    def heartbeat(self) -> Segment | None:
+        """The server was idle after its clock was read: nothing at or before that can still come."""
+        if self._cutter.heartbeat_at is None:
+            return None
+        self._cutter.heartbeat_at = None
+        proved, self._quiet_ms = self._quiet_ms, None
+        segment = self._cutter.heartbeat(proved) if proved is not None else None
+        self._given([segment] if segment else [])
+        return segment
+
+    def acknowledge(self) -> None:
+        """Raises SourceUnavailable."""
+        asked_at, self._cutter.asked_at = self._cutter.asked_at, None
+        if asked_at is not None:
+            self._stream.acknowledge(asked_at)
+
+    def keep_time(self) -> None:
+        """Raises SourceUnavailable."""
+        self._second.keep_time()
+
+    def retention(self) -> Retention | None:
+        """Raises SourceUnavailable."""
+        return self._second.retention(self.checkpoint.place.file, physical_ms(self.resolved_ts))
+
+    def close(self) -> None:
+        try:
+            if self._open:
+                self._stream.close()
+        finally:
+            self._second.close()
+
+    def _given(self, segments: list[Segment]) -> list[Segment]:
+        self._source.server_clock.note(segments)
+        return segments
