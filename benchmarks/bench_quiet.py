@@ -44,7 +44,7 @@ _MARKERS_A_SECOND: Final = 5.0
 _WAIT_SECONDS_MAX: Final = 120.0
 _RUN_SECONDS: Final = 900.0
 _WARM_SECONDS: Final = 8.0
-_REST_SECONDS: Final = 4.0
+REST_SECONDS: Final = 4.0
 
 # How apply says that a window is done.
 _WINDOW: Final = re.compile(r"cut \d+: .* (?P<tables>\d+) tables")
@@ -95,19 +95,19 @@ class Bench:
             for table in tables:
                 change(cursor, table, first, 1)
 
-    def start(self, tables: list[str]) -> float:
+    def start(self, tables: list[str], seconds_max: float = _WAIT_SECONDS_MAX) -> float:
         """Begin an apply that finds changes in these; seconds until its first window is done."""
         seq = Bronze(self.lake, "one").last_seq
         self.touch(tables)
         self.wait_for_bronze(seq)
-        time.sleep(_REST_SECONDS)
+        time.sleep(REST_SECONDS)
         self.apply = self._job("apply")
-        return self.window_after(0, len(tables)) - self.apply.started
+        return self.window_after(0, len(tables), seconds_max) - self.apply.started
 
-    def window_after(self, at: int, tables: int) -> float:
+    def window_after(self, at: int, tables: int, seconds_max: float = _WAIT_SECONDS_MAX) -> float:
         """When so many tables had been written by windows of which lines beyond the first `at` tell."""
         assert self.apply is not None
-        end = time.monotonic() + _WAIT_SECONDS_MAX
+        end = time.monotonic() + seconds_max
         while time.monotonic() < end:
             written = 0
             for when, line in self.apply.lines[at:]:
@@ -151,7 +151,7 @@ class Bench:
         assert self.apply is not None
         others = _TABLES[: tables - 1]
         with Workload(self.server, NAME, rate, others, -(-len(others) // _TICKS_FOR_ALL)):
-            time.sleep(_REST_SECONDS)
+            time.sleep(REST_SECONDS)
             since, written, lines = time.time_ns() // 1000 + self._marker.ahead_us, 0, len(self.apply.lines)
             before, started = self._cpu(), time.monotonic()
             while (due := started + written / _MARKERS_A_SECOND) < started + seconds:

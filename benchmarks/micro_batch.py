@@ -91,11 +91,31 @@ class Job:
             raise AssertionError(f"{self.name} ended with {self._process.returncode}: {told}")
 
     def cpu(self) -> dict[str, float]:
-        """CPU seconds by role (the job's own name: the command itself); under `forked` those of processes that ended.
+        """CPU seconds by role (the job itself: its name); under `forked` those of processes that ended."""
+        found: dict[str, float] = {}
+        for _, role, (user, system, *ended) in self._below():
+            found[role] = found.get(role, 0.0) + user + system
+            found["forked"] = found.get("forked", 0.0) + sum(ended)
+        return found
+
+    def memory_mb(self) -> dict[str, float]:
+        """The most resident memory that a process of each role has had so far."""
+        found: dict[str, float] = {}
+        for pid, role, _ in self._below():
+            try:
+                status = Path(f"/proc/{pid}/status").read_text()
+            except OSError:
+                continue
+            if "VmHWM:" in status:
+                found[role] = max(found.get(role, 0.0), int(status.partition("VmHWM:")[2].split()[0]) / 1000)
+        return found
+
+    def _below(self) -> list[tuple[int, str, list[float]]]:
+        """The job and all that it started: pid, role, CPU seconds.
 
         /proc/PID/stat: field 4 is the parent, 14 and 15 are own ticks, 16 and 17 those of ended children (proc(5)).
         """
-        parents, spent = {}, {}
+        parents, there = {}, []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
@@ -104,16 +124,12 @@ class Job:
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:  # it ended while we looked
                 continue
-            parents[int(entry.name)] = int(fields[1])
-            spent[int(entry.name)] = (command, [int(ticks) / _TICKS for ticks in fields[11:15]])
-        found: dict[str, float] = {}
-        for pid, (command, (user, system, *ended)) in spent.items():
-            if self._is_below(pid, parents):
-                role = next((role for word, role in _ROLES if word in command), "other")
-                role = self.name if pid == self._process.pid else role
-                found[role] = found.get(role, 0.0) + user + system
-                found["forked"] = found.get("forked", 0.0) + sum(ended)
-        return found
+            pid = int(entry.name)
+            parents[pid] = int(fields[1])
+            role = next((role for word, role in _ROLES if word in command), "other")
+            spent = [int(ticks) / _TICKS for ticks in fields[11:15]]
+            there.append((pid, self.name if pid == self._process.pid else role, spent))
+        return [one for one in there if self._is_below(one[0], parents)]
 
     def _is_below(self, pid: int, parents: dict[int, int]) -> bool:
         while pid > 1:

@@ -3,7 +3,7 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all but latency and quiet, which start their own, and commit, which needs none. A workload is played
+One MariaDB serves all but latency, quiet and commit's new tables, which start their own. A workload is played
 just before it is used, so that capture can run to the end of the server's binlog and has that workload alone; what
 every road of it reads is the same file.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import apply, capture, commit, decode, lakes, latency, quiet, road, spark
+from benchmarks import apply, capture, commit, decode, lakes, latency, new_tables, quiet, road, spark
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row
@@ -99,6 +99,7 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         progress.section("quiet", lambda: quiet.measure(sizes))
     if "commit" in wanted:
         progress.section("commit", lambda: commit.measure(sizes, meter))
+        progress.section("commit, new tables", lambda: new_tables.measure(sizes))
     report.noise = meter.noise()
     return report
 

@@ -81,6 +81,10 @@ def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -
         done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stderr
         assert "shipped" in done.stdout, f"{command}\n{done.stdout}{done.stderr}"
+    history = ["--history"] if os.environ.get("TIDEGATE_LONG") else []
+    command = [sys.executable, "-m", "tests.readers", str(root / ".tidegate" / "demo" / "lake"), *history]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("stage", ["MariaDB", "Airflow"])

@@ -30,6 +30,8 @@ from pyspark.sql import SparkSession
 from tests.kit import mysql9
 from tests.kit.road import Road
 from tests.kit.spark import session
+from tests.readers.lake import check
+from tests.readers.lake import report as readers_report
 from tests.replay.compare import Found, compare
 from tests.replay.player import Player
 from tests.replay.scripts import chosen, install, label, statements, text_of
@@ -52,6 +54,9 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
     parser.add_argument("--every", type=int, default=10, help="files between two applies")
     parser.add_argument("--only", default="", help="only files whose path matches this expression")
+    parser.add_argument(
+        "--readers", action="store_true", help="read the lake by all readers in the end (tests/readers)"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
     given = parser.parse_args(argv)
     if given.seed is None:
@@ -119,11 +124,14 @@ def main() -> int:
     try:
         with _server(given.flavour, folder) as server, session() as spark:
             found = replay(given, server, spark, folder)
+            read = check(folder / "lake", spark, copy=folder / "copy") if given.readers else []
     except TidegateError as error:
         print(f"replay stopped: {type(error).__name__}: {error}\nstate in {folder}")
         return 1
     (folder / "found.json").write_text(json.dumps([asdict(item) for item in found], indent=1))
     code = report(found)
+    if read and readers_report(read):
+        code = 1
     again = f"make replay FILES={given.files} SEED={given.seed} FLAVOUR={given.flavour}"
     if code:
         print(f"again: {again}{f' ONLY={given.only}' if given.only else ''}; state in {folder}")

@@ -87,6 +87,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--settle-every", type=int, default=25, help="faults between comparisons of bronze")
     parser.add_argument("--apply-every", type=int, default=100, help="faults between comparisons of silver")
     parser.add_argument("--only-compare", dest="disturb_applies", action="store_false", help="no apply but to compare")
+    parser.add_argument(
+        "--readers", action="store_true", help="read the lake by all readers in the end (tests/readers)"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
     given = parser.parse_args()
     if given.seed is None:
@@ -118,10 +121,22 @@ def main() -> int:
         print(f"again: make soak FAULTS={given.faults} SEED={given.seed} FLAVOUR={given.flavour}")
         print(soak.line())
         return 1
-    if not given.keep:
+    code = int(given.readers and _read(folder) > 0)
+    if code:
+        print(f"state in {folder}")
+    elif not given.keep:
         shutil.rmtree(folder)
     print(soak.line())
-    return 0
+    return code
+
+
+def _read(folder: Path) -> int:
+    """How many tables some reader reads otherwise than the others."""
+    from tests.kit.spark import session
+    from tests.readers.lake import check, report
+
+    with session() as spark:
+        return report(check(folder / "lake", spark, copy=folder / "copy"))
 
 
 if __name__ == "__main__":

@@ -48,11 +48,10 @@ def up(
     for source in loaded.sources:
         pipelines.source_info(loaded, source, from_environment)  # a missing one is better told now than by a red task
     state = root / ".tidegate" / "up" / loaded.pipeline
-    with sole(state, f"tidegate up {loaded.pipeline}"):
+    with sole(state, f"tidegate up {loaded.pipeline}"), jars.at_hand(root):
         shutil.rmtree(state / "pipelines", ignore_errors=True)
         (state / "pipelines").mkdir(parents=True)
         (state / "pipelines" / path.name).symlink_to(path)
-        jars.ensure(root)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_ERROR))
         airflow = Airflow(state / "airflow", root, state / "pipelines", {}, _port(state, port))
         try:

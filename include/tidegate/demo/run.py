@@ -75,7 +75,7 @@ class Demo:
         with ExitStack() as ending:
             ending.enter_context(sole(self.state, "a demo"))  # a second one would delete its lake
             self._clean()
-            jar_folder = jars.ensure(self._root)
+            jar_folder = ending.enter_context(jars.at_hand(self._root))
             self._say("MariaDB starts" if (self._root / ".tidegate" / "servers").exists() else "fetching MariaDB, once")
             server = ending.enter_context(mariadb.MariaDB(self.state / "mariadb", mariadb.install(self._root)))
             self._connection = _connection(server)

@@ -10,6 +10,8 @@ Only these: `spark.jars.packages` would pull 33 jars with older duplicates of Sp
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +55,14 @@ def ensure(root: Path, *, s3: bool = False) -> Path:
     for artifact in (*DELTA, *(S3 if s3 else ())):
         ivy.fetch(artifact, folder, cache=root / ".tidegate" / "ivy")
     return folder
+
+
+@contextmanager
+def at_hand(root: Path) -> Iterator[Path]:
+    """As ensure, for who goes on at once: an archive of Spark's classes, where there is none, is made meanwhile."""
+    folder = ensure(root)
+    with class_archive.made_beside(root):
+        yield folder
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""The archive of Spark's classes is made beside what starts at once, and not at all by what ends before."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers import ROOT
+from tidegate.local.class_archive import ensure, made_beside
+from tidegate.spark_settings import class_archive
+
+
+@pytest.fixture
+def other_root(tmp_path: Path) -> Path:
+    """A home with our jars and code, and no archive."""
+    (tmp_path / ".tidegate").mkdir()
+    for name in ("spark_jobs", "include", ".tidegate/jars"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+def made(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / ".tidegate").iterdir())
+
+
+def until(seconds: float, *names: str, root: Path) -> None:
+    end = time.monotonic() + seconds
+    while not set(names) <= set(made(root)):
+        assert time.monotonic() < end, made(root)
+        time.sleep(0.05)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_it_is_made_while_others_go_on_and_taken_back_when_they_end_first(other_root: Path) -> None:
+    began = time.monotonic()
+    with made_beside(other_root):
+        assert time.monotonic() - began < 1, "nobody waits for it"
+        until(60, "spark.lock", root=other_root)
+        time.sleep(2)  # Spark is starting
+    assert set(made(other_root)) <= {"jars", "spark.lock"}
+    with made_beside(other_root):
+        until(500, "spark.jsa", "spark.made", root=other_root)
+    size = class_archive(other_root).stat()
+    assert size.st_size > 50_000_000
+    assert ensure(other_root)
+    assert class_archive(other_root).stat() == size, "made once"

@@ -1,0 +1,198 @@
+"""Every Delta table of a lake by every reader, row by row.
+
+In:  a lake's folder, a Spark session.
+Out: Finding for each table and reader; on a copy of the lake, the same after what people do to tables in Spark.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tests.readers.canonical import Digest, difference, digest
+from tests.support.readers import READERS, Reader
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.state import TableState
+
+SPARK: Final = "Spark"
+_PRIVATE: Final = re.compile(r"tg-[0-9a-f]{32}")
+_MERGED_ROWS: Final = 5
+# What a reader can't do by itself, whoever wrote the table: (reader, what it says) -> why. docs/readers.md has them.
+LIMITS: Final[dict[tuple[str, str], str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one table by one reader. outcome: equal, limit or different."""
+
+    table: str
+    when: str
+    reader: str
+    outcome: str
+    rows: int
+    detail: str = ""
+
+
+class Lake:
+    """Reads a lake's tables. versions_max: of a table, spread over those that its log has."""
+
+    def __init__(self, folder: Path, spark: SparkSession, *, versions_max: int = 40) -> None:
+        self.folder = folder
+        self._spark = spark
+        self._versions_max = versions_max
+        self._readers: dict[str, Reader] = {SPARK: self._by_spark, **READERS}
+
+    def tables(self) -> list[Path]:
+        """Folders with a Delta log; the private ones that Spark works in are no tables."""
+        found = sorted(log.parent for log in self.folder.rglob("_delta_log") if log.is_dir())
+        return [path for path in found if not _PRIVATE.search(str(path.relative_to(self.folder)))]
+
+    def read(self, when: str, expected: dict[Path, Digest] | None = None) -> Iterator[Finding]:
+        """Every table by every reader. expected: what they must have; else, what Spark finds."""
+        for path in self.tables():
+            yield from self._compared(path, when, None, (expected or {}).get(path))
+
+    def digests(self) -> dict[Path, Digest]:
+        """As delta-rs reads them."""
+        return {path: digest(READERS["delta-rs"](str(path))) for path in self.tables()}
+
+    def travel(self) -> Iterator[Finding]:
+        """Every kept version by every reader; Spark's history must name each."""
+        for path in self.tables():
+            there = _versions(path)
+            told = {row["version"] for row in self._sql(f"DESCRIBE HISTORY {_named(path)}")}
+            missing = sorted(set(there) - told)
+            outcome = "different" if missing else "equal"
+            yield Finding(
+                self._name(path), "history", SPARK, outcome, len(told), f"not told: {missing}" * bool(missing)
+            )
+            for version in _spread(_readable(path, there), self._versions_max):
+                yield from self._compared(path, f"version {version}", version, None)
+
+    def handled(self) -> Iterator[Finding]:
+        """OPTIMIZE, VACUUM and a MERGE that changes no value; every reader must find what was there before."""
+        before = self.digests()
+        for path in self.tables():
+            for statement in (f"OPTIMIZE {_named(path)}", f"VACUUM {_named(path)}", self._merge(path)):
+                verb = statement.split(" ", 1)[0]
+                try:
+                    self._sql(statement)
+                except Exception as error:  # noqa: BLE001 - it is a finding
+                    yield Finding(self._name(path), verb, SPARK, "different", 0, _line(error))
+        yield from self.read("OPTIMIZE, VACUUM and MERGE", before)
+
+    def _merge(self, path: Path) -> str:
+        state = DeltaLog(str(path)).state()
+        alike = [
+            f"t.{name} <=> s.{name}"
+            for name, kind in ((_quoted(one["name"]), one["type"]) for one in state.schema["fields"])
+            if not isinstance(kind, dict)
+        ]
+        only_appended = state.configuration.get("delta.appendOnly") == "true"
+        change = "NOT MATCHED THEN INSERT *" if only_appended else "MATCHED THEN UPDATE SET *"
+        source = f"(SELECT DISTINCT * FROM {_named(path)} LIMIT {_MERGED_ROWS})"
+        return f"MERGE INTO {_named(path)} t USING {source} s ON {' AND '.join(alike)} WHEN {change}"
+
+    def _compared(self, path: Path, when: str, version: int | None, wanted: Digest | None) -> Iterator[Finding]:
+        first: pa.Table | None = None
+        for name, read in self._readers.items():
+            try:
+                rows = read(str(path), version)
+                found = digest(rows)
+            except Exception as error:  # noqa: BLE001 - what a reader says of a table is what is looked for
+                line = _line(error)
+                limit = any(reader == name and words in line for reader, words in LIMITS)
+                yield Finding(self._name(path), when, name, "limit" if limit else "different", 0, line)
+                continue
+            if first is None:
+                first = rows
+            wanted = wanted or found
+            if found == wanted:
+                yield Finding(self._name(path), when, name, "equal", found.rows)
+                continue
+            detail = f"{found.rows} rows instead of {wanted.rows}"
+            if found.columns != wanted.columns:
+                detail = f"columns {found.columns} instead of {wanted.columns}"
+            elif first is not rows:
+                detail = difference(first, rows)
+            yield Finding(self._name(path), when, name, "different", found.rows, detail)
+
+    def _by_spark(self, path: str, version: int | None = None) -> pa.Table:
+        reader = self._spark.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(path).toArrow()
+
+    def _sql(self, statement: str) -> list[Any]:
+        return self._spark.sql(statement).collect()
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self.folder))
+
+
+def check(folder: Path, spark: SparkSession, *, copy: Path | None = None, versions_max: int = 40) -> list[Finding]:
+    """All of it. copy: a folder that isn't there, for what changes tables; left out when None."""
+    lake = Lake(folder, spark, versions_max=versions_max)
+    found = list(lake.read("newest"))
+    if copy is not None:
+        shutil.copytree(folder, copy)
+        there = Lake(copy, spark, versions_max=versions_max)
+        found += [*there.travel(), *there.handled()]
+    return found
+
+
+def report(found: Sequence[Finding], say: Callable[[str], None] = print) -> int:
+    """Say what came of it; how many findings are wrong."""
+    for one in found:
+        if one.outcome != "equal":
+            say(f"{one.outcome.upper()} {one.table}, {one.when}, by {one.reader}: {one.detail}")
+    names = {one.table for one in found}
+    rows = sum(one.rows for one in found if one.outcome == "equal" and one.when == "newest" and one.reader == SPARK)
+    wrong = sum(one.outcome == "different" for one in found)
+    limits = sum(one.outcome == "limit" for one in found)
+    say(
+        f"readers: {len(names)} tables, {rows} rows, {len(found)} readings: {wrong} wrong, {limits} that a reader can't"
+    )
+    return wrong
+
+
+def _versions(path: Path) -> list[int]:
+    """Those whose commits the log has."""
+    return sorted(int(file.name[:20]) for file in (path / "_delta_log").glob("*.json") if file.name[:20].isdigit())
+
+
+def _readable(path: Path, versions: Sequence[int]) -> list[int]:
+    """Those that can be rebuilt, and of which no file was removed since."""
+    log, found = DeltaLog(str(path)), list[int]()
+    for version in versions:
+        state = log.state_at(version)
+        if state is not None and _has_files(path, state):
+            found.append(version)
+    return found
+
+
+def _has_files(path: Path, state: TableState) -> bool:
+    return all((path / file.local_path).exists() for file in state.files)
+
+
+def _spread(versions: Sequence[int], most: int) -> list[int]:
+    if len(versions) <= most:
+        return list(versions)
+    return sorted({versions[round(at * (len(versions) - 1) / (most - 1))] for at in range(most)})
+
+
+def _named(path: Path) -> str:
+    return f"delta.{_quoted(str(path))}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

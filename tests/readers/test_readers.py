@@ -1,0 +1,76 @@
+"""A reader that reads something else is found: a lost, a doubled or a changed row, and a table that it can't read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from tests.readers import lake as module
+from tests.readers.canonical import difference, digest
+from tests.readers.lake import check, report
+from tests.support.readers import READERS
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "text": ["a", None, "ü"],
+        "at": pa.array([datetime(2026, 1, 2, tzinfo=UTC)] * 3, pa.timestamp("us", "UTC")),
+        "amount": pa.array([Decimal("1.50")] * 3, pa.decimal128(10, 2)),
+        "bytes": [b"\0", b"", None],
+        "list": [["a"], [], None],
+    }
+)
+
+
+def test_a_digest_is_the_same_for_other_orders_and_types_of_one_value() -> None:
+    other = ROWS.take([2, 0, 1]).select(["list", "text", "id", "at", "bytes", "amount"])
+    other = other.set_column(1, "text", other["text"].cast(pa.large_string()).dictionary_encode())
+    other = other.set_column(3, "at", other["at"].cast(pa.timestamp("ns", "UTC")))
+    assert digest(other) == digest(ROWS)
+
+
+@pytest.mark.parametrize("taken", [[0, 1], [0, 1, 2, 2], [0, 1, 1]])
+def test_a_lost_and_a_doubled_row_change_the_digest(taken: list[int]) -> None:
+    assert digest(ROWS.take(taken)) != digest(ROWS)
+    assert "rows only" in difference(ROWS, ROWS.take(taken))
+
+
+def test_a_null_is_no_empty_value() -> None:
+    assert digest(pa.table({"a": [""]})) != digest(pa.table({"a": pa.array([None], pa.string())}))
+    assert digest(pa.table({"a": ["1"]})) != digest(pa.table({"a": [1]}))
+
+
+@pytest.mark.spark
+def test_every_table_is_read_by_all_and_what_one_reads_otherwise_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = str(tmp_path / "lake" / "silver" / "s" / "t")
+    for _ in range(2):
+        write_deltalake(table, ROWS, mode="append")
+    write_deltalake(str(tmp_path / "lake" / "control" / "c"), ROWS)
+    said: list[str] = []
+    assert report(check(tmp_path / "lake", spark, copy=tmp_path / "copy"), said.append) == 0
+    assert said == [said[-1]]
+    assert said[-1].startswith("readers: 2 tables, 9 rows, ")
+
+    def by_polars(path: str, version: int | None = None) -> pa.Table:
+        if path.endswith("/c"):
+            raise ValueError("it has a feature")
+        return READERS["Polars"](path, version).slice(1)
+
+    monkeypatch.setattr(module, "READERS", READERS | {"Polars": by_polars})
+    said.clear()
+    assert report(check(tmp_path / "lake", spark), said.append) == 2
+    assert said[0] == "DIFFERENT control/c, newest, by Polars: it has a feature"
+    assert said[1].startswith("DIFFERENT silver/s/t, newest, by Polars: 1 rows only here, 0 only there: - [")
+    assert said[2] == "readers: 2 tables, 9 rows, 8 readings: 2 wrong, 0 that a reader can't"
+    monkeypatch.setattr(module, "LIMITS", {("Polars", "has a feature"): "why"})
+    said.clear()
+    assert report(check(tmp_path / "lake", spark), said.append) == 1
+    assert said[0].startswith("LIMIT control/c")
