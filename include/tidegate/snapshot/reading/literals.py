@@ -1,0 +1,145 @@
+"""A row's key as SQL literals that the server compares exactly as it compares the row itself.
+
+In:  a row of a binary result set, its plan.
+Out: a Key, in order of the key's columns; conditions and an order over it.
+
+Text is its own bytes behind the introducer of its character set: a literal yields to the column's collation. Numbers,
+dates and times are as the server writes them; ENUM and SET are the numbers by which they are ordered. A FLOAT is the
+DOUBLE that it widens to, which is what the server compares.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from tidegate.errors import StreamCorrupt, UnsupportedValue
+from tidegate.mysql.sql import quote_name
+from tidegate.schema.model.columns import Column
+from tidegate.schema.model.types import Kind, canonical
+from tidegate.snapshot.reading import result_kernel as K  # noqa: N812 - a page of constants
+from tidegate.snapshot.reading.result_plan import ReadPlan
+from tidegate.snapshot.spans import Key, Span
+
+_FIXED: frozenset[int] = frozenset({K.FIXED, K.YEAR, K.SKIP_FIXED})
+
+
+def key_literals(plan: ReadPlan, row: bytes) -> Key | None:
+    """The key of a row, given as the packet's bytes; None of a table without one."""
+    if not plan.version.key:
+        return None
+    cells = list(_cells(plan, row))
+    kept = [cell for cell, column in zip(cells, plan.columns, strict=True) if column.plan is not None]
+    extra = [cell for cell, column in zip(cells, plan.columns, strict=True) if column.plan is None]
+    numbers = iter(extra)
+    places = {column.id: n for n, column in enumerate(plan.version.columns)}
+    found = []
+    for column_id in plan.version.key:
+        column = plan.version.columns[places[column_id]]
+        listed = canonical(column).kind in (Kind.ENUM, Kind.SET)
+        cell = next(numbers) if listed else kept[places[column_id]]
+        if cell is None:
+            raise StreamCorrupt(f"key column {column.name} is NULL", where=plan.version.name, remedy="report it")
+        found.append(str(int.from_bytes(cell, "little")) if listed else literal(column, cell))
+    return tuple(found)
+
+
+def _cells(plan: ReadPlan, row: bytes) -> Iterator[bytes | None]:
+    """The values' bytes, without their lengths."""
+    count = len(plan.columns)
+    nulls, at = row[1:], 1 + (count + 9) // 8
+    for n, column in enumerate(plan.columns):
+        if nulls[(n + 2) >> 3] >> ((n + 2) & 7) & 1:
+            yield None
+            continue
+        size = column.wire_bytes
+        if column.read_as not in _FIXED:
+            first = row[at]
+            wide = {252: 2, 253: 3, 254: 8}.get(first, 0)
+            size = int.from_bytes(row[at + 1 : at + 1 + wide], "little") if wide else first
+            at += 1 + wide
+        yield row[at : at + size]
+        at += size
+
+
+def literal(column: Column, cell: bytes) -> str:
+    """A value as it came, as a literal."""
+    kind = canonical(column)
+    match kind.kind:
+        case Kind.INT | Kind.UNSIGNED_BIGINT | Kind.YEAR:
+            return str(int.from_bytes(cell, "little", signed=not kind.text.unsigned))
+        case Kind.FLOAT:
+            return _double(float(np.frombuffer(cell, "<f4")[0]))
+        case Kind.DOUBLE:
+            return _double(struct.unpack("<d", cell)[0])
+        case Kind.DECIMAL | Kind.DECIMAL_TEXT:
+            return cell.decode("ascii")
+        case Kind.DATE | Kind.DATETIME | Kind.TIMESTAMP:
+            return _moment(cell, date=kind.kind is Kind.DATE)
+        case Kind.TIME:
+            return _time(cell)
+        case Kind.BOOLEAN | Kind.BIT:
+            return str(int.from_bytes(cell, "big"))
+        case Kind.BINARY:
+            return f"x'{cell.hex()}'"
+        case Kind.UUID | Kind.INET:
+            return f"'{cell.decode('ascii')}'"
+        case Kind.TEXT:
+            return f"_{column.charset} x'{cell.hex()}'"
+    raise UnsupportedValue(
+        f"column {column.name} is {column.type}, which is no key of ours", remedy="leave the table out, or report it"
+    )
+
+
+def _double(value: float) -> str:
+    """The shortest digits that read back as this number, with an exponent: without one it would be a DECIMAL."""
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
+
+
+def _moment(cell: bytes, *, date: bool) -> str:
+    padded = cell.ljust(11, b"\0")
+    year, month, day, hour, minute, second, micros = struct.unpack("<HBBBBBI", padded)
+    text = f"{year:04}-{month:02}-{day:02}"
+    return f"'{text}'" if date else f"'{text} {hour:02}:{minute:02}:{second:02}.{micros:06}'"
+
+
+def _time(cell: bytes) -> str:
+    negative, days, hour, minute, second, micros = struct.unpack("<BIBBBI", cell.ljust(12, b"\0"))
+    return f"'{'-' if negative else ''}{days * 24 + hour:02}:{minute:02}:{second:02}.{micros:06}'"
+
+
+def key_order(key: tuple[str, ...]) -> str:
+    """ORDER BY's list. key: names of the key's columns."""
+    return ", ".join(map(quote_name, key))
+
+
+def above(key: tuple[str, ...], bound: Key) -> str:
+    """A condition: keys above the bound. Written out, since servers don't use an index for a comparison of rows."""
+    return _beyond(key, bound, ">", ">")
+
+
+def upto(key: tuple[str, ...], bound: Key) -> str:
+    """A condition: keys up to and including the bound."""
+    return _beyond(key, bound, "<", "<=")
+
+
+def _beyond(key: tuple[str, ...], bound: Key, strict: str, last: str) -> str:
+    """As a > 1 OR (a = 1 AND b > 2), with a >= 1 in front, by which a server finds the index's range."""
+    names = list(map(quote_name, key))
+    said = f"{names[-1]} {last} {bound[-1]}"
+    for name, value in zip(names[-2::-1], bound[-2::-1], strict=True):
+        said = f"{name} {strict}= {value} AND ({name} {strict} {value} OR ({said}))"
+    return said
+
+
+def span_condition(key: tuple[str, ...], span: Span) -> str:
+    """A condition for a range of keys; "" for all."""
+    parts = []
+    if span.after is not None:
+        parts.append(above(key, span.after))
+    if span.upto is not None:
+        parts.append(upto(key, span.upto))
+    return " AND ".join(f"({part})" for part in parts)
