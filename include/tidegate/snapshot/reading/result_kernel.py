@@ -67,10 +67,10 @@ READ: Final = 0  # offset of the next packet
 HAVE: Final = 1  # end of the bytes
 ROOM: Final = 2  # size of the receive buffer
 ROWS: Final = 3
-ROWS_MAX: Final = 4
+ROWS_ROOM: Final = 4
 COLUMNS: Final = 5
 TAKEN: Final = 6  # bytes of the rows taken
-TAKEN_MAX: Final = 7
+TAKEN_ROOM: Final = 7
 LAST: Final = 8  # offset of the newest row's packet
 ERROR: Final = 9
 ERROR_COLUMN: Final = 10
@@ -326,7 +326,7 @@ def walk(received: int, columns: int, state: int) -> int:
             return Stop.BIG.value
         if have < 4 + size:
             return Stop.MORE.value
-        if word(state, ROWS) == word(state, ROWS_MAX) or word(state, TAKEN) + size > word(state, TAKEN_MAX):
+        if word(state, ROWS) == word(state, ROWS_ROOM) or word(state, TAKEN) + size > word(state, TAKEN_ROOM):
             return Stop.FULL.value
         found = _take(packet + 4, packet + 4 + size, columns, state)
         if found != VALUE:

@@ -264,7 +264,7 @@ class _Arena:
         """Without rows. The memory serves again: touching fresh memory costs more than the rows do."""
         self.words: Words = self._empty.copy()
         self.state: Words = np.zeros(K.STATE_WORDS, np.int64)
-        self.state[K.ROWS_MAX], self.state[K.TAKEN_MAX] = self._rows_max, self._bytes_max
+        self.state[K.ROWS_ROOM], self.state[K.TAKEN_ROOM] = self._rows_max, self._bytes_max
         self.state[K.COLUMNS] = len(self._plan.columns)
 
     @property
