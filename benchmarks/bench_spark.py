@@ -40,6 +40,7 @@ from tests.kit.road import Road  # noqa: E402
 from tidegate import spark_settings, tables  # noqa: E402
 from tidegate.lake.bronze_index import BronzeIndex  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
+from tidegate.segments.result import NOTHING_KNOWN  # noqa: E402
 from tidegate.segments.segment import Segment  # noqa: E402
 
 RUNS = 3
@@ -80,26 +81,26 @@ def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iter
         mine = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
         given = pickle.loads(plan)
         if bulk:
-            for _, segment in work.read_segments(given.lake, mine):
+            for _, segment in work.segments_or_damage(given.lake, mine):
                 yield from decoded(segment, given)
             return
-        originals = (work.read_segments, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write)
-        work.read_segments = lambda *a: clock.drawn("read bronze", originals[0](*a))
-        work.decode.decode_in_pieces = lambda *a, **k: clock.drawn("decode", originals[1](*a, **k))
+        originals = (work.segments_or_damage, work.changes_of, work.net_last_per_key, work._Stage._write)
+        work.segments_or_damage = lambda *a: clock.drawn("read bronze", originals[0](*a))
+        work.changes_of = lambda *a: clock.drawn("decode", originals[1](*a))
         work.net_last_per_key = clock.timed("net per key", originals[2])
         work._Stage._write = clock.timed("write Parquet", originals[3])
         try:
             for _ in work.decode_refs(mine, given):
                 pass
         finally:
-            work.read_segments, work.decode.decode_in_pieces, work.net_last_per_key, work._Stage._write = originals
+            work.segments_or_damage, work.changes_of, work.net_last_per_key, work._Stage._write = originals
         yield pa.RecordBatch.from_pydict({"part": list(clock.parts), "seconds": list(clock.parts.values())})
 
     return run
 
 
 def decoded(segment: Segment, plan: Any) -> Iterator[pa.RecordBatch]:
-    for piece in step.decode.decode_in_pieces(segment, plan.versions["one"], plan.windows["one"]):
+    for piece in step.changes_of(segment, plan.versions["one"], plan.windows["one"], NOTHING_KNOWN):
         for change in piece.changes:
             yield change.batch
 
@@ -124,7 +125,7 @@ def measure(spark: SparkSession, app: Application, window: Window) -> None:
     packed = pickle.dumps(plan)
     cells = [(pickle.dumps(ref),) for ref in window.refs]
     tasks = 3 * spark.sparkContext.defaultParallelism
-    segments = [segment for _, segment in step.read_segments(app.lake, window.refs)]
+    segments = [segment for _, segment in step.segments_or_damage(app.lake, window.refs)]
     rows = sum(len(batch) for segment in segments for batch in decoded(segment, plan))
     name, versions = next(iter(plan.versions["one"].items()))
     schema = next(iter(decoded(segments[-1], plan))).schema

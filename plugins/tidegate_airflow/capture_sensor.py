@@ -92,14 +92,8 @@ class CaptureSensor(BaseSensorOperator):
             )
 
     def _capture(self, pipeline: Pipeline, seconds: float, idle_seconds: float | None = None) -> CaptureResult:
-        from tidegate.mysql.reader import binlog_run  # numba, pyarrow, delta-rs
-
-        run = binlog_run(
-            pipeline,
-            self.source,
-            pipelines.source_info(pipeline, self.source, source_connection),
-            state_folder(),
-            storage_options=pipelines.storage_options(pipeline.lake, lake_connection),
+        run = pipelines.capture_run(
+            pipeline, self.source, state_folder(), sources=source_connection, lakes=lake_connection
         )
         result = run.run(seconds, idle_seconds, stop=self._stop, on_progress=self._report)
         self.log.info(

@@ -8,7 +8,6 @@ The only module that uses more of Airflow than its SDK: a plugin's page has no a
 
 from __future__ import annotations
 
-from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +17,7 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
 from tidegate import pipelines
-from tidegate_airflow.connections import connection_info, lake_connection
+from tidegate_airflow.connections import lake_connection, source_connection
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import SourceStanding, Standing
@@ -66,12 +65,11 @@ def _page(body: str) -> HTMLResponse:
 def _shown(pipeline: Pipeline) -> str:
     """A pipeline's part of the page; a lake that can't be read is said, and the others are shown."""
     from tidegate.capture.standing import standing
-    from tidegate.mysql.asked import ask
 
     title = f"<h2>{escape(pipeline.pipeline)}</h2>"
     try:
         lake = pipelines.open_lake(pipeline, lake_connection)
-        found = standing(pipeline, lake, partial(ask, pipeline, connection_info))
+        found = standing(pipeline, lake, pipelines.asking(pipeline, source_connection))
     except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
         return f"{title}<p class='held'>The lake can't be read: {escape(' '.join(str(error).split())[:500])}</p>"
     return title + _summary(found) + _held_tables(found)

@@ -35,7 +35,6 @@ from spark_jobs.window.holds import hold
 from spark_jobs.window.shapes import keeps_deleted
 from spark_jobs.window.window import Accounted, StagedFile, Trouble, Window
 from tidegate import limits, tables
-from tidegate.binlog import decode
 from tidegate.config import Effects
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
@@ -47,6 +46,8 @@ from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.schema.model.types import ZeroDates
+from tidegate.segment_kinds import changes_of
+from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
 from tidegate.upsert.key_file import KeyFile
@@ -75,8 +76,8 @@ class DecodePlan:
 
     lake: LakeFiles
     versions: dict[str, dict[Name, Sequence[TableVersion]]]
-    windows: dict[str, dict[Name, decode.CommitSpan]]
-    known: dict[str, decode.Known]
+    windows: dict[str, dict[Name, CommitSpan]]
+    known: dict[str, Known]
     folder: str
     targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
     seed: Seed = SEED
@@ -165,10 +166,10 @@ def decode_refs(
 
 def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage) -> Iterator[Found]:
     """What an undamaged segment gives. Raises StreamCorrupt, UnknownEvent."""
-    ledger = decode.Ledger(payload_bytes=0)
-    known = replace(plan.known.get(ref.source, decode.NOTHING_KNOWN), rolled_back_ts=ref.rolled_back_ts)
+    ledger = Ledger(payload_bytes=0)
+    known = replace(plan.known.get(ref.source, NOTHING_KNOWN), rolled_back_ts=ref.rolled_back_ts)
     versions = plan.versions.get(ref.source, {})
-    for done in decode.decode_in_pieces(segment, versions, _windows_of(ref, plan), known=known):
+    for done in changes_of(segment, versions, _windows_of(ref, plan), known):
         for changes in done.changes:
             yield from stage.add(ref.source, changes)
         for problem in done.problems:
@@ -177,7 +178,7 @@ def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage)
     yield Accounted(ref.source, ref.seq, ledger)
 
 
-def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.CommitSpan]:
+def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, CommitSpan]:
     """A transaction that was given up in mid-stream is outside of every window."""
     windows = plan.windows.get(ref.source, {})
     if not ref.given_up_ts:
@@ -187,7 +188,7 @@ def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, decode.CommitSp
 
 def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Found]:
     """A problem for each table that the segment may hold changes of in its window; all its bytes are quarantined."""
-    known = plan.known.get(ref.source, decode.NOTHING_KNOWN)
+    known = plan.known.get(ref.source, NOTHING_KNOWN)
     judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))
     for (database, table), wanted in plan.windows.get(ref.source, {}).items():
         named = may_name(ref.tables, (database, table))
@@ -196,11 +197,11 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Fou
         versions = plan.versions.get(ref.source, {}).get((database, table), ())
         there = was_there(versions, ref.min_commit_ts) or was_there(versions, ref.max_commit_ts)
         if named and there and ref.overlaps(wanted.after_ts, wanted.upto_ts):
-            problem = decode.Problem(
+            problem = Problem(
                 database, table, type(error).__name__, str(error), ref.max_commit_ts, ref.file, ref.start_pos
             )
             yield Trouble(ref.source, problem)
-    ledger = decode.Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
+    ledger = Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
     yield Accounted(ref.source, ref.seq, ledger)
 
 
@@ -215,7 +216,7 @@ class _Stage:
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
 
-    def add(self, source: str, changes: decode.TableChanges) -> Iterator[Found]:
+    def add(self, source: str, changes: TableChanges) -> Iterator[Found]:
         if changes.batch.num_rows == 0:
             return
         name = (changes.database, changes.table)
@@ -271,7 +272,7 @@ class _Stage:
 
 def _plan(app: Application, window: Window) -> DecodePlan:
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
-    windows: dict[str, dict[Name, decode.CommitSpan]] = {}
+    windows: dict[str, dict[Name, CommitSpan]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}
     routed: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
@@ -283,7 +284,7 @@ def _plan(app: Application, window: Window) -> DecodePlan:
                 targets.setdefault(source, {})[name] = entry.target
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = decode.CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)
+            windows.setdefault(source, {})[name] = CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
     known = {source: _known(app, window, source) for source in {ref.source for ref in window.refs}}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
@@ -292,7 +293,7 @@ def _plan(app: Application, window: Window) -> DecodePlan:
     return DecodePlan(app.lake, versions, windows, known, folder, targets, seed, routed)
 
 
-def _known(app: Application, window: Window, source: str) -> decode.Known:
+def _known(app: Application, window: Window, source: str) -> Known:
     refs = [ref for ref in window.refs if ref.source == source]
     held = set[Name]()
     for name in {name for ref in refs for name in app.names_in(ref)}:
@@ -303,7 +304,7 @@ def _known(app: Application, window: Window, source: str) -> decode.Known:
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
     there = history.standing if history is not None and has_statements else {}
     effects = app.pipeline.ddl.statement_effects is Effects.ALL
-    return decode.Known(held, there, app.judged.get(source, {}), effects=effects)
+    return Known(held, there, app.judged.get(source, {}), effects=effects)
 
 
 def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[Found]:

@@ -23,7 +23,6 @@ from spark_jobs.window.moves import find_moves
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.held import DDL_NOT_READ, Place
@@ -32,6 +31,7 @@ from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import SEQUENCE
+from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import (
     DDL_ASKS,
@@ -75,10 +75,10 @@ def replay_schema_history(app: Application, window: Window) -> None:
     app.record_states({})  # what this step and the one before noted, before anything of it is written
 
 
-def _statements(app: Application, window: Window, ref: SegmentRef) -> list[DdlStatement]:
+def _statements(app: Application, window: Window, ref: SegmentRef) -> Sequence[DdlStatement]:
     """A segment's DDL; when it can't be had, as the segment is damaged, all tables are held that the segment names."""
     try:
-        return ddl_statements(app.index.read(ref))
+        return statements_of(app.index.read(ref))
     except (OSError, MemoryError, Transient):
         raise
     except (StreamCorrupt, UnknownEvent) as damage:

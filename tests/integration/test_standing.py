@@ -7,7 +7,6 @@ Out: lags that grow only when something is missing.
 from __future__ import annotations
 
 import datetime as dt
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     info = info_of(any_server)
 
     def look(connection: ConnectionInfo = info) -> Standing:
-        return standing(pipeline, lake, partial(ask, pipeline, lambda _: connection))
+        return standing(pipeline, lake, lambda _: ask(pipeline, lambda: connection))
 
     before = look()
     assert (before.lag_seconds, before.sources[0].captured) == (None, None)
@@ -79,5 +78,5 @@ def test_patterns_that_match_nothing_are_said(mariadb: Server, tmp_path: Path) -
     pipeline = pipeline_for(mariadb, tmp_path)
     nothing = pipeline.tables.model_copy(update={"include": ["nosuch.*"]})
     pipeline = pipeline.model_copy(update={"tables": nothing})
-    found = standing(pipeline, LakeFiles(str(tmp_path)), partial(ask, pipeline, lambda _: info_of(mariadb)))
+    found = standing(pipeline, LakeFiles(str(tmp_path)), lambda _: ask(pipeline, lambda: info_of(mariadb)))
     assert "tables.include matches no table" in " ".join(" ".join(status_lines(found)).split())

@@ -33,14 +33,14 @@ def capture(
 
     loaded = pipelines.load(pipelines.find(pipeline))
     name = source_named(loaded, source)
-    connection = pipelines.source_info(loaded, name, from_environment)
-    options = pipelines.storage_options(loaded.lake, from_environment)
+    run = pipelines.capture_run(
+        loaded, name, state_dir or state_folder(), sources=from_environment, lakes=from_environment
+    )
 
     from tidegate.capture.progress import CaptureProgress
     from tidegate.capture.status_file import (
         lasts,  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
     )
-    from tidegate.mysql.reader import binlog_run
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,13 +57,6 @@ def capture(
                 err=True,
             )
 
-    run = binlog_run(
-        loaded,
-        name,
-        connection,
-        state_dir or state_folder(),
-        storage_options=options,
-    )
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
     typer.echo(
         f"{result.reason}: {result.segments} segments, {result.bytes} bytes, "

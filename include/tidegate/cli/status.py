@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate import pipelines
 from tidegate.cli.lake import open_lake
+from tidegate.connections import from_environment
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.limits import LATENCY_SUMMED_SECONDS
@@ -42,15 +43,13 @@ def status(
     """How far a pipeline's sources and tables are."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
-    from tidegate.mysql.asked import ask
-    from tidegate.mysql.connection import ConnectionInfo
 
     loaded, lake = open_lake(pipeline)
     boats = _lifeboats(loaded, state_dir or state_folder())
     if boats and not as_json:
         print("\n".join(_capture_lines(boats)), end="\n\n")
     try:
-        found = standing(loaded, lake, partial(ask, loaded, ConnectionInfo.from_env))
+        found = standing(loaded, lake, pipelines.asking(loaded, from_environment))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error

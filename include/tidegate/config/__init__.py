@@ -15,7 +15,7 @@ from tidegate.config.file import load, parse
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.sources import DumpMode, Flavour, Source, Start
+from tidegate.config.sources import DumpMode, Flavour, MysqlSource, Source, Start
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
 
@@ -31,6 +31,7 @@ __all__ = [
     "Flavour",
     "Lake",
     "Maintain",
+    "MysqlSource",
     "Pipeline",
     "Policy",
     "Route",

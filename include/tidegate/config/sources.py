@@ -1,4 +1,4 @@
-"""The section `sources` of a pipeline file: servers whose binlogs are captured.
+"""The section `sources` of a pipeline file: what is captured, each of its kind.
 
 In:  one source, as pydantic gets it.
 Out: a Source, frozen.
@@ -7,6 +7,7 @@ Out: a Source, frozen.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeAlias
 
 from pydantic import Field
 
@@ -28,8 +29,8 @@ class Start(StrEnum):
     EARLIEST = "earliest"
 
 
-class Source(Section):
-    """A server whose binlog is captured."""
+class MysqlSource(Section):
+    """A MySQL or MariaDB server whose binlog is captured."""
 
     conn_id: str = Field(
         description="Airflow connection with host, port, login, password; TLS in its extra", min_length=1
@@ -48,3 +49,7 @@ class Source(Section):
     server_id: int | None = Field(
         None, ge=1, le=0xFFFFFFFF, description="Replica id shown to the server; derived from the names when empty"
     )
+
+
+# One class for each kind of source: another one is joined to this by `|`, and pipelines.opened says what reads it.
+Source: TypeAlias = MysqlSource

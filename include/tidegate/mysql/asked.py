@@ -1,6 +1,6 @@
 """Where a server's binlog ends, and which tables it has: asked once, for those who look at a pipeline from outside.
 
-In:  a pipeline, how to connect to its sources, the name of one.
+In:  a pipeline, how to reach one of its sources.
 Out: a standing.Server; what goes wrong is an answer too.
 """
 
@@ -24,10 +24,10 @@ _TABLES: Final = (
 )
 
 
-def ask(pipeline: Pipeline, connection_of: Callable[[str], ConnectionInfo], name: str) -> Server:
-    """One short connection. connection_of: by conn_id."""
+def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> Server:
+    """One short connection. find: how to reach the server; it may raise our errors."""
     try:
-        info = connection_of(pipeline.sources[name].conn_id)
+        info = find()
         with (
             connect(info, connect_timeout=STANDING_ANSWER_SECONDS, read_timeout=STANDING_ANSWER_SECONDS) as connection,
             connection.cursor() as cursor,

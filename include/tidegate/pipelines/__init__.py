@@ -1,7 +1,7 @@
 """One door to a pipeline: commands, Airflow's tasks and Spark's jobs find, load and open it here, and nowhere else.
 
 In:  a pipeline's name or file, settings over it, a function that gives connections.
-Out: the pipeline with its paths resolved; its lake; its sources' connections.
+Out: the pipeline with its paths resolved; its lake; its sources' connections, and runs that capture them.
 
     file = find("shop")                        its file: TIDEGATE_PIPELINES, else include/pipelines
     pipeline = load(file)                      checked, and relative paths taken from the project's root
@@ -13,11 +13,13 @@ pipeline files every few seconds.
 """
 
 from tidegate.pipelines.files import PipelineFile, find, folder, good_files, load, read, resolved
-from tidegate.pipelines.opened import open_lake, source_info, storage_options
+from tidegate.pipelines.opened import asking, capture_run, open_lake, source_info, storage_options
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
 
 __all__ = [
     "PipelineFile",
+    "asking",
+    "capture_run",
     "decoded",
     "encoded",
     "find",

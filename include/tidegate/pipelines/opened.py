@@ -1,16 +1,24 @@
 """A pipeline's lake and sources, opened with whoever's connections.
 
 In:  a pipeline as `load` gives it; a function from a connection's id to the connection.
-Out: its LakeFiles, a source's ConnectionInfo; ConfigError where a connection is missing or can't be used.
+Out: its LakeFiles, a source's ConnectionInfo, a run that captures it; ConfigError where a connection is missing or
+     can't be used.
+
+What reads a source is chosen here, by its kind in the pipeline file: a `match` that mypy knows to be whole.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
+from tidegate.config import MysqlSource
 from tidegate.lake.storage import delta_options, store_keys
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tidegate.capture.run import CaptureRun
+    from tidegate.capture.standing import Ask, Server
     from tidegate.config import Lake, Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
@@ -34,3 +42,33 @@ def source_info(pipeline: Pipeline, source: str, connections: Connections) -> Co
     from tidegate.mysql.connection import ConnectionInfo
 
     return ConnectionInfo.of(connections(pipeline.sources[source].conn_id))
+
+
+def capture_run(
+    pipeline: Pipeline, source: str, state_dir: Path, *, sources: Connections, lakes: Connections
+) -> CaptureRun:
+    """A run over a source. state_dir: of the value log unless the pipeline file names a folder. Raises ConfigError."""
+    match pipeline.sources[source]:
+        case MysqlSource():
+            info = source_info(pipeline, source, sources)
+            options = storage_options(pipeline.lake, lakes)
+            from tidegate.mysql.reader import binlog_run  # heavy: a mistake in a connection is told before
+
+            return binlog_run(pipeline, source, info, state_dir, storage_options=options)
+        case kind:
+            assert_never(kind)
+
+
+def asking(pipeline: Pipeline, connections: Connections) -> Ask:
+    """How `standing` asks the pipeline's sources where they are."""
+
+    def ask(name: str) -> Server:
+        match pipeline.sources[name]:
+            case MysqlSource():
+                from tidegate.mysql import asked
+
+                return asked.ask(pipeline, lambda: source_info(pipeline, name, connections))
+            case kind:
+                assert_never(kind)
+
+    return ask

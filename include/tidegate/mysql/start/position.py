@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from tidegate.capture.captured import Captured
-from tidegate.config import DumpMode, Flavour, Pipeline, Source, Start
+from tidegate.config import DumpMode, Flavour, MysqlSource, Pipeline, Start
 from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
@@ -94,7 +94,7 @@ def going_on(
     return continued(facts, source, checkpoint)
 
 
-def continued(facts: SourceFacts, source: Source, checkpoint: BinlogCheckpoint) -> BinlogCheckpoint:
+def continued(facts: SourceFacts, source: MysqlSource, checkpoint: BinlogCheckpoint) -> BinlogCheckpoint:
     """The checkpoint on this server. Raises PositionLost for one that isn't, or no longer has, what it continues.
 
     By GTID another server may take over, in mid-transaction too: what of it is captured is given up, since the new

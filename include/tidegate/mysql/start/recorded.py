@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 from tidegate import tables
-from tidegate.config import DumpMode, Source, Start
+from tidegate.config import DumpMode, MysqlSource, Start
 from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -41,7 +41,7 @@ class Began:
     server_uuid: str
 
     @classmethod
-    def of(cls, facts: SourceFacts, source: Source) -> Self:
+    def of(cls, facts: SourceFacts, source: MysqlSource) -> Self:
         """The end of the binlog now, or its beginning. Raises PositionLost, SourceRefused."""
         if facts.position is None or not facts.binary_logs:
             raise SourceRefused(

@@ -1,0 +1,54 @@
+"""What reads a segment's bytes, by the kind of the segment.
+
+In:  a Segment of any kind.
+Out: its changes, its statements; UnknownEvent for a kind that this version can't read.
+
+A new kind of segment is one entry in each of the two tables. Those of a kind without bytes, heartbeats and gaps, are
+read by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from tidegate.binlog import decode
+from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.capture.source import Decoder, SchemaFeed, TableName
+from tidegate.errors import UnknownEvent
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.result import CommitSpan, DecodedSegment, Known
+from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentKind
+
+T = TypeVar("T")
+
+DECODERS: Final[Mapping[SegmentKind, Decoder]] = {SegmentKind.BINLOG: decode.decode_in_pieces}
+FEEDS: Final[Mapping[SegmentKind, SchemaFeed]] = {SegmentKind.BINLOG: ddl_statements}
+
+
+def changes_of(
+    segment: Segment,
+    versions: Mapping[TableName, Sequence[TableVersion]],
+    windows: Mapping[TableName, CommitSpan],
+    known: Known,
+) -> Iterator[DecodedSegment]:
+    """In parts, in log order. Raises StreamCorrupt, UnknownEvent."""
+    return _of(DECODERS, segment)(segment, versions, windows, known=known)
+
+
+def statements_of(segment: Segment) -> Sequence[DdlStatement]:
+    """In log order. Raises StreamCorrupt, UnknownEvent."""
+    return _of(FEEDS, segment)(segment)
+
+
+def _of(table: Mapping[SegmentKind, T], segment: Segment) -> T:
+    try:
+        return table[segment.kind]
+    except KeyError:
+        raise UnknownEvent(
+            f"segments of kind {segment.kind} can't be read by this version",
+            where=segment.where,
+            remedy="install a version that can, then `tidegate release`",
+        ) from None
