@@ -26,6 +26,22 @@ ARGUMENTS_MAX = 6
 # What is over, and why it reads better so. "path::function" or "path".
 TOO_LONG: dict[str, str] = {}
 TOO_MANY_ARGUMENTS: dict[str, str] = {}
+# Three files of one prefix that aren't a folder yet. "folder/prefix", and why. This list only ever gets shorter.
+FLAT_FAMILIES: dict[str, str] = {
+    "benchmarks/bench": "each is a program of its own",
+    "include/tidegate/tables": "names of columns: read together, imported by nearly all",
+    "include/tidegate/delta/checkpoint": "to be a folder",
+    "include/tidegate/delta/log": "log is the room's door; the other two are its upkeep",
+    "include/tidegate/lake/bronze": "to be a folder",
+    "include/tidegate/lake/control": "to be a folder",
+    "include/tidegate/log_files/json": "to be a folder",
+    "include/tidegate/upsert/key": "to be a folder",
+    "spark_jobs/merge/private": "to be a folder",
+    "tests/support/random": "generators: one per kind of thing",
+    "tests/support/workload": "to be a folder",
+    "tests/unit/binlog/encode": "to be a folder",
+}
+FAMILY_FILES_MIN = 3
 
 # Generated, or a record of the past.
 NOT_OURS = {"requirements.txt", "LICENSE"}
@@ -127,6 +143,20 @@ def test_functions_take_few_arguments() -> None:
     report(broken)
 
 
+def families() -> dict[str, set[str]]:
+    """Files that share the first word of their names, per folder; tests are named after what they test."""
+    found: dict[str, set[str]] = {}
+    for path in files(".py"):
+        if not path.name.startswith(("test_", "__")):
+            found.setdefault(f"{path.parent.relative_to(ROOT)}/{path.stem.split('_')[0]}", set()).add(path.stem)
+    return {name: stems for name, stems in found.items() if len(stems) >= FAMILY_FILES_MIN}
+
+
+def test_three_files_of_one_prefix_are_a_folder() -> None:
+    report([f"{name}: {sorted(stems)}" for name, stems in families().items() if name not in FLAT_FAMILIES])
+    report([f"{name} is no exception any more" for name in FLAT_FAMILIES if name not in families()])
+
+
 def test_every_exception_from_the_rules_is_still_needed() -> None:
     known = {name_of(path) for path in files(".py")}
     known |= {name_of(path, node.name) for path, tree in sources() for node in functions(tree)}
@@ -215,3 +245,47 @@ def test_every_bound_is_in_limits_or_a_formats() -> None:
     }
     report(sorted(found - FORMATS.keys()))
     report([f"{name} is no exception any more" for name in sorted(FORMATS.keys() - found)])
+
+
+def test_benchmarks_and_tools_use_of_the_tests_what_is_meant_for_them() -> None:
+    broken = [
+        f"{name_of(path)}: {node.module}"
+        for path, tree in sources()
+        if name_of(path).startswith(("benchmarks/", "tools/"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
+        if not (node.module or "").startswith("tests.kit")
+    ]
+    report(broken)
+
+
+def test_other_rooms_see_the_pipeline_file_through_its_door() -> None:
+    """Config and pipelines have one door each: what is inside may move."""
+    broken = [
+        f"{name_of(path)}: {node.module}"
+        for path, tree in sources()
+        for room in ("config", "pipelines")
+        if name_of(path).startswith(PRODUCT) and not name_of(path).startswith(f"include/tidegate/{room}/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"tidegate.{room}.")
+    ]
+    report(broken)
+
+
+def test_the_product_imports_nothing_of_its_tests_benchmarks_and_tools() -> None:
+    """They lie beside it on the path of an environment that is made from a checkout."""
+    broken = [
+        f"{name_of(path)}: {name}"
+        for path, tree in sources()
+        if name_of(path).startswith(PRODUCT)
+        for node in ast.walk(tree)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+        if name.split(".")[0] in ("tests", "benchmarks", "tools", "docker", "dags")
+    ]
+    report(broken)

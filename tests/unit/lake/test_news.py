@@ -1,0 +1,73 @@
+"""What bronze's log says to whoever wakes apply, over a real log, without Airflow.
+
+In:  bronze of one or two sources, that grows.
+Out: the versions with something to apply; the same frontier as the window's own.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.bronze import QuietBronze
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.news import FollowedBronze
+from tidegate.segments.frontier import cut_frontier
+from tidegate.segments.window import resolved_everywhere
+
+
+def followed(lake: Path, *sources: str, kept: object = None) -> FollowedBronze:
+    found = FollowedBronze(sources, kept, quiet_seconds=3600)
+    found.open(str(lake), {})
+    return found
+
+
+def test_changes_are_news_once_and_heartbeats_are_none(tmp_path: Path) -> None:
+    bronze = QuietBronze(tmp_path)
+    bronze.land("main", (100, 110, 110))
+    log = followed(tmp_path, "main")
+    assert log.look() == {"delta_version": 0}
+    assert log.look() is None
+    bronze.land("main", (120,))
+    assert log.look() is None, "a source that only proves that it is quiet"
+    bronze.land("main", (130, 131, 131))
+    assert log.look() == {"delta_version": 2}
+
+
+def test_what_is_kept_is_enough_to_go_on_in_another_process(tmp_path: Path) -> None:
+    bronze = QuietBronze(tmp_path)
+    bronze.land("a", (100, 100, 100))
+    first = followed(tmp_path, "a", "b")
+    assert first.look() is None, "b hasn't said a word: no window can be cut"
+    bronze.land("b", (101,))
+    assert first.look() == {"delta_version": 1}
+    second = followed(tmp_path, "a", "b", kept=json.loads(json.dumps(first.kept)))
+    assert second.look() is None
+    bronze.land("a", (120, 121, 121))
+    assert second.look() is None, "a's change lies above b"
+    bronze.land("b", (130,))
+    assert second.look() == {"delta_version": 3}
+
+
+@pytest.mark.parametrize(
+    ("resolved", "sources", "frontier"),
+    [({}, (), 0), ({}, ("a",), 0), ({"a": 5}, ("a",), 5), ({"a": 5, "b": 3}, ("a", "b"), 3), ({"a": 5}, ("a", "b"), 0)],
+)
+def test_a_cut_goes_as_far_as_every_source_is_known(
+    resolved: dict[str, int], sources: tuple[str, ...], frontier: int
+) -> None:
+    assert cut_frontier(resolved, sources) == frontier
+
+
+def test_news_and_the_window_agree_on_how_far_a_cut_may_go(tmp_path: Path) -> None:
+    bronze = QuietBronze(tmp_path)
+    bronze.land("a", (100, 110, 110), (150,))
+    bronze.land("b", (120, 125, 125))
+    index = BronzeIndex(LakeFiles(str(tmp_path)))
+    index.refresh(0)
+    log = followed(tmp_path, "a", "b")
+    log.look()
+    assert cut_frontier(log.kept["resolved"], ("a", "b")) == resolved_everywhere(index.refs, ("a", "b")) == 125
