@@ -35,6 +35,7 @@ FLAT_FAMILIES: dict[str, str] = {
     "include/tidegate/lake/bronze": "to be a folder",
     "include/tidegate/lake/control": "to be a folder",
     "include/tidegate/log_files/json": "to be a folder",
+    "include/tidegate/snapshot/reading/result": "to be a folder",
     "include/tidegate/upsert/key": "to be a folder",
     "spark_jobs/merge/private": "to be a folder",
     "tests/support/random": "generators: one per kind of thing",
