@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.capture_support import capture_run
 from tests.support.servers import FreshDatabase
-from tidegate.capture import status_file as lifeboat
+from tidegate.capture import status_file
 from tidegate.capture.value_log.log import value_log_folder
 from tidegate.local.server import Server
 
@@ -31,12 +31,12 @@ def test_what_the_server_would_purge_within_the_alert_is_said_and_kept_for_statu
             run.run(60, idle_seconds=2)
     finally:
         any_server.query(f"SET GLOBAL binlog_expire_logs_seconds = {before}")
-    boat = lifeboat.read(value_log_folder(run.pipeline, "one", run.state_dir))
-    assert boat is not None
-    assert boat.retention is not None
-    assert boat.retention.rule == "age"
-    assert boat.retention.seconds_left == pytest.approx(HOURS * 3600, abs=600)
-    assert boat.retention.oldest_file == any_server.query("SHOW BINARY LOGS")[0][0]
+    found = status_file.read(value_log_folder(run.pipeline, "one", run.state_dir))
+    assert found is not None
+    assert found.retention is not None
+    assert found.retention.rule == "age"
+    assert found.retention.seconds_left == pytest.approx(HOURS * 3600, abs=600)
+    assert found.retention.oldest_file == any_server.query("SHOW BINARY LOGS")[0][0]
     warnings = [record.getMessage() for record in caplog.records if "may purge" in record.getMessage()]
     assert len(warnings) == 1
     assert "binlog_expire_logs_seconds" in warnings[0]

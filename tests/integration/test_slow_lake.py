@@ -24,8 +24,8 @@ from tests.integration.capture_support import (
 )
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
-from tidegate.capture import status_file as lifeboat
-from tidegate.capture.status_file import Lifeboat
+from tidegate.capture import status_file
+from tidegate.capture.status_file import CaptureStatus
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import ValueLogFull
 from tidegate.lake import bronze_file
@@ -103,8 +103,8 @@ class Watched(Background):
         self.told.append(progress)
 
     @property
-    def now(self) -> Lifeboat:
-        found: Lifeboat = self.told[-1].lifeboat
+    def now(self) -> CaptureStatus:
+        found: CaptureStatus = self.told[-1].status
         return found
 
     def until(self, condition: Any, seconds: float = 60) -> None:
@@ -184,7 +184,7 @@ def test_a_lake_that_cant_be_reached_is_waited_for_and_what_remains_lands_in_the
         told = capture.now
         assert told.seconds_left is not None
         assert told.seconds_left == pytest.approx(told.room_bytes / told.bytes_per_second)
-        assert lifeboat.read(tmp_path / "state" / "value_log" / "test" / "one") is not None
+        assert status_file.read(tmp_path / "state" / "value_log" / "test" / "one") is not None
     assert capture.result is not None
     assert capture.result.reason == "stopped"
     segments.unlink()

@@ -18,7 +18,7 @@ from tests.integration.capture_support import assert_equals_binlog, binlog_end, 
 from tests.support.nursery import GATE, Child, Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
-from tidegate.capture import status_file as lifeboat
+from tidegate.capture import status_file
 from tidegate.local.server import Server
 
 pytestmark = pytest.mark.server
@@ -72,7 +72,7 @@ class Captures:
         """Wait until its chaser is on because the lake stalls; False when it ended before."""
         began, folder = time.time(), self._folder / "state" / "value_log" / "test" / "one"
         while child.wait(0.02) is None:
-            told = lifeboat.read(folder) if folder.exists() else None
+            told = status_file.read(folder) if folder.exists() else None
             if told is not None and told.written_at > began and told.state == "chasing" and told.behind_bytes > 0:
                 return True
         return False

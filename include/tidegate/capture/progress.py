@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tidegate.capture.status_file import Lifeboat
+from tidegate.capture.status_file import CaptureStatus
 
 Reason = Literal["time", "idle", "stopped"]
 
@@ -38,6 +38,6 @@ class CaptureProgress:
     last_seq: int
     landed_seq: int
     queued_bytes: int
-    lifeboat: Lifeboat
+    status: CaptureStatus
     lag_seconds: float
     position: str

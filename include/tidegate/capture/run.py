@@ -25,12 +25,12 @@ from tidegate import limits
 from tidegate.capture.captured import Captured
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.lander import Lander, LanderSettings, Placed
-from tidegate.capture.patience import Patience
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
 from tidegate.capture.recovery import Recovered, open_and_recover
+from tidegate.capture.retries import Retries
 from tidegate.capture.source import Source, SourceReader
 from tidegate.capture.source_lease import SourceLease
-from tidegate.capture.status_file import Logbook
+from tidegate.capture.status_file import StatusFile
 from tidegate.capture.value_log.log import Budget, ValueLog, value_log_folder
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
@@ -117,8 +117,8 @@ class _Loop:
         self.news_at = time.monotonic()
         self.land_at: float | None = None
         self.landed_at = 0.0
-        self.told_at = time.monotonic()
-        self.told_bytes = 0
+        self.reported_at = time.monotonic()
+        self.reported_bytes = 0
         self.behind_until = math.inf  # so long a replica that lacks what is captured may catch up
 
     def start(self) -> SourceReader:
@@ -161,7 +161,7 @@ class _Loop:
         except BaseException:
             self.value_log.close()
             raise
-        self.logbook = Logbook(self.value_log, lambda: source.clock)
+        self.status_file = StatusFile(self.value_log, lambda: source.clock)
 
     def _resumed(self, reader: SourceReader, checkpoint: Checkpoint[Any]) -> Checkpoint[Any]:
         try:
@@ -195,13 +195,13 @@ class _Loop:
                 if not self.lander.drain():
                     log.warning("bronze lacks %d bytes that the value log has", self.lander.behind_bytes)
         finally:
-            self.logbook.write(self.lander, self.checkpoint.seq, self.bytes)
+            self.status_file.write(self.lander, self.checkpoint.seq, self.bytes)
         self.value_log.gc(self.lander.whole_seq)
         point = self.checkpoint
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.end)
 
     def _read_over_connections(self, reader: SourceReader) -> Reason:
-        patience = Patience(self.deadline)
+        retries = Retries(self.deadline)
         while True:
             heard = self.bytes
             try:
@@ -212,15 +212,15 @@ class _Loop:
                 why = error
             finally:
                 reader.close()
-            fresh = self._renewed(why, patience, heard=self.bytes > heard)
+            fresh = self._renewed(why, retries, heard=self.bytes > heard)
             if fresh is None:
                 return "stopped"
             reader = fresh
 
-    def _renewed(self, why: SourceUnavailable, patience: Patience, *, heard: bool) -> SourceReader | None:
+    def _renewed(self, why: SourceUnavailable, retries: Retries, *, heard: bool) -> SourceReader | None:
         """A new connection as soon as the source answers; None when told to stop meanwhile."""
         while True:
-            wait = patience.wait_seconds(why, heard=heard)
+            wait = retries.wait_seconds(why, heard=heard)
             log.warning("connection lost, trying again in %s s: %s", wait, why)
             if self.stop.wait(wait):
                 return None
@@ -323,26 +323,26 @@ class _Loop:
 
     def _tell(self, reader: SourceReader) -> None:
         now = time.monotonic()
-        if now - self.told_at < limits.PROGRESS_SECONDS:
+        if now - self.reported_at < limits.PROGRESS_SECONDS:
             return
         reader.keep_time()
         resolved_ms = physical_ms(reader.resolved_ts)
         retention = reader.retention()
-        lifeboat = self.logbook.write(self.lander, self.checkpoint.seq, self.bytes, retention)
+        status = self.status_file.write(self.lander, self.checkpoint.seq, self.bytes, retention)
         if self.on_progress is None:
-            self.told_at, self.told_bytes = now, self.bytes
+            self.reported_at, self.reported_bytes = now, self.bytes
             return
         self.on_progress(
             CaptureProgress(
                 segments=self.segments,
                 bytes=self.bytes,
-                bytes_per_second=(self.bytes - self.told_bytes) / (now - self.told_at),
+                bytes_per_second=(self.bytes - self.reported_bytes) / (now - self.reported_at),
                 last_seq=self.checkpoint.seq,
                 landed_seq=self.lander.committed_seq,
                 queued_bytes=self.lander.queued_bytes,
-                lifeboat=lifeboat,
+                status=status,
                 lag_seconds=max(0.0, (reader.source_ms - resolved_ms) / 1000) if resolved_ms else 0.0,
                 position=self.checkpoint.end,
             )
         )
-        self.told_at, self.told_bytes = now, self.bytes
+        self.reported_at, self.reported_bytes = now, self.bytes

@@ -1,7 +1,7 @@
 """How capture does, for those who look from outside, also while the lake can't be asked.
 
 In:  the lander, the value log, the run's counters.
-Out: a Lifeboat about once a second, in `status.json` beside the value log; a line in the log when it is needed.
+Out: a CaptureStatus about once a second, in `status.json` beside the value log; a line in the log when it is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILE: Final = "status.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Lifeboat(ChaserStatus):
+class CaptureStatus(ChaserStatus):
     """The lander's status and the value log's.
 
     Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
@@ -54,7 +54,7 @@ class Lifeboat(ChaserStatus):
     pid: int
 
 
-class Logbook:
+class StatusFile:
     """Writes what is so now; one per run."""
 
     def __init__(self, value_log: ValueLog, clock: Callable[[], ClockState]) -> None:
@@ -63,17 +63,19 @@ class Logbook:
         self._started_at = time.time()
         now = time.monotonic()
         self._rates: list[tuple[float, int]] = [(now, 0)]
-        self._told_at = now - BEHIND_TOLD_SECONDS
+        self._reported_at = now - BEHIND_TOLD_SECONDS
         self._retention: Retention | None = None
 
-    def write(self, lander: Lander, last_seq: int, captured_bytes: int, retention: Retention | None = None) -> Lifeboat:
+    def write(
+        self, lander: Lander, last_seq: int, captured_bytes: int, retention: Retention | None = None
+    ) -> CaptureStatus:
         """captured_bytes: of the run so far. What can't be written is a warning: capture goes on."""
         self._retention = retention or self._retention
         found = self._look(lander, last_seq, captured_bytes)
         now = time.monotonic()
-        if lander.chasing and now - self._told_at >= BEHIND_TOLD_SECONDS:
-            self._told_at = now
-            log.warning("the lake is behind by %s. %s", _size(found.behind_bytes), lasts(found))
+        if lander.chasing and now - self._reported_at >= BEHIND_TOLD_SECONDS:
+            self._reported_at = now
+            log.warning("the lake is behind by %s. %s", _size(found.behind_bytes), lasts_text(found))
         path = self._value_log.folder / _FILE
         try:
             path.with_suffix(".new").write_text(json.dumps(asdict(found)))
@@ -82,7 +84,7 @@ class Logbook:
             log.warning("%s can't be written: %s", path, error.strerror)
         return found
 
-    def _look(self, lander: Lander, last_seq: int, captured_bytes: int) -> Lifeboat:
+    def _look(self, lander: Lander, last_seq: int, captured_bytes: int) -> CaptureStatus:
         now, status, clock = time.monotonic(), lander.status(), self._clock()
         self._rates.append((now, captured_bytes))
         while len(self._rates) > 2 and now - self._rates[1][0] >= LAKE_RATE_SECONDS:
@@ -90,7 +92,7 @@ class Logbook:
         then, bytes_then = self._rates[0]
         rate = (captured_bytes - bytes_then) / max(now - then, 1e-3)
         room = self._value_log.room_bytes()
-        return Lifeboat(
+        return CaptureStatus(
             **asdict(status),
             lake_error=lander.lake_error,
             last_seq=last_seq,
@@ -110,7 +112,7 @@ class Logbook:
         )
 
 
-def lasts(found: Lifeboat) -> str:
+def lasts_text(found: CaptureStatus) -> str:
     """How long this machine's disk keeps what the lake doesn't take."""
     text = f"The value log has {_size(found.value_log_bytes)} and room for {_size(found.room_bytes)}"
     if found.seconds_left is None:
@@ -119,7 +121,7 @@ def lasts(found: Lifeboat) -> str:
     return f"{text}, which lasts {_duration(found.seconds_left)} at the present {rate}"
 
 
-def clock_told(found: Lifeboat) -> str:
+def clock_text(found: CaptureStatus) -> str:
     """What a person should know of the source's clock; "" when it is as it should be."""
     parts = []
     if found.clock_doubted or abs(found.clock_ahead_seconds) > CLOCK_LEAP_SECONDS_MAX:
@@ -132,13 +134,13 @@ def clock_told(found: Lifeboat) -> str:
     return "; ".join(parts)
 
 
-def read(folder: Path) -> Lifeboat | None:
+def read(folder: Path) -> CaptureStatus | None:
     """The newest that a run wrote here; None when there is none that this version understands."""
     try:
         found: dict[str, Any] = json.loads((folder / _FILE).read_text())
         purging = found.get("retention")
         state = ChaserState(found["state"])
-        return Lifeboat(**found | {"state": state, "retention": Retention(**purging) if purging else None})
+        return CaptureStatus(**found | {"state": state, "retention": Retention(**purging) if purging else None})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

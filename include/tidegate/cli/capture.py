@@ -39,7 +39,7 @@ def capture(
 
     from tidegate.capture.progress import CaptureProgress
     from tidegate.capture.status_file import (
-        lasts,  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
+        lasts_text,  # numba, pyarrow, delta-rs: a second, not waited for to hear of a typo
     )
 
     stop = threading.Event()
@@ -51,9 +51,7 @@ def capture(
             typer.echo(
                 f"seq {progress.last_seq} at {progress.position}, landed {progress.landed_seq}, "
                 f"{progress.bytes_per_second / 1e6:.1f} MB/s, lag {progress.lag_seconds:.1f} s"
-                + (
-                    f", {progress.lifeboat.state}: {lasts(progress.lifeboat)}" if progress.lifeboat.behind_bytes else ""
-                ),
+                + (f", {progress.status.state}: {lasts_text(progress.status)}" if progress.status.behind_bytes else ""),
                 err=True,
             )
 

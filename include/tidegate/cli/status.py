@@ -26,7 +26,7 @@ from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import SourceStanding, Standing
-    from tidegate.capture.status_file import Lifeboat
+    from tidegate.capture.status_file import CaptureStatus
     from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
 
@@ -45,16 +45,16 @@ def status(
     from tidegate.lake import latency
 
     loaded, lake = open_lake(pipeline)
-    boats = _lifeboats(loaded, state_dir or state_folder())
-    if boats and not as_json:
-        print("\n".join(_capture_lines(boats)), end="\n\n")
+    statuses = _capture_statuses(loaded, state_dir or state_folder())
+    if statuses and not as_json:
+        print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
         found = standing(loaded, lake, pipelines.asking(loaded, from_environment))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
-        told = found.to_json() | {"capture": {name: asdict(boat) for name, boat in boats.items()}}
+        told = found.to_json() | {"capture": {name: asdict(one) for name, one in statuses.items()}}
         print(json.dumps(told | {"latency": asdict(markers) if markers else None}))
     else:
         print("\n".join(status_lines(found)))
@@ -141,31 +141,31 @@ def _time(commit_ts: int) -> str:
     return time_text(commit_ts)
 
 
-def _lifeboats(pipeline: Pipeline, state_dir: Path) -> dict[str, Lifeboat]:
+def _capture_statuses(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
     """What capture wrote beside its value logs on this machine, by source."""
-    from tidegate.capture import status_file as lifeboat
+    from tidegate.capture import status_file
     from tidegate.capture.value_log.log import value_log_folder
 
-    found = {name: lifeboat.read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
-    return {name: boat for name, boat in found.items() if boat is not None}
+    found = {name: status_file.read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
+    return {name: one for name, one in found.items() if one is not None}
 
 
-def _capture_lines(boats: dict[str, Lifeboat]) -> list[str]:
+def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
     """How long the disk lasts matters only while the lake doesn't take what comes."""
-    from tidegate.capture.status_file import clock_told, lasts
+    from tidegate.capture.status_file import clock_text, lasts_text
     from tidegate.mysql import retention
 
     lines = []
-    for name, boat in boats.items():
-        behind = boat.behind_bytes > 0 or boat.state != "direct"
-        parts = [f"said {_behind(max(0.0, time.time() - boat.written_at))} ago"]
+    for name, found in statuses.items():
+        behind = found.behind_bytes > 0 or found.state != "direct"
+        parts = [f"said {_behind(max(0.0, time.time() - found.written_at))} ago"]
         if behind:
-            parts.append(f"{boat.state} for {boat.written_at - boat.since:.0f} s: the lake lacks")
-            parts[-1] += f" {boat.behind_bytes / 1e6:.1f} MB. {lasts(boat)}"
+            parts.append(f"{found.state} for {found.written_at - found.since:.0f} s: the lake lacks")
+            parts[-1] += f" {found.behind_bytes / 1e6:.1f} MB. {lasts_text(found)}"
         else:
-            parts.append(f"the lake has all of it, {boat.value_log_bytes / 1e6:.1f} MB in the value log")
-        parts += [text for text in (boat.reason if behind else "", boat.lake_error, clock_told(boat)) if text]
-        if boat.retention and boat.retention.seconds_left is not None:
-            parts.append(retention.told(boat.retention))
+            parts.append(f"the lake has all of it, {found.value_log_bytes / 1e6:.1f} MB in the value log")
+        parts += [text for text in (found.reason if behind else "", found.lake_error, clock_text(found)) if text]
+        if found.retention and found.retention.seconds_left is not None:
+            parts.append(retention.purge_text(found.retention))
         lines += paragraph(f"capture of {name} on this machine:", "; ".join(parts))
     return lines

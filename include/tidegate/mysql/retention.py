@@ -55,7 +55,7 @@ class RetentionWatch:
         self._alert_seconds = alert_seconds
         self._before: tuple[float, dict[str, int]] | None = None
         self._bytes_per_second = 0.0
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
 
     def look(self, logs: BinaryLogs, file: str, age_seconds: float) -> Retention:
         """logs: (file, bytes), oldest first; file: where capture is, "" before its first event; age_seconds: how long
@@ -65,11 +65,11 @@ class RetentionWatch:
         found = self._forecast(logs, file, age_seconds)
         now = time.monotonic()
         alarming = found.seconds_left is not None and found.seconds_left < self._alert_seconds
-        if alarming and (self._told_at is None or now - self._told_at >= RETENTION_TOLD_SECONDS):
-            self._told_at = now
-            log.warning("%s: %s", self._where, told(found))
+        if alarming and (self._reported_at is None or now - self._reported_at >= RETENTION_TOLD_SECONDS):
+            self._reported_at = now
+            log.warning("%s: %s", self._where, purge_text(found))
         if not alarming:
-            self._told_at = None
+            self._reported_at = None
         return found
 
     def _measure(self, sizes: dict[str, int]) -> None:
@@ -96,7 +96,7 @@ class RetentionWatch:
         return Retention(seconds, rule, oldest, at)
 
 
-def told(found: Retention) -> str:
+def purge_text(found: Retention) -> str:
     """One line: what, and what to do."""
     if found.rule == "gone":
         return (

@@ -5,7 +5,7 @@ Out: a Meaning.
 
 A stream ends with code 1236 for nearly everything (mysql-server sql/rpl_binlog_sender.cc, MariaDB sql/sql_repl.cc), so
 its words must tell what is lost for good from what passes: out of memory, a disk that doesn't answer, a key server that
-is down. What isn't known passes until it has been said for minutes (capture/patience.py).
+is down. What isn't known passes until it has been said for minutes (capture/retries.py).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class SourceClock:
         self._doubted_since: float | None = None
         self.ahead_seconds = 0.0  # of this machine's clock, as it was read last
         self.lowered = 0  # segments with transactions that say that they are later
-        self._told, self._told_at = 0, time.monotonic() - CLOCK_TOLD_SECONDS
+        self._reported, self._reported_at = 0, time.monotonic() - CLOCK_TOLD_SECONDS
 
     @property
     def now_ms(self) -> float:
@@ -60,8 +60,8 @@ class SourceClock:
     def note(self, segments: Iterable[Segment]) -> None:
         """Segments that were cut. The log says at most once a minute that commits are dated earlier than they say."""
         self.lowered += sum(segment.ceiling_ms > 0 for segment in segments)
-        if self.lowered > self._told and time.monotonic() - self._told_at >= CLOCK_TOLD_SECONDS:
-            self._told, self._told_at = self.lowered, time.monotonic()
+        if self.lowered > self._reported and time.monotonic() - self._reported_at >= CLOCK_TOLD_SECONDS:
+            self._reported, self._reported_at = self.lowered, time.monotonic()
             log.warning(
                 "%s: transactions say that they were written later than it is there (SET timestamp in a session, or its"
                 " clock was set): they are dated when they came; %d segments so far",

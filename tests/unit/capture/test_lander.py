@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from tests.integration.capture_support import bronze_segments
 from tests.support.segments import segment
-from tidegate.capture import status_file as lifeboat
+from tidegate.capture import status_file
 from tidegate.capture.lander import Backlog, Lander, LanderSettings, Placed
 from tidegate.capture.source import ClockState
-from tidegate.capture.status_file import Logbook
+from tidegate.capture.status_file import StatusFile
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.cli.main import app
 from tidegate.errors import Fenced
@@ -143,10 +143,10 @@ def test_status_says_how_far_behind_and_how_long_the_disk_lasts(tmp_path: Path) 
     log.sync()
     lander = lander_of(tmp_path, log)
     lander.begin(Backlog(pointers[0], pointers[-1], 5_000_000))
-    book = Logbook(log, ClockState)
+    writer = StatusFile(log, ClockState)
     time.sleep(0.1)
-    found = book.write(lander, 4, 1_000_000)
-    assert found == lifeboat.read(folder)
+    found = writer.write(lander, 4, 1_000_000)
+    assert found == status_file.read(folder)
     assert found.seconds_left == pytest.approx(found.room_bytes / found.bytes_per_second)
     shown = CliRunner().invoke(app, ["status", str(file), "--state-dir", str(tmp_path)], env={"COLUMNS": "200"})
     assert "chasing" in shown.stdout

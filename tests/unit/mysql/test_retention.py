@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tidegate.mysql.retention import PurgeRules, RetentionWatch, purge_rules, told
+from tidegate.mysql.retention import PurgeRules, RetentionWatch, purge_rules, purge_text
 
 DAY = 86400.0
 
@@ -51,14 +51,16 @@ def test_the_sooner_rule_counts_and_a_purged_file_is_said_at_once(caplog: pytest
     with caplog.at_level(logging.WARNING):
         found = watch.look([("b.7", 5)], "b.7", 0)
         watch.look([("b.7", 6)], "b.7", 0)
-    assert [record.getMessage() for record in caplog.records] == [f"db:3306: {told(found)}"], "once, not at each look"
-    assert "1.0 hours" in told(found)
+    assert [record.getMessage() for record in caplog.records] == [f"db:3306: {purge_text(found)}"], (
+        "once, not at each look"
+    )
+    assert "1.0 hours" in purge_text(found)
     gone = watch.look([("b.9", 5)], "b.7", 0)
     assert (gone.seconds_left, gone.rule) == (0, "gone")
-    assert "b.9" in told(gone)
+    assert "b.9" in purge_text(gone)
 
 
 def test_a_server_that_purges_nothing_alarms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     found = RetentionWatch("db", PurgeRules(None, None), alert_seconds=1e9).look([("b.1", 5)], "", 1e9)
     assert (found.seconds_left, caplog.records) == (None, [])
-    assert told(found) == "the server purges nothing by itself"
+    assert purge_text(found) == "the server purges nothing by itself"

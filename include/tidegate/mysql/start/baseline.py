@@ -149,13 +149,13 @@ def read_schema(
             if str(database).lower() not in OWN_DATABASES and keeps(str(database), str(table))
         }
         databases = tuple(sorted({database for database, _ in kept}))
-        told = _told(cursor, databases)
-        names = sorted(kept & told.keys())
+        listed = _listed(cursor, databases)
+        names = sorted(kept & listed.keys())
         columns = _columns(cursor, databases)
         indexes = _indexes(cursor, databases)
         partitioned = _partitioned(cursor, databases)
         settings = server_settings(cursor)
-        shown = shown_tables(cursor, [name for name in names if told[name].engine != SEQUENCE], settings)
+        shown = shown_tables(cursor, [name for name in names if listed[name].engine != SEQUENCE], settings)
     merged = {under: name for name, said in shown.items() for under in said.union}
     versions = read_defaults(connection, source, position, databases)
     next_id = first_id
@@ -163,7 +163,7 @@ def read_schema(
         cells = columns.get(name, [])
         made = tuple(_column(cell, next_id + offset, mariadb=mariadb) for offset, cell in enumerate(cells))
         next_id += len(made)
-        collation = told[name].collation
+        collation = listed[name].collation
         said = shown.get(name, Shown(None))
         by_name = {column.name.lower(): column.id for column in made}
         found = tuple(_index(index, parts, by_name) for index, parts in sorted(indexes.get(name, {}).items()))
@@ -184,7 +184,7 @@ def read_schema(
                 collation=collation,
                 indexes=found,
                 partitioning=(said.partitioning or _UNSHOWN) if name in partitioned else None,
-                engine=told[name].engine,
+                engine=listed[name].engine,
                 foreign_keys=said.foreign_keys,
                 merged_by=merged.get(name, ()),
             )
@@ -236,14 +236,14 @@ def _in(databases: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Listed:
     """What information_schema.tables says of a table."""
 
     collation: str
     engine: str
 
 
-def _told(cursor: Any, databases: tuple[str, ...]) -> dict[Name, _Told]:
+def _listed(cursor: Any, databases: tuple[str, ...]) -> dict[Name, _Listed]:
     """Every base table, and MariaDB's sequences; no views."""
     cursor.execute(
         "SELECT table_schema, table_name, table_collation, table_type, engine FROM information_schema.tables"
@@ -251,7 +251,7 @@ def _told(cursor: Any, databases: tuple[str, ...]) -> dict[Name, _Told]:
         databases,
     )
     return {
-        (str(row[0]), str(row[1])): _Told(
+        (str(row[0]), str(row[1])): _Listed(
             str(row[2] or ""), engine_kept(str(row[4] or "")) if row[3] in _BASE else SEQUENCE
         )
         for row in cursor.fetchall()

@@ -79,8 +79,8 @@ class Began:
 def recorded_start(lake: LakeFiles, source: str) -> Began | None:
     """That of the newest baseline; None before there is one. Raises LakeUnavailable."""
     rows = _rows(lake, source, ["source", "version", _COLUMN])
-    told = [row for row in rows if row[_COLUMN]]
-    return Began(**json.loads(max(told, key=lambda row: row["version"])[_COLUMN])) if told else None
+    recorded = [row for row in rows if row[_COLUMN]]
+    return Began(**json.loads(max(recorded, key=lambda row: row["version"])[_COLUMN])) if recorded else None
 
 
 def check_settings(lake: LakeFiles, source: str, facts: SourceFacts) -> None:
@@ -94,13 +94,13 @@ def check_settings(lake: LakeFiles, source: str, facts: SourceFacts) -> None:
         rows = control.read(lake, tables.SCHEMA_HISTORY, columns=["version", "settings"], filters=filters).to_pylist()
     except LakeUnavailable:
         return
-    told = ServerSettings.from_text(max(rows, key=lambda row: row["version"])["settings"]) if rows else None
+    recorded = ServerSettings.from_text(max(rows, key=lambda row: row["version"])["settings"]) if rows else None
     now = ServerSettings.of(facts.variables)
-    if told is None:
+    if recorded is None:
         return
     for name, before, after in (
-        ("lower_case_table_names", told.folds_names, now.folds_names),
-        ("innodb_native_foreign_keys", told.native_keys, now.native_keys),
+        ("lower_case_table_names", recorded.folds_names, now.folds_names),
+        ("innodb_native_foreign_keys", recorded.native_keys, now.native_keys),
     ):
         if before != after:
             raise SourceRefused(

@@ -56,9 +56,9 @@ def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = 
         cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
         try:
             while waiting:
-                told = {name: _holds_row(cursor, name) for name in sorted(waiting)}
-                found |= {name for name, holds in told.items() if holds}
-                waiting = {name for name, holds in told.items() if holds is None}
+                answers = {name: _holds_row(cursor, name) for name in sorted(waiting)}
+                found |= {name for name, holds in answers.items() if holds}
+                waiting = {name for name, holds in answers.items() if holds is None}
                 if time.monotonic() >= until:
                     break
         finally:

@@ -17,7 +17,7 @@ _BACKOFF_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 _ANSWERS_MAX: Final = 10
 
 
-class Patience:
+class Retries:
     """One per run. deadline: of time.monotonic()."""
 
     def __init__(self, deadline: float) -> None:

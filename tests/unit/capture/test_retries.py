@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tidegate.capture.patience import Patience
+from tidegate.capture.retries import Retries
 from tidegate.errors import SourceRefused, SourceUnavailable, SourceUnwilling
 
 KEYS = SourceUnwilling("Could not decrypt binlog", where="db", remedy="see its error log")
@@ -28,24 +28,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_the_same_answer_for_minutes_is_a_refusal(clock: Clock) -> None:
-    patience, waited = Patience(clock.now + 600), 0.0
+    retries, waited = Retries(clock.now + 600), 0.0
     while waited < 180:
-        wait = patience.wait_seconds(KEYS, heard=False)
+        wait = retries.wait_seconds(KEYS, heard=False)
         waited, clock.now = waited + wait, clock.now + wait
     with pytest.raises(SourceRefused, match=r"Could not decrypt binlog \(the server's answer \d+ times in 3 minutes\)"):
-        patience.wait_seconds(KEYS, heard=False)
+        retries.wait_seconds(KEYS, heard=False)
 
 
 def test_a_network_that_is_down_or_other_answers_are_not(clock: Clock) -> None:
-    patience = Patience(clock.now + 600)
+    retries = Retries(clock.now + 600)
     failures = [KEYS, SourceUnavailable("connection refused"), SourceUnwilling("memory"), KEYS]
     for number in range(110):
-        clock.now += patience.wait_seconds(failures[number // 30 % 4], heard=False)
+        clock.now += retries.wait_seconds(failures[number // 30 % 4], heard=False)
     clock.now += 300
     with pytest.raises(SourceUnwilling) as caught:
-        patience.wait_seconds(failures[2], heard=False)
+        retries.wait_seconds(failures[2], heard=False)
     assert caught.value is failures[2], "at the run's end, as it is"
-    patience = Patience(clock.now + 600)
+    retries = Retries(clock.now + 600)
     for _ in range(100):
-        clock.now += patience.wait_seconds(KEYS, heard=True)  # a server that sends is not stuck
+        clock.now += retries.wait_seconds(KEYS, heard=True)  # a server that sends is not stuck
         clock.now += 1
