@@ -44,7 +44,7 @@ _MARKERS_A_SECOND: Final = 5.0
 _WAIT_SECONDS_MAX: Final = 120.0
 _RUN_SECONDS: Final = 900.0
 _WARM_SECONDS: Final = 8.0
-REST_SECONDS: Final = 4.0
+_REST_SECONDS: Final = 4.0
 
 # How apply says that a window is done.
 _WINDOW: Final = re.compile(r"cut \d+: .* (?P<tables>\d+) tables")
@@ -97,12 +97,20 @@ class Bench:
 
     def start(self, tables: list[str], seconds_max: float = _WAIT_SECONDS_MAX) -> float:
         """Begin an apply that finds changes in these; seconds until its first window is done."""
-        seq = Bronze(self.lake, "one").last_seq
         self.touch(tables)
-        self.wait_for_bronze(seq)
-        time.sleep(REST_SECONDS)
+        self.wait_for_all(seconds_max)
+        time.sleep(_REST_SECONDS)
         self.apply = self._job("apply")
         return self.window_after(0, len(tables), seconds_max) - self.apply.started
+
+    def wait_for_all(self, seconds_max: float) -> None:
+        """Until capture has landed what the server has now."""
+        ((file, position, *_),) = self.server.query("SHOW MASTER STATUS")
+        end = time.monotonic() + seconds_max
+        while (last := Bronze(self.lake, "one").last_segments()[-1]).file < file or last.end_pos < position:
+            self.check_alive()
+            assert time.monotonic() < end, f"capture is at {last.file}:{last.end_pos}, not {file}:{position}"
+            time.sleep(0.2)
 
     def window_after(self, at: int, tables: int, seconds_max: float = _WAIT_SECONDS_MAX) -> float:
         """When so many tables had been written by windows of which lines beyond the first `at` tell."""
@@ -151,7 +159,7 @@ class Bench:
         assert self.apply is not None
         others = _TABLES[: tables - 1]
         with Workload(self.server, NAME, rate, others, -(-len(others) // _TICKS_FOR_ALL)):
-            time.sleep(REST_SECONDS)
+            time.sleep(_REST_SECONDS)
             since, written, lines = time.time_ns() // 1000 + self._marker.ahead_us, 0, len(self.apply.lines)
             before, started = self._cpu(), time.monotonic()
             while (due := started + written / _MARKERS_A_SECOND) < started + seconds:

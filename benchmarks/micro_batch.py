@@ -168,7 +168,7 @@ class Workload:
 
     @staticmethod
     def create(server: Server, database: str, tables: list[str]) -> None:
-        server.query(f"CREATE DATABASE {database}")
+        server.query(f"CREATE DATABASE IF NOT EXISTS {database}")
         for table in tables:
             server.query(
                 f"CREATE TABLE {database}.{table} (id BIGINT PRIMARY KEY, name VARCHAR(60), amount DECIMAL(12,2),"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Final
 
@@ -54,8 +53,6 @@ def window(count: int) -> dict[str, float]:
         bench.stop_apply()
         names = [f"new_{number}" for number in range(count)]
         Workload.create(bench.server, bench_quiet.NAME, names)
-        bench.touch(names)
-        time.sleep(bench_quiet.REST_SECONDS)
         seconds = bench.start(names, seconds_max=_SECONDS_MAX)
         spent, memory = bench.apply.cpu(), bench.apply.memory_mb()
     more = sum(spent.values()) - sum(alone.values())

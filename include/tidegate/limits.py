@@ -106,6 +106,9 @@ CHECKPOINT_BATCH_ROWS: Final = 1 << 16
 # Objects that one look at a log removes at most, version by version, some 20 ms each in an object store; what is left
 # over goes the next time. A look follows each checkpoint, so the log is cleaned faster than it grows.
 LOG_CLEANUP_FILES_MAX: Final = 2_000
+# Commits of an object store's log that are asked for at once: a table of which nothing is known yet may have dozens
+# behind its checkpoint, some 20 ms each.
+LOG_READS_AT_ONCE_MAX: Final = 16
 # Delta itself writes one, inside the commit, only when apply has written none for so long.
 CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
 

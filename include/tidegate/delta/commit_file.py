@@ -1,17 +1,25 @@
-"""One commit of a Delta log, read.
+"""Commits of a Delta log, read.
 
 In:  a log's folder, a version.
-Out: its actions; nothing when the log has no such file.
+Out: its actions, nothing when the log has no such file; or all commits from there on.
+
+What a store's answer takes isn't waited for once per commit: those that a listing names are asked for some at a time.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
+from typing import Any, Final
 
 from tidegate.delta.actions import parsed
-from tidegate.delta.names import commit_name
-from tidegate.delta.store import LogStore
+from tidegate.delta.names import commit_name, commit_version
+from tidegate.delta.store import LocalStore, LogStore
 from tidegate.errors import LakeRefused
+from tidegate.limits import LOG_READS_AT_ONCE_MAX
+
+_BEFORE_LISTING: Final = 2  # most tables have fewer new commits than are worth a listing
 
 
 def read_commit(store: LogStore, version: int) -> list[dict[str, Any]] | None:
@@ -25,3 +33,32 @@ def read_commit(store: LogStore, version: int) -> list[dict[str, Any]] | None:
         raise LakeRefused(
             f"version {version} of its log isn't readable: {error}", where=store.where, remedy="restore that file"
         ) from error
+
+
+def read_commits(store: LogStore, first: int, upto: int | None = None) -> Iterator[list[dict[str, Any]]]:
+    """The actions of each commit from `first` on, in order, up to the first that isn't there. Raises as read_commit.
+
+    upto: the last that is wanted; None: all.
+    """
+    version = first
+    while (upto is None or version <= upto) and (actions := read_commit(store, version)) is not None:
+        yield actions
+        version += 1
+        if version - first == _BEFORE_LISTING and not isinstance(store, LocalStore):
+            for actions in _listed(store, version, upto):
+                yield actions
+                version += 1
+
+
+def _listed(store: LogStore, first: int, upto: int | None) -> Iterator[list[dict[str, Any]]]:
+    versions = {commit_version(entry.name) for entry in store.names(commit_name(first))}
+    end = first + len(versions) if upto is None else upto + 1
+    there = list(takewhile(versions.__contains__, range(first, end)))
+    if len(there) < _BEFORE_LISTING:
+        return
+    with ThreadPoolExecutor(LOG_READS_AT_ONCE_MAX, thread_name_prefix="log") as pool:
+        for start in range(0, len(there), LOG_READS_AT_ONCE_MAX):  # so many in memory, whatever the log has
+            for actions in pool.map(lambda one: read_commit(store, one), there[start : start + LOG_READS_AT_ONCE_MAX]):
+                if actions is None:  # removed since it was listed
+                    return
+                yield actions

@@ -35,7 +35,7 @@ from typing import Any, Final
 
 from tidegate.delta import checkpoint
 from tidegate.delta.actions import commit_info, lines, now_ms, transaction
-from tidegate.delta.commit_file import read_commit
+from tidegate.delta.commit_file import read_commit, read_commits
 from tidegate.delta.features import check_readable, check_writable
 from tidegate.delta.names import commit_name, commit_version
 from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
@@ -154,10 +154,7 @@ class DeltaLog:
     def _forward(self, state: TableState, upto: int | None = None) -> tuple[TableState, list[dict[str, Any]] | None]:
         """Carried forward by the commits that are there; and the last one's actions, None when there are none."""
         last = None
-        while upto is None or state.version < upto:
-            actions = self.actions(state.version + 1)
-            if actions is None:
-                break
+        for actions in read_commits(self._store, state.version + 1, upto):
             state, last = state.after(state.version + 1, actions), actions
         return state, last
 

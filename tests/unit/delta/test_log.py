@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 from unittest.mock import patch
 
@@ -13,10 +14,13 @@ from hypothesis import strategies as st
 from tests.support.memory_store import MemoryStore, faults
 from tidegate.delta import log as log_module
 from tidegate.delta.actions import add, clustering, commit_info, domain, lines, metadata, moved, parsed, protocol
+from tidegate.delta.commit_file import read_commits
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.delta.state import TableState
+from tidegate.delta.store import Entry
 from tidegate.errors import CommitConflict, CommitOverwritten, DeltaUnsupported, LakeRefused, LakeUnavailable
+from tidegate.limits import LOG_READS_AT_ONCE_MAX
 
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 
@@ -31,6 +35,54 @@ def made(store: MemoryStore, *features: str, **configuration: str) -> DeltaLog:
     told = {name.replace("_", "."): value for name, value in configuration.items()}
     log.commit(log.state(), Change([protocol(features), metadata(SCHEMA, told)], "CREATE TABLE"))
     return log
+
+
+class Slow(MemoryStore):
+    """Each answer takes its time; most: how many were waited for at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = self.most = self.listings = 0
+
+    def get(self, name: str) -> bytes | None:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        time.sleep(0.02)
+        self.waiting -= 1
+        return super().get(name)
+
+    def names(self, start: str = "") -> list[Entry]:
+        self.listings += 1
+        return super().names(start)
+
+
+def test_a_long_tail_of_a_log_is_read_some_commits_at_a_time_and_a_short_one_without_a_listing() -> None:
+    store = Slow()
+    log = made(store)
+    for number in range(40):
+        appended(log, f"f{number}")
+    assert store.most == 1
+    cold = DeltaLog("t", store=store)
+    assert cold.state() == log.state()
+    assert 8 <= store.most <= LOG_READS_AT_ONCE_MAX
+    store.most = store.listings = 0
+    appended(log, "one more")
+    assert cold.state().version == 41
+    assert (store.most, store.listings) == (1, 0)
+    early = cold.state_at(7)
+    assert early is not None
+    assert [one.path for one in early.files] == [f"f{number}" for number in range(7)]
+
+
+def test_a_commit_that_is_gone_ends_what_is_read_ahead() -> None:
+    store = Slow()
+    log = made(store)
+    for number in range(20):
+        appended(log, f"f{number}")
+    del store.objects[commit_name(12)]
+    assert len(list(read_commits(store, 0))) == 12
+    with pytest.raises(LakeRefused, match=r"goes on at 0+13.json behind version 11"):
+        DeltaLog("t", store=store).state()
 
 
 def adding(name: str, **transactions: int) -> Change:
