@@ -108,7 +108,7 @@ CHECKPOINT_BATCH_ROWS: Final = 1 << 16
 LOG_CLEANUP_FILES_MAX: Final = 2_000
 # Commits of an object store's log that are asked for at once: a table of which nothing is known yet may have dozens
 # behind its checkpoint, some 20 ms each.
-LOG_READS_AT_ONCE_MAX: Final = 16
+LOG_READ_THREADS_MAX: Final = 16
 # Delta itself writes one, inside the commit, only when apply has written none for so long.
 CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
 

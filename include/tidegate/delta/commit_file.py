@@ -17,7 +17,7 @@ from tidegate.delta.actions import parsed
 from tidegate.delta.names import commit_name, commit_version
 from tidegate.delta.store import LocalStore, LogStore
 from tidegate.errors import LakeRefused
-from tidegate.limits import LOG_READS_AT_ONCE_MAX
+from tidegate.limits import LOG_READ_THREADS_MAX
 
 _BEFORE_LISTING: Final = 2  # most tables have fewer new commits than are worth a listing
 
@@ -56,9 +56,9 @@ def _listed(store: LogStore, first: int, upto: int | None) -> Iterator[list[dict
     there = list(takewhile(versions.__contains__, range(first, end)))
     if len(there) < _BEFORE_LISTING:
         return
-    with ThreadPoolExecutor(LOG_READS_AT_ONCE_MAX, thread_name_prefix="log") as pool:
-        for start in range(0, len(there), LOG_READS_AT_ONCE_MAX):  # so many in memory, whatever the log has
-            for actions in pool.map(lambda one: read_commit(store, one), there[start : start + LOG_READS_AT_ONCE_MAX]):
+    with ThreadPoolExecutor(LOG_READ_THREADS_MAX, thread_name_prefix="log") as pool:
+        for start in range(0, len(there), LOG_READ_THREADS_MAX):  # so many in memory, whatever the log has
+            for actions in pool.map(lambda one: read_commit(store, one), there[start : start + LOG_READ_THREADS_MAX]):
                 if actions is None:  # removed since it was listed
                     return
                 yield actions

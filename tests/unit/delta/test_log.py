@@ -20,7 +20,7 @@ from tidegate.delta.names import commit_name
 from tidegate.delta.state import TableState
 from tidegate.delta.store import Entry
 from tidegate.errors import CommitConflict, CommitOverwritten, DeltaUnsupported, LakeRefused, LakeUnavailable
-from tidegate.limits import LOG_READS_AT_ONCE_MAX
+from tidegate.limits import LOG_READ_THREADS_MAX
 
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 
@@ -64,7 +64,7 @@ def test_a_long_tail_of_a_log_is_read_some_commits_at_a_time_and_a_short_one_wit
     assert store.most == 1
     cold = DeltaLog("t", store=store)
     assert cold.state() == log.state()
-    assert 8 <= store.most <= LOG_READS_AT_ONCE_MAX
+    assert 8 <= store.most <= LOG_READ_THREADS_MAX
     store.most = store.listings = 0
     appended(log, "one more")
     assert cold.state().version == 41
