@@ -1,7 +1,8 @@
 """The seed of random tests: the same in every run, so that it is the change at hand that breaks one, or nothing.
 
 TIDEGATE_SEED=random draws one, to look for what nobody thought of; TIDEGATE_SEED=7 repeats one that was printed.
-`make test-long` (TIDEGATE_LONG=1) runs what is marked `long` with more examples.
+`make test-long` (TIDEGATE_LONG=1) runs what is marked `long` with more examples, `make test-quick` (TIDEGATE_QUICK=1)
+all that starts nothing with fewer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Final
 VARIABLE: Final = "TIDEGATE_SEED"
 _USUAL: Final = 20261122
 LONG: Final = bool(os.environ.get("TIDEGATE_LONG"))
+QUICK: Final = bool(os.environ.get("TIDEGATE_QUICK"))
+_QUICK_SHARE: Final = 8
+_EXAMPLES_MIN: Final = 3
 
 
 def seed() -> int:
@@ -25,4 +29,6 @@ def seed() -> int:
 
 def many(usual: int, long: int) -> int:
     """How many examples: a few in `make test`, where the seed is the same each time, and many in `make test-long`."""
-    return long if LONG else usual
+    if LONG:
+        return long
+    return max(usual // _QUICK_SHARE, _EXAMPLES_MIN) if QUICK else usual

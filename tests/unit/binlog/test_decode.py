@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kit.decoding import ALL_TIME, DECODERS, changed_rows, decode_both, segment, version
+from tests.support.seeds import many
 from tests.unit.binlog import encode as e
 from tidegate.binlog.events import EventType
 from tidegate.commit_ts import compose
@@ -283,7 +284,7 @@ def test_damaged_bytes_give_an_error_or_the_reference_decoders_answer_and_never_
     )
     versions = {ORDERS: [keyed()], ITEMS: [keyed(ITEMS)]}
     windows = {ORDERS: ALL_TIME, ITEMS: ALL_TIME}
-    for _ in range(400):
+    for _ in range(many(400, 10_000)):
         broken = dataclasses.replace(given, payload=damage(r, bytes(given.payload)))
         outcomes = []
         for decode in DECODERS:

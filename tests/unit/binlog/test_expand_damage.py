@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kit.decoding import DECODERS, changed_rows
+from tests.support.seeds import many as random_examples
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.test_expand import ORDERS, VERSIONS, WINDOWS, made, many, row, transaction, write
 from tidegate.binlog.decode import decode_segment
@@ -31,7 +32,9 @@ DAMAGE = st.tuples(
 ).filter(lambda found: bool(found[1]) or found[2] > 0)
 # Errors with the place in the file: (type, whether it says where).
 TOLD = [(StreamCorrupt, True), (UnknownEvent, True)]
-QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow], database=None)
+QUICK = settings(
+    deadline=None, max_examples=random_examples(150, 5000), suppress_health_check=[HealthCheck.too_slow], database=None
+)
 
 
 def damaged(which: int, flips: list[tuple[float, int]], cut: int, *, sealed: bool) -> bytes:

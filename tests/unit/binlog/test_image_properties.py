@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both
+from tests.support.seeds import many
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.logs import Dress, Table, segment_of, transaction
 from tests.unit.binlog.type_cells import TYPES, Cell
@@ -44,7 +45,7 @@ def shown(row: list[Cell | None]) -> list[object]:
     return [None if cell is None else cell[1] for cell in row]
 
 
-@settings(max_examples=120, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(120, 5000), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_both_images_know_together_is_the_row(data: st.DataObject) -> None:
     types = [PLAIN[t] for t in data.draw(st.lists(st.sampled_from(sorted(PLAIN)), min_size=2, max_size=20))]

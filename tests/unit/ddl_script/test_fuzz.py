@@ -8,14 +8,14 @@ import time
 import pytest
 
 from tests.support.random_definitions import RandomDefinitions
-from tests.support.seeds import seed
+from tests.support.seeds import many, seed
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import shown_columns
 from tidegate.schema.ddl.reader import DdlNotRead, read
 from tidegate.schema.model.server import ServerVersion
 
 MARIADB, MYSQL = "11.4.5-MariaDB", "9.7.4"
-ROUNDS = 4_000
+ROUNDS = many(4_000, 40_000)
 # What mutations put into a statement: the marks and words that readers stumble over.
 PIECES = [
     "'", '"', "`", "(", ")", ",", ";", "/*", "*/", "/*!50100 ", "/*M! ", "/*!999999 ", "--", "-- ", "#", "\\", "\0",

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.log_decode import GOLDEN, Decoded, decoded
+from tests.support.seeds import many
 from tidegate.errors import StreamCorrupt, UnsupportedValue
 
 SEEDS = [path for path in GOLDEN if path.stat().st_size < 20_000]
-SLOW = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+SLOW = settings(max_examples=many(300, 5000), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 BYTES = st.integers(0, 255)
 
 
@@ -85,7 +86,7 @@ def test_events_in_any_order(seed: Path, order: list[int]) -> None:
     run(content[:4] + events[0] + b"".join(events[number % len(events)] for number in order))
 
 
-@settings(SLOW, max_examples=100)
+@settings(SLOW, max_examples=many(100, 2000))
 @given(st.binary(max_size=400))
 def test_garbage(garbage: bytes) -> None:
     run(garbage)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
+from tests.support.seeds import many
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress, progress
 from tidegate.snapshot.spans import Key, ReadSpans, Span, left_of
@@ -290,7 +291,7 @@ def run(program: Program, rule: Rule, *, heals: bool) -> World:
     return world
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(1500, 50_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=PROGRAMS, heals=st.booleans())
 def test_chunks_and_the_log_are_the_source_however_they_interleave(program: Program, heals: bool) -> None:
     world = run(program, Rule.EXACT, heals=heals)
