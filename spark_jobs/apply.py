@@ -30,6 +30,7 @@ from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up, next_w
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.record_ledger import record_ledger
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
@@ -37,6 +38,7 @@ from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import stalled, take_up_selection
 from spark_jobs.window.tries import Tries, release_after_a_pause
+from spark_jobs.window.waves import has_marks
 from spark_jobs.window.window import Window
 from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text
@@ -50,6 +52,7 @@ from tidegate.tables import SegmentFlag, State
 STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     plan_window,
     replay_schema_history,
+    resolve_watermarks,
     judge_ddl,
     choose_writers,
     decode_changes,
@@ -175,11 +178,13 @@ class Look:
         return False
 
     def quiet(self, window: Window) -> bool:
-        """Whether no kept table can have changed in it."""
+        """Whether no kept table can have changed in it, and no snapshot."""
         app = self._app
         if not window.main or any(state.state == State.RELEASED for state in app.states.values()):
             return False
-        return not any(ref.flags & SegmentFlag.HAS_DDL or next(app.names_in(ref), None) for ref in window.refs)
+        return not any(
+            ref.flags & SegmentFlag.HAS_DDL or next(app.names_in(ref), None) or has_marks(ref) for ref in window.refs
+        )
 
     def _take_in(self) -> None:
         """What capture or a person wrote to a control table before a segment came must be known with that segment."""

@@ -117,7 +117,8 @@ class Rebuild:
         copy = control.ControlTables(lake)
         for piece in history_pieces(self.lake):
             copy.append(tables.SCHEMA_HISTORY, piece.to_pylist())
-        control.append(lake, tables.JUDGEMENTS, control.read(self.lake, tables.JUDGEMENTS).to_pylist())
+        for known in (tables.JUDGEMENTS, tables.SNAPSHOTS):
+            control.append(lake, known, control.read(self.lake, known).to_pylist())
         app = Application(spark, pipeline, lake, BronzeIndex(lake), self.lease)
         if self.begin_ts:
             cut = {"cut_ts": self.begin_ts, "table": "", "delta_version": -1, "applied_ts": self.begin_ts}

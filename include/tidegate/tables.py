@@ -115,7 +115,7 @@ SCHEMA_HISTORY: Final = Table(
                 "kind",
                 pa.string(),
                 "baseline | create | alter | drop | truncate | rename | healed (by the log's own metadata) | refreshed"
-                " (asked of the server) | defaults (table is '': of the database)",
+                " (asked of the server) | snapshot (empty here, then filled) | defaults (table is '': of the database)",
             ),
             _field("ddl", pa.string(), "the statement; '' where none was seen"),
             _field(
@@ -174,13 +174,13 @@ TABLE_STATES: Final = Table(
         [
             _field("pipeline", pa.string(), "pipeline"),
             _field("table", pa.string(), "logical table, database.table"),
-            _field("state", pa.string(), "State: active | held | released | dropped | left"),
+            _field("state", pa.string(), "State: active | held | released | dropped | left | snapshot"),
             _field("reason", pa.string(), "one line: what, where, what to do; '' when active"),
             _field(
                 "error",
                 pa.string(),
                 "held: exception class, or NeedsSnapshot, DdlStops, DdlAsks; released: DdlApproved, DdlNotRead,"
-                " `BehindSource NAME` (goes on with its source) or ''",
+                " `BehindSource NAME` (goes on with its source) or ''; snapshot: which",
             ),
             _field("commit_ts", pa.int64(), "all changes up to here are in silver; left: and none after"),
             _field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded"),
@@ -204,6 +204,7 @@ class State(StrEnum):
     RELEASED = "released"  # catches up from bronze
     DROPPED = "dropped"  # at the source
     LEFT = "left"  # the pipeline file no longer keeps it
+    SNAPSHOT = "snapshot"  # takes every window, and lacks rows until its snapshot has ended
 
     @property
     def waits(self) -> bool:

@@ -79,7 +79,8 @@ SNAPSHOTS: Final = Table(
             field(
                 "low_ts",
                 pa.int64(),
-                "opened and applied: commit_ts of the low watermark, which the rows have",
+                "opened and applied: commit_ts of the low watermark, which the rows have; opened with a table: where silver"
+                " was emptied",
                 nullable=True,
             ),
             field("high_ts", pa.int64(), "applied and refused: commit_ts of the high watermark", nullable=True),

@@ -1,4 +1,4 @@
-"""Step 4: which writer takes each table of the window, before its changes are laid out for it.
+"""Step 5: which writer takes each table of the window, before its changes are laid out for it.
 
 In:  window.tables after the window's DDL was replayed, silver's snapshots, apply.writer.
 Out: entry.writer with the reason in entry.why; for the positional writer entry.target, and silver created when it
@@ -55,12 +55,14 @@ def choose_writers(app: Application, window: Window) -> None:
 
 
 def _shares(app: Application, window: Window) -> dict[str, int]:
-    """About how many bytes of binlog each logical table has: a segment's are split among the tables it names."""
+    """About how many bytes of binlog and chunks each logical table has: a segment's are split among those it names."""
     shares: dict[str, int] = {}
     for ref in window.refs:
         names = [app.logical_name(*pair) for pair in app.names_in(ref)]
         for name in names:
             shares[name] = shares.get(name, 0) + ref.payload_bytes // len(names)
+    for name, entry in window.tables.items():
+        shares[name] = shares.get(name, 0) + sum(one.ref.chunk.payload_bytes for one in entry.chunks)
     return shares
 
 

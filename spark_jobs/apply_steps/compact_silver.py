@@ -1,4 +1,4 @@
-"""Step 10: small files and deleted rows of the tables just written are packed, within the window's share of work.
+"""Step 11: small files and deleted rows of the tables just written are packed, within the window's share of work.
 
 In:  window.tables of the positional writer, silver as it is now.
 Out: perhaps one more commit per table, without a change of data. Never an error: what can't be done now is tried later.

@@ -1,6 +1,6 @@
-"""Step 5: raw bytes -> typed columns, per table, in parallel.
+"""Step 6: raw bytes -> typed columns, per table, in parallel.
 
-In:  the window's segments (as places in bronze: payload bytes never pass through the JVM) and the table
+In:  the window's segments and chunks (as places in bronze: payload bytes never pass through the JVM) and the table
      versions in force.
 Out: staged files, net of changes per key within a task, in the layout that the table's writer takes: Parquet files of
      changes per table version for MERGE, rows in silver's folder and key files for the positional writer
@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,9 +32,9 @@ import pyarrow.parquet as pq
 from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.application import Application
 from spark_jobs.window.healing import heal_tables
-from spark_jobs.window.holds import hold
+from spark_jobs.window.holds import hold, release
 from spark_jobs.window.shapes import keeps_deleted
-from spark_jobs.window.window import Accounted, StagedFile, Trouble, Window
+from spark_jobs.window.window import Accounted, DamagedChunk, StagedFile, Trouble, WaveChunk, Window
 from tidegate import limits, tables
 from tidegate.config import Effects
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
@@ -50,6 +51,7 @@ from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
+from tidegate.snapshot.chunk import changes_of
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes
@@ -62,7 +64,7 @@ _OUT = "found binary"
 _SYSTEM = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
 Name = tuple[str, str]
-Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted
+Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,14 @@ def decode_changes(app: Application, window: Window) -> None:
     """Fill window.tables[...].staged, window.held and window.ledger."""
     plan = _plan(app, window)
     refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.known[ref.source].held]
-    if not refs:
+    chunks = [chunk for entry in window.tables.values() for chunk in entry.chunks]
+    if not refs and not chunks:
         return
-    here = _fits_driver(app, sum(ref.payload_bytes for ref in refs))
-    found = in_driver(refs, plan, InDriver(window.key_files, app.pool)) if here else in_workers(app.spark, refs, plan)
+    if _fits_driver(app, sum(ref.payload_bytes for ref in refs) + sum(one.ref.chunk.payload_bytes for one in chunks)):
+        here = InDriver(window.key_files, app.pool)
+        found = chain(in_driver(refs, plan, here) if refs else (), decode_chunks(chunks, plan, here))
+    else:
+        found = chain(in_workers(app.spark, refs, plan, chunks))
     troubles = [left for one in found if (left := _collect(app, window, one)) is not None]
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
@@ -161,6 +167,26 @@ def decode_refs(
         except Exception as error:  # noqa: BLE001 - a fault of ours in one segment is that segment's
             yield from _damaged(ref, plan, unexpected(error))
         failpoint("apply_in_decode")
+    yield from stage.flush()
+
+
+def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver | None = None) -> Iterator[Found]:
+    """Rows of chunks, as decode_refs gives changes; a chunk that isn't what was landed as DamagedChunk.
+
+    Never in one stage with the log's changes: of a key it keeps what came last, and all of the log would be.
+    """
+    if here is None:
+        plan.lake.make_folder(plan.folder)
+    stage = _Stage(plan, here, limits.STAGE_BYTES)
+    for one in sorted(chunks, key=lambda one: one.low_ts):
+        source, database, table = one.physical
+        try:
+            batch = changes_of(one.ref.read(plan.lake), one.low_ts)
+        except StreamCorrupt as error:
+            yield DamagedChunk(one.ref.chunk.low_token, one.physical, str(error))
+            continue
+        yield from stage.add(source, decode.TableChanges(database, table, one.version, batch))
+        failpoint("apply_in_chunks")
     yield from stage.flush()
 
 
@@ -307,17 +333,20 @@ def _known(app: Application, window: Window, source: str) -> Known:
     return Known(held, there, app.judged.get(source, {}), effects=effects)
 
 
-def in_workers(spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan) -> Iterator[Found]:
-    """decode_refs() in a Spark job, a task per run of segments; key files go to the staging folder."""
-    packed = [pickle.dumps(run) for run in split_evenly(refs, 3 * spark.sparkContext.defaultParallelism)]
+def in_workers(
+    spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan, chunks: Sequence[WaveChunk] = ()
+) -> Iterator[Found]:
+    """decode_refs() in a Spark job, a task per run of segments or chunks; key files go to the staging folder."""
+    tasks = 3 * spark.sparkContext.defaultParallelism
+    packed = [pickle.dumps((decode_refs, run)) for run in split_evenly(refs, tasks)]
+    packed += [pickle.dumps((decode_chunks, chunks[at::tasks])) for at in range(min(tasks, len(chunks)))]
     plan_packed = pickle.dumps(plan)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        mine: list[SegmentRef] = []
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                mine += pickle.loads(packed[number])  # noqa: S301  (our own driver's bytes)
-        for found in decode_refs(mine, pickle.loads(plan_packed)):  # noqa: S301
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+        mine = [pickle.loads(packed[number]) for number in numbers]  # noqa: S301  (our own driver's bytes)
+        known = pickle.loads(plan_packed)  # noqa: S301
+        for found in (one for work, items in mine for one in work(items, known)):
             yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)])], names=["found"])
 
     # One task per run: a range of n numbers in n partitions has one in each.
@@ -337,6 +366,10 @@ def _collect(app: Application, window: Window, found: Found) -> Trouble | NotSta
             logical = app.logical_name(found.database, found.table)
             if logical in window.tables:
                 window.tables[logical].staged.append(found)
+        case DamagedChunk():
+            app.damaged[found.token, found.physical] = found.reason
+            what = f"{'.'.join(found.physical[1:])}: it catches up without a wave that can't be taken: {found.reason}"
+            release(app, window, app.logical_name(*found.physical[1:]), what)
         case _:
             return found
     return None

@@ -1,4 +1,4 @@
-"""Step 3: the pipeline file's word on each kind of DDL, before any of it reaches silver.
+"""Step 4: the pipeline file's word on each kind of DDL, before any of it reaches silver.
 
 In:  window.tables with the versions that begin inside it, `ddl` of the pipeline file, what a person has approved.
 Out: tables whose DDL has to be asked for, or stops them, are held with the statement and its position.

@@ -1,4 +1,4 @@
-"""Step 6: net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
+"""Step 7: net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
 
 In:  window.tables with their staged files.
 Out: silver at cut_ts; window.delta_versions; tables that can't be written are held.
@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from spark_jobs.merge.linked import LinkedWriter, linked
 from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.merge.sweep import sweep_whole_tables
 from spark_jobs.positional.rows import write_hashed
 from spark_jobs.positional.writer import (
     GivenBack,
@@ -61,6 +62,13 @@ def merge_into_silver(app: Application, window: Window) -> None:
         if isinstance(outcome, GivenBack):
             app.merge_only[name] = outcome.why
             release(app, window, name, f"{name}: MERGE takes it from here on: {outcome.why}")
+        elif isinstance(outcome, Terminal):
+            hold_for_error(app, window, name, outcome)
+        else:
+            failures[name] = outcome
+    for name, outcome in sweep_whole_tables(app, window).items():
+        if isinstance(outcome, int):
+            window.delta_versions[name] = outcome
         elif isinstance(outcome, Terminal):
             hold_for_error(app, window, name, outcome)
         else:

@@ -25,7 +25,7 @@ from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, State, splits
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, WATERMARK, SegmentFlag, State, splits
 
 
 def next_window(app: Application) -> Window | None:
@@ -108,7 +108,7 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
     low_ts = min(app.states[name].applied_ts for name in tables)
     wanted: dict[str, set[str]] = {}
     for source, database, table in {one for of in tables.values() for one in of}:
-        wanted.setdefault(source, set()).add(f"{database}.{table}")
+        wanted.setdefault(source, {WATERMARK}).add(f"{database}.{table}")
     upto_ts, refs = backlog(
         app.lake,
         {source: Wanted(low_ts, names) for source, names in wanted.items()},

@@ -1,7 +1,8 @@
-"""Step 8: publish cut_ts: from here on readers may use it.
+"""Step 9: publish cut_ts: from here on readers may use it.
 
-In:  window.delta_versions, window.held.
-Out: control/table_states events for tables that were held; control/cuts rows for what this window wrote.
+In:  window.delta_versions, window.held, window.waves.
+Out: control/table_states events for tables that were held; answers to waves in control/snapshots; control/cuts rows for
+     what this window wrote.
 
 States go first: a cut must never be seen that covers a table which is behind it and isn't named as held.
 """
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import source_reached
 from spark_jobs.window.shapes import versions_at
+from spark_jobs.window.snapshots import record_answers, resting, take_answers
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.failpoint import failpoint
@@ -27,13 +29,17 @@ def publish_cut(app: Application, window: Window) -> None:
     """Record held tables and what became of the others, then the cut; below it, how far a source is."""
     app.check_claim()
     found = dict(window.held)
+    answers = take_answers(app, window)
     if window.main:
         _found_above(app, window, found)
     elif window.catches_up is not None:
         _caught_up(app, window, window.catches_up, found)
+    for name, state in window.waves.states.items():
+        found.setdefault(name, state)
     app.record_states(found)
+    record_answers(app, answers)
     failpoint("apply_before_publish")
-    named = dict.fromkeys((*window.delta_versions, *window.held))
+    named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states))
     if window.catches_up is not None:
         named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
     rows = [_row(app, window, name) for name in named]
@@ -70,7 +76,7 @@ def _found_above(app: Application, window: Window, found: dict[str, TableState])
         if dropped and (state is None or state.state != State.DROPPED):
             found[name] = TableState(State.DROPPED, reason="dropped at the source", applied_ts=window.cut_ts)
         elif not dropped and state is not None and state.state in (State.DROPPED, State.RELEASED):
-            found[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
+            found[name] = resting(app, name, TableState(State.ACTIVE, applied_ts=window.cut_ts))
 
 
 def _goes_on(app: Application, window: Window, name: str, physical: Collection[Physical]) -> bool:
@@ -96,7 +102,7 @@ def _caught_up(
         elif _is_dropped(app, name, physical, upto_ts):
             found[name] = TableState(State.DROPPED, reason="dropped at the source", applied_ts=upto_ts)
         else:
-            found[name] = TableState(State.ACTIVE, applied_ts=upto_ts)
+            found[name] = resting(app, name, TableState(State.ACTIVE, applied_ts=upto_ts))
 
 
 def _back_with(app: Application, source: str) -> dict[str, TableState]:
@@ -107,7 +113,8 @@ def _back_with(app: Application, source: str) -> dict[str, TableState]:
         if state.behind_source == source:
             dropped = _is_dropped(app, name, flows.get(name, ()), app.cut_ts)
             reason = "dropped at the source" if dropped else ""
-            found[name] = TableState(State.DROPPED if dropped else State.ACTIVE, reason, applied_ts=app.cut_ts)
+            back = TableState(State.DROPPED if dropped else State.ACTIVE, reason, applied_ts=app.cut_ts)
+            found[name] = back if dropped else resting(app, name, back)
     return found
 
 

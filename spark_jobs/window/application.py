@@ -36,6 +36,7 @@ from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import Bounds, SchemaHistory
 from tidegate.segments.window import SegmentRef
+from tidegate.snapshot.standing import Known
 from tidegate.tables import State, splits
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class Application:
     upkeep_windows: dict[str, int] = field(default_factory=dict)  # that wrote a table since its files were looked at
     upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
+    snapshots: Known = field(default_factory=Known)
+    damaged: dict[tuple[str, Physical], str] = field(
+        default_factory=dict
+    )  # a wave's token and table -> why it can't be
     _claim: tuple[str, int] | None = None
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
@@ -77,6 +82,7 @@ class Application:
     _flows: tuple[list[int], dict[str, set[Physical]]] = field(default_factory=lambda: ([], {}))
     _states_version: int = -1
     _history_version: int = -1
+    _snapshots_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
     _noted: dict[str, TableState] = field(default_factory=dict)  # states that are to be recorded
 
@@ -128,7 +134,7 @@ class Application:
         """Forget everything in memory and read it again."""
         self._applied.clear()
         self._noted.clear()
-        self._states_version = self._history_version = -1
+        self._states_version = self._history_version = self._snapshots_version = -1
         self._checked = (-1, -1)  # what a try found out and did not record must be found out again
         self.load()
 
@@ -140,6 +146,9 @@ class Application:
             self._history_version = -1  # a release lets a statement be read again: on the history before it
             self.states = last_states(self.lake)
             self.judged = judgements.read(self.lake)
+        version = self.control.version(tables.SNAPSHOTS)
+        if version != self._snapshots_version:
+            self._snapshots_version, self.snapshots = version, Known.read(self.lake)
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version

@@ -177,6 +177,8 @@ def _is_sequence(app: Application, physical: Physical) -> bool:
 def _left_at(app: Application, name: str) -> int:
     """Up to where silver has a table that is left; NOT_WHOLE when the log from there on wouldn't make it whole."""
     state = app.states.get(name)
+    if state is not None and state.state == State.SNAPSHOT:
+        return NOT_WHOLE
     if state is not None and state.state == State.HELD:
         lacks = state.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED, DDL_NOT_READ) or state.error.startswith(
             tables.RENAMED_WITH_HELD

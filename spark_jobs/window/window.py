@@ -19,6 +19,8 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import RowsMoved
 from tidegate.segments.result import Ledger, Problem
 from tidegate.segments.window import SegmentRef
+from tidegate.snapshot.chunk_table import ChunkRef
+from tidegate.snapshot.events import SnapshotEvent
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.target import StagedUpsert, UpsertTarget
 
@@ -79,12 +81,35 @@ class Accounted:
     ledger: Ledger
 
 
+@dataclass(frozen=True, slots=True)
+class WaveChunk:
+    """A chunk that a window takes: as rows of its table's `version`, with low_ts as their commit_ts."""
+
+    ref: ChunkRef
+    version: int
+    low_ts: int
+
+    @property
+    def physical(self) -> tuple[str, str, str]:
+        return self.ref.chunk.source, self.ref.chunk.database, self.ref.chunk.table
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedChunk:
+    """Why a wave of a table can't be taken. token: the wave's."""
+
+    token: str
+    physical: tuple[str, str, str]
+    reason: str
+
+
 @dataclass(slots=True)
 class TableWindow:
     """One logical table's share of a window: (after_ts, the window's cut_ts].
 
     writer, why: chosen by choose_writers, with the reason in one phrase. MERGE takes `staged`, the positional writer
-    `upserts`.
+    `upserts`. chunks: of waves that end in the window. again_ts: silver has all up to here already, where waves begin
+    below it: changes of a table with a key can be applied twice.
     """
 
     name: str
@@ -98,6 +123,8 @@ class TableWindow:
     why: str = ""
     target: UpsertTarget | None = None  # of a table that the positional writer takes
     upserts: list[StagedUpsert] = field(default_factory=list)
+    chunks: list[WaveChunk] = field(default_factory=list)
+    again_ts: int = 0
 
     def check_follows(self, after_ts: int, applied_ts: int) -> None:
         """Raises Overtaken when silver has a part of the rows phase that begins at after_ts: they would be in it twice.
@@ -105,12 +132,36 @@ class TableWindow:
         applied_ts: silver's, below the phase's end. A phase behind a DDL begins before it, for rows of the same
         commit_ts, and the DDL may have recorded its own.
         """
-        if applied_ts > after_ts + (after_ts != self.after_ts):
+        if applied_ts > max(after_ts + (after_ts != self.after_ts), self.again_ts):
             raise Overtaken(
                 f"silver has all up to {applied_ts}, where this window saw {after_ts}: another apply wrote to it",
                 where=self.name,
                 remedy="run one apply of a pipeline at a time; this window is tried again",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Rows of a physical table that neither a wave nor the log wrote from low_ts on aren't at the source."""
+
+    snapshot: str
+    physical: tuple[str, str, str]
+    low_ts: int
+    end_ts: int
+
+
+@dataclass(slots=True)
+class WindowWaves:
+    """What a window has of snapshots. logical tables by name.
+
+    taken: waves of physical tables whose rows it has. answers: events to record before its cut, whatever becomes of its
+    tables. sweeps: of tables that are whole from this window on. states: what tables become with it.
+    """
+
+    taken: list[tuple[str, SnapshotEvent]] = field(default_factory=list)
+    answers: list[SnapshotEvent] = field(default_factory=list)
+    sweeps: list[tuple[str, Sweep]] = field(default_factory=list)
+    states: dict[str, TableState] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -138,6 +189,7 @@ class Window:
     latency: Percentiles | None = None  # of its markers
     gaps: list[SegmentRef] = field(default_factory=list)  # what persons accepted as lost
     gap_ts: dict[str, int] = field(default_factory=dict)  # logical table -> commit_ts of the last such
+    waves: WindowWaves = field(default_factory=WindowWaves)
 
     def __post_init__(self) -> None:
         """Of the refs given, gaps are apart: they have no bytes."""

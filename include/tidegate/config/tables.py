@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import OWN_DATABASES, compile_pattern, matches, matches_database, shadowed
+from tidegate.tables_snapshot import WATERMARK
 
 
 class Route(Section):
@@ -48,8 +49,11 @@ class Tables(Section):
         return (*self.include, *self.exclude, *(route.match for route in self.routes))
 
     def keeps(self, database: str, table: str) -> bool:
-        """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row."""
-        if not table:
+        """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row.
+
+        Marks of snapshots are captured and read whatever is kept, and are no table of silver.
+        """
+        if not table or f"{database}.{table}" == WATERMARK:
             return False
         return not matches(self.exclude, database, table) and matches(self.include, database, table)
 

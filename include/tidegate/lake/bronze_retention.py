@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow.compute as pc
@@ -33,7 +34,10 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import TableState, last_states
-from tidegate.tables import SEGMENTS, SegmentFlag
+from tidegate.tables import SEGMENTS, SNAPSHOTS, SegmentFlag
+
+# Events of control/snapshots behind which a wave isn't open any more.
+_ENDS_A_WAVE: Final = ("applied", "refused", "done", "cancelled", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,8 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     """Per source, by control/cuts, table_states and followed; 0 before the first cut.
 
     A table that needs a snapshot keeps nothing: what mends it begins at a statement that is still to come. Nor does one
-    that was left out: should it come back when bronze no longer reaches there, it is held by name.
+    that was left out: should it come back when bronze no longer reaches there, it is held by name. A table that a
+    snapshot fills needs nothing from below its beginning; a wave that is open needs all from its low mark on.
     """
     published = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=[("table", "=", "")])["cut_ts"]
     if not len(published):
@@ -61,7 +66,29 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
         if state.state.waits and state.error != tables.NEEDS_SNAPSHOT and not _goes_with_source(state)
     ]
     everywhere = min(lowest, key=lambda one: one.commit_ts)
-    return {source: _of_source(source, everywhere, known) for source in sources}
+    waves = _open_waves(lake)
+    return {
+        source: min(_of_source(source, everywhere, known), waves.get(source, everywhere), key=lambda one: one.commit_ts)
+        for source in sources
+    }
+
+
+def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
+    """Per source the newest wave whose low mark is below a cut and of which no more has been said."""
+    columns = ["snapshot", "source", "table", "event", "token", "low_ts", "recorded_at"]
+    rows = sorted(control.read(lake, SNAPSHOTS, columns=columns).to_pylist(), key=lambda row: row["recorded_at"])
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        known = found.get(row["source"])
+        if row["event"] == "opened" and not row["table"]:
+            found[row["source"]] = row
+        elif known and row["event"] in _ENDS_A_WAVE and _is_of(row, known):
+            del found[row["source"]]
+    return {source: Floor(row["low_ts"] - 1, f"a snapshot's wave of {source} is open") for source, row in found.items()}
+
+
+def _is_of(row: Mapping[str, Any], opened: Mapping[str, Any]) -> bool:
+    return bool(row["token"] == opened["token"] or row["snapshot"] == opened["snapshot"])
 
 
 def _goes_with_source(state: TableState) -> bool:

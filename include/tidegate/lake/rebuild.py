@@ -27,7 +27,7 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 SCRATCH: Final = "rebuild"
 _BRONZE: Final = tables.SEGMENTS.path.split("/", 1)[0]
 _OF_CUTS: Final = [("table", "=", "")]  # the row of the cut itself
-_EMPTIES: Final = ("create", "truncate")
+_EMPTIES: Final = ("create", "truncate", "snapshot")
 
 Physical = tuple[str, str, str]  # source, database, table
 
@@ -151,8 +151,8 @@ def physical_tables(
 def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool) -> int | None:
     """The commit_ts after which all of a table's rows came, as its versions tell; None when it has none at at_ts.
 
-    versions: rows of control/schema_history of the physical tables. emptied: nothing from before a CREATE or TRUNCATE
-    of the one table can be in silver after it.
+    versions: rows of control/schema_history of the physical tables. emptied: nothing from before a CREATE or TRUNCATE,
+    or a snapshot's beginning, of the one table can be in silver after it.
     """
     mine = sorted((row for row in versions if row["commit_ts"] <= at_ts), key=lambda row: row["commit_ts"])
     if not mine:

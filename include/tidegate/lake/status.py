@@ -117,7 +117,7 @@ def table_statuses(lake: LakeFiles) -> list[TableStatus]:
                 # A table that a cut doesn't name had no changes: it is complete up to the newest cut all the same.
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
-                reason=state.reason if state is not None and held else "",
+                reason=state.reason if state is not None and (held or state.state is State.SNAPSHOT) else "",
                 **(_told(state) if state is not None and state.state is State.HELD else {}),
             )
         )

@@ -69,7 +69,7 @@ def phases(
 
 def empties(version: TableVersion) -> bool:
     """Whether a version starts with no rows: all rows before it are gone."""
-    return version.kind == "truncate" or version.status == VersionStatus.DROPPED
+    return version.kind in ("truncate", "snapshot") or version.status == VersionStatus.DROPPED
 
 
 def _given_away(found: list[Phase]) -> list[Phase]:

@@ -132,8 +132,12 @@ def properties() -> dict[str, str]:
 
 def only_shard(version: TableVersion) -> str:
     """SQL condition: the rows of one physical table in a routed one."""
-    values = (version.source, version.database, version.table)
-    return " AND ".join(f"{quote(name)} = {literal(value)}" for name, value in zip(tables.SHARDS, values, strict=True))
+    return shard_is((version.source, version.database, version.table))
+
+
+def shard_is(physical: tuple[str, str, str]) -> str:
+    """The same by (source, database, table)."""
+    return " AND ".join(f"{quote(name)} = {literal(text)}" for name, text in zip(tables.SHARDS, physical, strict=True))
 
 
 def latest_per_key(view: str, shape: SilverShape) -> str:

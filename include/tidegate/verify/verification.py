@@ -28,7 +28,7 @@ from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import SourceSide, SourceTable
 
 DIFFERENCES_MAX: Final = 10
-_WAITS: Final = (State.HELD, State.RELEASED)  # a released one catches up
+_WAITS: Final = (State.HELD, State.RELEASED, State.SNAPSHOT)  # a released one catches up, one of a snapshot lacks rows
 
 
 @dataclass(frozen=True, slots=True)

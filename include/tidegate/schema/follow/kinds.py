@@ -24,7 +24,7 @@ def ddl_kinds(old: TableVersion | None, new: TableVersion) -> list[str]:
         return ["drop_table"]
     if new.kind == "truncate":
         return ["truncate"]
-    if old is None or new.kind == "create" or old.status is VersionStatus.DROPPED:
+    if old is None or new.kind in ("create", "snapshot") or old.status is VersionStatus.DROPPED:
         return []
     return column_kinds(old, new)
 

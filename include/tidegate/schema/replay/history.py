@@ -46,6 +46,7 @@ from tidegate.tables import splits
 __all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
 
 BASELINE: Final = "baseline"
+SNAPSHOT: Final = "snapshot"  # kind of a version at which a table is empty, and filled by a snapshot from there on
 UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would have changed, nobody knows how
 
 

@@ -1,0 +1,209 @@
+"""Step 3: which waves of snapshots this window takes, and from where on their tables' changes are applied again.
+
+In:  the window's segments that name the watermark table, bronze/chunks, control/snapshots, schema_history.
+Out: entry.chunks and a lower entry.after_ts of tables whose waves end here, with the segments from there on in
+     window.refs; window.waves: what to answer, which tables are whole. A table that wasn't whole as its snapshot
+     began gets a version of kind `snapshot` at its first wave's low mark, which empties silver, and the state SNAPSHOT.
+
+Why it is exact stands in tidegate/snapshot/__init__.py. It comes behind the replay of DDL, for a DDL of a table while
+a wave reads it refuses the wave, and before DDL is judged, for a snapshot takes a table past what it was held for.
+
+A killed window begins again: silver that has the high mark's commit_ts has the wave's rows, so they aren't taken twice;
+a version that is there isn't made twice. A window below the cut does the same for its own tables, and so does a
+rebuild: marks and chunks are in bronze, and a valid wave that is applied once more changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.following import take_in
+from spark_jobs.window.snapshots import answer, begin, fails_meanwhile, is_begun, let_go
+from spark_jobs.window.waves import below, has_marks, marks_in, open_before
+from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window
+from tidegate.errors import StreamCorrupt
+from tidegate.failpoint import failpoint
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
+from tidegate.segments.window import SegmentRef
+from tidegate.snapshot.chunk import rows_of, schema_of, shape_of
+from tidegate.snapshot.chunk_table import ChunkRef, chunk_refs
+from tidegate.snapshot.events import EventKind, SnapshotEvent
+from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, follow, refusals
+from tidegate.tables import State
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+def resolve_watermarks(app: Application, window: Window) -> None:
+    """Fill window.waves and what waves bring to window.tables."""
+    let_go(app, window)
+    fails_meanwhile(app, window)
+    by_source: dict[str, list[SegmentRef]] = {}
+    for ref in window.refs:
+        if has_marks(ref):
+            by_source.setdefault(ref.source, []).append(ref)
+    for source, refs in by_source.items():
+        marks = marks_in(app, refs, window.low_ts, window.cut_ts)
+        if not marks:
+            continue
+        found = follow(open_before(app, window, source, marks), marks)
+        for wave in found.ended:
+            _take(app, window, source, wave)
+        for whole in found.whole:
+            _end(app, window, source, whole)
+        if found.open is not None:
+            _note_open(app, window, source, found.open)
+    _begin_lower(app, window)
+    if any(entry.chunks for entry in window.tables.values()):
+        failpoint("apply_after_watermarks")
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A wave's share of one table."""
+
+    wave: EndedWave
+    physical: Physical
+    refs: list[ChunkRef]
+
+
+def _take(app: Application, window: Window, source: str, wave: EndedWave) -> None:
+    refs = chunk_refs(app.lake, source, [wave.token])
+    history = app.histories[source]
+    made = [] if wave.refused else history.made_in(wave.low_ts, wave.high_ts)
+    refused = refusals(wave, [ref.chunk for ref in refs], {(one.database, one.table) for one in made})
+    for told in wave.tables:
+        share = _Share(wave, (source, *told.name), [ref for ref in refs if ref.chunk.name == told.name])
+        if not _is_here(app, window, share.physical, wave.snapshot):
+            continue
+        if reason := refused.get(told.name) or _taken(app, window, share):
+            window.waves.answers.append(answer(app, share.physical, EventKind.REFUSED, wave, reason))
+
+
+def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
+    """Whether this window answers for a table; else one does that is still to come, when the table is released."""
+    name = app.logical_name(*physical[1:])
+    if window.catches_up is not None:
+        return name in window.catches_up
+    if window.behind is not None or not app.keeps(*physical):
+        return True
+    state = window.held.get(name) or app.states.get(name)
+    if state is None:
+        return True
+    if state.state is State.RELEASED:
+        return name not in window.held and not app.waits_below(name, window.low_ts)
+    return state.state is not State.HELD or not is_begun(app, snapshot, physical, state)
+
+
+def _taken(app: Application, window: Window, share: _Share) -> str:
+    """Put a wave's chunks on its table's entry; why that can't be, or "" when it is done."""
+    physical, wave = share.physical, share.wave
+    if not app.keeps(*physical):
+        return "the pipeline file doesn't keep the table"
+    name = app.logical_name(*physical[1:])
+    history = app.histories[physical[0]]
+    state = window.held.get(name) or app.states.get(name)
+    whole = history.versions(*physical[1:]) and (state is None or state.state is not State.HELD)
+    if not whole and (reason := begin(app, window, wave, physical, lambda version: _unfit(version, share))):
+        return reason
+    version = history.version_at(*physical[1:], wave.low_ts)
+    if reason := _unfit(version, share):
+        return reason
+    assert version is not None, "unfit otherwise"
+    entry = window.tables.get(name) if take_in(app, window, physical) else None
+    if entry is None:
+        return "its table takes no part in this window"
+    applied = app.applied(name)
+    damage = app.damaged.get((wave.token, physical), "")
+    if applied >= wave.high_ts:  # a window that was killed has written them
+        damage = _damage(app, share)
+    else:
+        emptied = version.kind == SNAPSHOT_KIND and version.commit_ts == wave.low_ts
+        entry.again_ts = max(entry.again_ts, applied)
+        entry.after_ts = wave.after_ts if emptied else min(entry.after_ts, wave.after_ts)
+        entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damage]
+    if not damage:
+        window.waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
+    return damage
+
+
+def _unfit(version: TableVersion | None, share: _Share) -> str:
+    """Why rows of a version can't be taken."""
+    if version is None or version.status is not VersionStatus.ACTIVE:
+        return "the log doesn't tell the table's columns at its low watermark"
+    if not version.key:
+        return "the table has no key; it can be read at one exact position only"
+    shape = shape_of(schema_of(version))
+    if any(ref.chunk.shape != shape for ref in share.refs):
+        return f"it was read with other columns than version {version.version} of the table has"
+    return ""
+
+
+def _damage(app: Application, share: _Share) -> str:
+    """As the try before found it, which didn't take them then."""
+    try:
+        for ref in share.refs:
+            rows_of(ref.read(app.lake))
+    except StreamCorrupt as error:
+        return str(error)
+    return ""
+
+
+def _begin_lower(app: Application, window: Window) -> None:
+    """Bring the segments into the window that lie between where waves began and where it begins."""
+    lower = [entry for entry in window.tables.values() if entry.after_ts < window.low_ts]
+    if not lower:
+        return
+    known = {(ref.source, ref.seq) for ref in window.refs}
+    for entry in lower:
+        names: dict[str, set[str]] = {}
+        for source, database, table in entry.physical:
+            names.setdefault(source, set()).add(f"{database}.{table}")
+        found = below(app, window, {source: sorted(of) for source, of in names.items()}, entry.after_ts)
+        if found is None:
+            _refuse(app, window, entry)
+            continue
+        window.refs += [ref for ref in found if (ref.source, ref.seq) not in known]
+        known |= {(ref.source, ref.seq) for ref in found}
+    window.refs.sort(key=lambda ref: (ref.source, ref.seq))
+
+
+def _refuse(app: Application, window: Window, entry: TableWindow) -> None:
+    """Bronze no longer reaches back to where its waves began."""
+    reason = "bronze no longer reaches back to its low watermark"
+    for name, told in [one for one in window.waves.taken if one[0] == entry.name]:
+        window.waves.taken.remove((name, told))
+        window.waves.answers.append(_as_refused(told, reason))
+    entry.chunks.clear()
+    entry.after_ts = max(app.applied(entry.name), window.low_ts)
+
+
+def _end(app: Application, window: Window, source: str, whole: WholeTable) -> None:
+    """A table is whole with this window, when all of its waves were taken."""
+    physical = (source, whole.database, whole.table)
+    if not app.keeps(*physical) or not _is_here(app, window, physical, whole.snapshot):
+        return
+    low_ts = _began(app, window, whole.snapshot, physical)
+    if low_ts is not None:
+        name = app.logical_name(*physical[1:])
+        window.waves.sweeps.append((name, Sweep(whole.snapshot, physical, low_ts, whole.end_ts)))
+
+
+def _began(app: Application, window: Window, snapshot: str, physical: Physical) -> int | None:
+    """L0 of a snapshot of a table, this window's waves included."""
+    mine = (snapshot, *physical)
+    here = [told.low_ts for _, told in window.waves.taken if (told.snapshot, told.source, *told.name) == mine]
+    known = [one for one in (app.snapshots.began(snapshot, physical), *here) if one is not None]
+    return min(known, default=None)
+
+
+def _note_open(app: Application, window: Window, source: str, wave: OpenWave) -> None:
+    if app.snapshots.low_ts(source, wave.token) is None:
+        place = (source, "", "")
+        window.waves.answers.append(answer(app, place, EventKind.OPENED, wave))
+
+
+def _as_refused(told: SnapshotEvent, reason: str) -> SnapshotEvent:
+    return replace(told, event=EventKind.REFUSED, reason=reason)

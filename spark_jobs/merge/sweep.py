@@ -1,0 +1,72 @@
+"""What isn't at the source leaves silver when a table was snapshotted in place and its snapshot has ended.
+
+In:  window.waves.sweeps, silver with all rows of the window.
+Out: rows with a commit_ts below the snapshot's first low mark deleted, or marked under soft_delete; of a routed table
+     those of the one shard. window.delta_versions.
+
+From that mark on each row of the source was written by a wave or by the log. No range of keys is compared: how they are
+ordered only the server's collation knows. Done again, it finds nothing.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.window.application import Application
+from spark_jobs.window.shapes import keeps_deleted
+from spark_jobs.window.window import Sweep, TableWindow, Window
+from tidegate import tables
+from tidegate.delta.state import TableState
+from tidegate.errors import Terminal
+from tidegate.failpoint import failpoint
+from tidegate.merge import silver_sql
+
+
+def sweep_whole_tables(app: Application, window: Window) -> dict[str, int | BaseException]:
+    """The Delta version that each swept table came to, or why it didn't; those that need none aren't in it."""
+    found: dict[str, int | BaseException] = {}
+    for name, sweep in window.waves.sweeps:
+        known = app.snapshots.tables.get((sweep.snapshot, *sweep.physical))
+        if name in window.held or known is None or app.snapshots.opened(sweep.snapshot, sweep.physical) is not None:
+            continue
+        try:
+            version = _sweep(app, window, name, sweep)
+        except Terminal as error:
+            found[name] = error
+        except Exception as error:  # noqa: BLE001 - the window is tried again, with its other tables
+            found[name] = error
+        else:
+            if version is not None:
+                found[name] = version
+    return found
+
+
+def _sweep(app: Application, window: Window, name: str, sweep: Sweep) -> int | None:
+    database, table = app.pair(name)
+    routed = app.logical(*sweep.physical[1:])[2]
+    entry = window.tables.get(name) or TableWindow(name, database, table, routed, window.cut_ts)
+    writer = SilverWriter(app, entry, window.ddl_times)
+    state = writer.log.state()
+    done = (f"{writer.app_id}/sweep/{'.'.join(sweep.physical)}", sweep.end_ts)
+    if not state.created or not _may_hold(state, sweep.low_ts):
+        return None
+    where = f"{tables.COMMIT_TS} < {sweep.low_ts}"
+    if routed:
+        where += f" AND {silver_sql.shard_is(sweep.physical)}"
+
+    def work(private: PrivateLog) -> None:
+        if keeps_deleted(app, entry):
+            assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {sweep.end_ts}"
+            writer.session.sql(f"UPDATE {private.target} SET {assign} WHERE {where} AND NOT {tables.DELETED}")
+        else:
+            writer.session.sql(f"DELETE FROM {private.target} WHERE {where}")
+
+    writer.change(work, done)
+    failpoint("apply_after_sweep")
+    return writer.log.state().version
+
+
+def _may_hold(state: TableState, low_ts: int) -> bool:
+    """Whether a file may have a row from below."""
+    bounds = [file.bounds(tables.COMMIT_TS) for file in state.files]
+    return any(found is None or found[0] < low_ts for found in bounds)

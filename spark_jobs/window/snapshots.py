@@ -1,0 +1,284 @@
+"""What apply says of snapshots, and what becomes of tables that are under one.
+
+In:  control/snapshots as Known, waves and versions of a window, window.held.
+Out: events of control/snapshots; the first version of a table that is filled; states.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.holds import hold
+from spark_jobs.window.unlogged_tables import unlogged_reason
+from spark_jobs.window.waves import changed_by_ddl
+from spark_jobs.window.window import Window
+from tidegate import tables
+from tidegate.errors import SchemaMismatch
+from tidegate.failpoint import failpoint
+from tidegate.lake.held import DDL_NOT_READ, Place, TableState
+from tidegate.schema.follow.kinds import ddl_kinds
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
+from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.standing import Known
+from tidegate.snapshot.waves import EndedWave, OpenWave
+from tidegate.tables import NEEDS_SNAPSHOT, RENAMED_WITH_HELD, UNLOGGED_CHANGES, State
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+def answer(
+    app: Application, physical: Physical, kind: EventKind, wave: EndedWave | OpenWave, reason: str = ""
+) -> SnapshotEvent:
+    """An event about a wave. physical: (source, "", "") of the wave as a whole."""
+    low_ts = None if kind is EventKind.REFUSED else wave.low_ts
+    high_ts = wave.high_ts if isinstance(wave, EndedWave) else None
+    return SnapshotEvent(
+        snapshot=wave.snapshot, pipeline=app.pipeline.pipeline, source=physical[0], event=kind,
+        recorded_at=datetime.now(UTC), database=physical[1], table=physical[2], wave=wave.wave, token=wave.token,
+        low_ts=low_ts, high_ts=high_ts, reason=reason,
+    )  # fmt: skip
+
+
+def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind, reason: str = "") -> SnapshotEvent:
+    """An event about a table's snapshot."""
+    now = datetime.now(UTC)
+    return SnapshotEvent(
+        snapshot, app.pipeline.pipeline, physical[0], kind, now, physical[1], physical[2], reason=reason
+    )
+
+
+def is_begun(app: Application, snapshot: str, physical: Physical, held: TableState) -> bool:
+    """Whether a table was held after a wave of the snapshot had been taken, or was to be: it waits for its release."""
+    opened = app.snapshots.opened(snapshot, physical)
+    if opened is not None:
+        return held.since is not None and held.since > opened.recorded_at
+    return app.snapshots.began(snapshot, physical) is not None
+
+
+def begin(
+    app: Application,
+    window: Window,
+    wave: EndedWave,
+    physical: Physical,
+    unfit: Callable[[TableVersion], str],
+) -> str:
+    """Let a table that isn't whole begin anew at a wave's low mark; why it can't, or "" when it does.
+
+    unfit: why the wave's rows aren't a version's.
+    """
+    source, database, table = physical
+    history = app.histories[source]
+    logical, name = app.logical(database, table), app.logical_name(database, table)
+    state = window.held.get(name) or app.states.get(name)
+    last = history.last((database, table))
+    if last is not None and last.kind == SNAPSHOT_KIND and last.commit_ts == wave.low_ts:
+        _fill(app, window, name, physical, wave)  # a try before this one was killed
+        return ""
+    if logical[2]:
+        return "it flows into a table of several, which isn't whole itself"
+    if window.behind is not None:
+        return "its source is behind the cut"
+    told = app.snapshots.tables.get((wave.snapshot, *physical))
+    if told is None or told.state.is_over:
+        return "its snapshot is over" if told else "nobody has asked for its snapshot"
+    if state is not None and state.place is not None and state.place.at_ts > wave.low_ts:
+        return f"it is held for what came later: {state.reason}"
+    if changed := changed_by_ddl(app, window, physical, wave.low_ts, window.cut_ts):
+        return f"a DDL changed the table while it was read, or before it could be taken: {changed}"
+    version = _version(app, wave, physical, state)
+    if version is None:
+        return "its columns aren't known here, and control/snapshots doesn't tell them"
+    if reason := unlogged_reason(app, version) or unfit(version):
+        return reason
+    failpoint("apply_before_snapshot_version")
+    app.control.append(tables.SNAPSHOTS, [answer(app, physical, EventKind.OPENED, wave).to_row()])
+    app.snapshots = Known.read(app.lake)
+    app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row()]))
+    history.add([version])
+    failpoint("apply_after_snapshot_version")
+    _fill(app, window, name, physical, wave)
+    return ""
+
+
+def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
+    """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
+    app.histories[physical[0]].held.pop(physical[1:], None)
+    window.held.pop(name, None)
+    found = {name: filling(wave.snapshot, wave.low_ts)}
+    for partner, state in app.states.items():
+        if state.state is State.HELD and state.error == f"{RENAMED_WITH_HELD} {name}":
+            reason = f"{partner}: rows that it should get from {name} are gone: that table begins anew by a snapshot"
+            found[partner] = replace(state, reason=f"{reason}; TRUNCATE it at the source", error=NEEDS_SNAPSHOT)
+    app.note_states(found)
+    app.record_states({})
+
+
+def filling(snapshot: str, low_ts: int) -> TableState:
+    """The state of a table that lacks rows until its snapshot ends."""
+    return TableState(State.SNAPSHOT, "its rows are being read; it lacks some until all are", snapshot, low_ts - 1)
+
+
+def _version(app: Application, wave: EndedWave, physical: Physical, state: TableState | None) -> TableVersion | None:
+    """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted."""
+    history = app.histories[physical[0]]
+    last = history.last(physical[1:])
+    doubted = state is not None and state.error in (DDL_NOT_READ, SchemaMismatch.__name__)
+    unknown = last is None or last.status in (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
+    base = last
+    if doubted or unknown:
+        definition = app.snapshots.definition(wave.token, physical)
+        base = _renumbered(app, physical, definition) if definition else None
+    if base is None:
+        return None
+    return replace(
+        base, version=last.version + 1 if last else 1, commit_ts=wave.low_ts, file="", pos=0, kind=SNAPSHOT_KIND,
+        ddl="", status=VersionStatus.ACTIVE, moved=None, settings=last.settings if last else None,
+    )  # fmt: skip
+
+
+def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
+    """A definition with column ids that nothing else has."""
+    told = TableVersion.from_row(row)
+    ids = {column.id: app.histories[physical[0]].new_id() for column in told.columns}
+    return replace(
+        told,
+        source=physical[0], database=physical[1], table=physical[2],
+        columns=tuple(replace(column, id=ids[column.id]) for column in told.columns),
+        key=tuple(ids[number] for number in told.key),
+        indexes=tuple(replace(one, parts=tuple(ids.get(part, 0) for part in one.parts)) for one in told.indexes),
+    )  # fmt: skip
+
+
+def resting(app: Application, name: str, active: TableState) -> TableState:
+    """What a table is that has caught up: it still lacks rows when its snapshot hasn't ended."""
+    for physical in app.flows().get(name, ()):
+        event = app.snapshots.filled(physical)
+        if event is not None and event.low_ts is not None and not _anew(app, physical, event.low_ts):
+            return replace(filling(event.snapshot, event.low_ts), applied_ts=active.applied_ts)
+    return active
+
+
+def _anew(app: Application, physical: Physical, after_ts: int) -> bool:
+    """Whether a statement has emptied a table since: all that came later is in the log."""
+    versions = app.histories[physical[0]].versions(*physical[1:])
+    return any(version.commit_ts > after_ts and _empties(version) for version in versions)
+
+
+def _empties(version: TableVersion) -> bool:
+    return version.kind in ("create", "truncate") or version.status is VersionStatus.DROPPED
+
+
+def let_go(app: Application, window: Window) -> None:
+    """A table lacks rows for good when its snapshot is over without having ended."""
+    for name, state in app.states.items():
+        if state.state is not State.SNAPSHOT:
+            continue
+        for physical in app.flows().get(name, ()):
+            told = app.snapshots.tables.get((state.error, *physical))
+            if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
+                why = f"its snapshot is {told.state}" + (f" ({told.reason})" if told.reason else "")
+                reason = f"{name}: {why}, and rows are missing; TRUNCATE it, or drop and create it, at the source"
+                hold(app, window, name, NEEDS_SNAPSHOT, reason)
+
+
+def fails_meanwhile(app: Application, window: Window) -> None:
+    """What the window's DDL, and what holds its tables, make of snapshots that are under way."""
+    _leave_takers(app, window)
+    for (snapshot, *place), told in app.snapshots.tables.items():
+        physical = (place[0], place[1], place[2])
+        if told.state.is_over or physical[0] not in app.histories or not app.keeps(*physical):
+            continue
+        name = app.logical_name(*physical[1:])
+        held = window.held.get(name)
+        begun = told.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
+        if held is not None and held.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES) and begun:
+            window.waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
+            continue
+        if name not in window.tables:
+            continue
+        begun_ts = max(window.tables[name].after_ts, (told.low_ts or 0))
+        for version in app.histories[physical[0]].versions(*physical[1:]):
+            if begun_ts < version.commit_ts <= window.cut_ts:
+                _meet_ddl(app, window, snapshot, physical, version)
+
+
+def _leave_takers(app: Application, window: Window) -> None:
+    """Who takes the rows of a table that lacks some lacks them, too."""
+    for move in list(window.moves):
+        state = app.states.get(move.giver)
+        if move.giver != move.taker and state is not None and state.state is State.SNAPSHOT:
+            window.moves.remove(move)
+            what = f"{move.taker}: {move.giver}, whose rows it takes at {move.new.file}:{move.new.pos}, lacks some"
+            way = "TRUNCATE it, or drop and create it, at the source"
+            hold(app, window, move.taker, NEEDS_SNAPSHOT, f"{what}; {way}", Place.of(move.new))
+
+
+def _meet_ddl(app: Application, window: Window, snapshot: str, physical: Physical, version: TableVersion) -> None:
+    name = app.logical_name(*physical[1:])
+    state = app.states.get(name)
+    if state is not None and state.state is State.SNAPSHOT and _empties(version) and not app.logical(*physical[1:])[2]:
+        window.waves.states[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
+    reason = _over(app, physical, version)
+    if reason:
+        at = f"{reason} ({version.ddl[:120]})"
+        window.waves.answers.append(told_of(app, snapshot, physical, EventKind.CANCELLED, at))
+
+
+def _over(app: Application, physical: Physical, version: TableVersion) -> str:
+    """Why a snapshot can't go on behind a DDL."""
+    if version.kind == "rename":
+        return "the table was renamed; what has its rows now has another name"
+    if version.status is VersionStatus.DROPPED:
+        return "the table was dropped"
+    before = app.histories[physical[0]].version_at(*physical[1:], version.commit_ts - 1)
+    if version.kind not in ("create", "truncate") and before is not None and "change_key" in ddl_kinds(before, version):
+        return "the table has another key: begin from the start"
+    return ""
+
+
+def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
+    """What this window says, now that it is known which of its tables go on, taken into memory. window.waves.states
+    gets what becomes of tables that are whole.
+    """
+    waves = window.waves
+    found = [*waves.answers, *(told for name, told in waves.taken if name not in window.held)]
+    known = Known.of([*app.snapshots.events, *found]) if found or waves.sweeps else app.snapshots
+    for name, sweep in waves.sweeps:
+        told = known.tables.get((sweep.snapshot, *sweep.physical))
+        if name in window.held or told is None or (told.state.is_over and told.state is not SnapshotState.DONE):
+            continue
+        if told.left or told.waiting:
+            why = "its end mark came before all of it was taken"
+            found.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, why))
+            continue
+        state = app.states.get(name)
+        if state is not None and state.state is State.SNAPSHOT:
+            waves.states[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
+        if told.state is not SnapshotState.DONE:
+            found.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.DONE))
+    if found:
+        app.snapshots = Known.of([*app.snapshots.events, *found])
+    return found
+
+
+def record_answers(app: Application, found: Sequence[SnapshotEvent]) -> None:
+    """Before the cut, so that a killed window says it again: what is said twice changes nothing."""
+    if found:
+        app.control.append(tables.SNAPSHOTS, [event.to_row() for event in found])
+    for line in _lines(found):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _lines(found: Iterable[SnapshotEvent]) -> list[str]:
+    quiet = (EventKind.OPENED, EventKind.APPLIED)
+    return [
+        f"snapshot {one.snapshot} of {one.database}.{one.table}: {one.event}{': ' if one.reason else ''}{one.reason}"
+        for one in found
+        if one.event not in quiet
+    ]

@@ -1,0 +1,160 @@
+"""What a window's log and bronze have of snapshots: marks, the wave that was open before it, what lies below it.
+
+In:  an Application, a Window, segments that name the watermark table.
+Out: marks in log order; segments of tables whose waves began below the window; whether a statement changed a table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
+from tidegate.binlog.ddl_events import ddl_statements
+from tidegate.binlog.decode import NOTHING_KNOWN, decode_segment
+from tidegate.errors import DecodeError, LakeUnavailable, StreamCorrupt, UnknownEvent
+from tidegate.lake.bronze_backlog import Wanted, backlog
+from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
+from tidegate.schema.ddl.statement import DdlStatement
+from tidegate.schema.ddl.tree import DropDatabase
+from tidegate.segments.result import CommitSpan
+from tidegate.segments.segment import may_name
+from tidegate.segments.window import SegmentRef
+from tidegate.snapshot.watermark import Mark, MarkKind, watermark_version
+from tidegate.snapshot.waves import OpenWave, SeenMark, follow
+from tidegate.tables import (
+    COMMIT_TS,
+    OP,
+    OP_UPSERT,
+    ORDINAL,
+    WATERMARK,
+    WATERMARK_DATABASE,
+    WATERMARK_TABLE,
+    SegmentFlag,
+    splits,
+)
+
+Name = tuple[str, str]
+_PLACE: Final = (WATERMARK_DATABASE, WATERMARK_TABLE)
+
+
+def has_marks(ref: SegmentRef) -> bool:
+    """Whether a segment may hold a mark."""
+    return may_name(ref.tables, _PLACE)
+
+
+def marks_in(app: Application, refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SeenMark]:
+    """This pipeline's marks of one source, of (after_ts, upto_ts], in log order."""
+    wanted = [ref for ref in refs if has_marks(ref)]
+    found: list[SeenMark] = []
+    for ref, segment in segments_or_damage(app.lake, wanted):
+        if isinstance(segment, StreamCorrupt):
+            print(f"marks of snapshots can't be read: {segment}", file=sys.stderr, flush=True)
+            continue
+        version = watermark_version(ref.source)
+        known = replace(NOTHING_KNOWN, rolled_back_ts=ref.rolled_back_ts)
+        try:
+            done = decode_segment(
+                segment, {_PLACE: (version,)}, {_PLACE: CommitSpan(after_ts, ref.upto(upto_ts))}, known=known
+            )
+        except (StreamCorrupt, UnknownEvent) as error:
+            print(f"marks of snapshots can't be read: {error}", file=sys.stderr, flush=True)
+            continue
+        for problem in done.problems:
+            print(f"marks of snapshots can't be read: {problem.message}", file=sys.stderr, flush=True)
+        rows = [row for changes in done.changes for row in changes.batch.to_pylist() if row[OP] == OP_UPSERT]
+        for row in sorted(rows, key=lambda row: row[ORDINAL]):
+            ours = (_bytes(row["pipeline"]), _bytes(row["source"])) == _ours(app, ref.source)
+            if ours and (mark := _mark(row["mark"])) is not None:
+                found.append(SeenMark(row[COMMIT_TS], segment.server_uuid, mark))
+    return found
+
+
+def _ours(app: Application, source: str) -> tuple[bytes, bytes]:
+    return app.pipeline.pipeline.encode(), source.encode()
+
+
+def _bytes(cell: bytes | str) -> bytes:
+    return cell.encode() if isinstance(cell, str) else cell
+
+
+def _mark(text: str) -> Mark | None:
+    try:
+        return Mark.from_text(text)
+    except DecodeError as error:
+        print(f"a mark is left out: {error}", file=sys.stderr, flush=True)
+        return None
+
+
+def open_before(app: Application, window: Window, source: str, marks: Sequence[SeenMark]) -> OpenWave | None:
+    """The wave that was open as the window began, when the window has its high mark first.
+
+    Where its low mark is, an earlier window has said in control/snapshots; what it says is read again from bronze.
+    """
+    first = next((seen.mark for seen in marks if seen.mark.kind is not MarkKind.END), None)
+    if first is None or first.kind is not MarkKind.HIGH:
+        return None
+    low_ts = app.snapshots.low_ts(source, first.token)
+    if low_ts is None or low_ts > window.low_ts:
+        return None
+    refs = below(app, window, {source: [WATERMARK]}, low_ts - 1)
+    return None if refs is None else follow(None, marks_in(app, refs, low_ts - 1, window.low_ts)).open
+
+
+def below(
+    app: Application, window: Window, names: dict[str, Collection[str]], after_ts: int
+) -> list[SegmentRef] | None:
+    """Segments of (after_ts, the window's low end] that name these tables, per source; None when bronze lacks them."""
+    if after_ts >= window.low_ts:
+        return []
+    if any(app.index.begin(source) > after_ts for source in names):
+        return None
+    wanted = {source: Wanted(after_ts, of) for source, of in names.items()}
+    upto_ts, refs = backlog(app.lake, wanted, window.low_ts, sys.maxsize)
+    if upto_ts < window.low_ts:
+        raise LakeUnavailable(
+            f"bronze is resolved up to {upto_ts} only, below the cut", where=app.lake.root, remedy="it is tried again"
+        )
+    return refs
+
+
+def changed_by_ddl(
+    app: Application, window: Window, physical: tuple[str, str, str], after_ts: int, upto_ts: int
+) -> str:
+    """A statement of (after_ts, upto_ts] that changes a table, followed or not; "" when there is none."""
+    source, name = physical[0], physical[1:]
+    for version in app.histories[source].versions(*name):
+        if version.commit_ts > after_ts and version.commit_ts <= upto_ts:
+            return version.ddl[:120] or version.kind
+    earlier = below(app, window, {source: [".".join(name)]}, after_ts)
+    if earlier is None:
+        return "(bronze no longer reaches back to its low watermark)"
+    here = [ref for ref in window.refs if ref.source == source]
+    for ref in [*earlier, *here]:
+        if not ref.flags & SegmentFlag.HAS_DDL or not may_name(ref.tables, name):
+            continue
+        try:
+            statements = ddl_statements(app.index.read(ref))
+        except (StreamCorrupt, UnknownEvent) as error:
+            return f"(a segment can't be read: {error})"
+        for statement in statements:
+            if after_ts < statement.commit_ts <= min(upto_ts, ref.upto(upto_ts)) and _touches(app, statement, physical):
+                return statement.shown[:120]
+    return ""
+
+
+def _touches(app: Application, statement: DdlStatement, physical: tuple[str, str, str]) -> bool:
+    """Whether a statement changes a table, or may."""
+    server = app.histories[physical[0]].server_of(statement)
+    try:
+        parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+    except DdlNotRead as error:
+        names = [pair for text in error.tables for pair in splits(text)]
+        return not names or physical[1:] in names
+    if isinstance(parsed, DropDatabase) and parsed.database == physical[1]:
+        return True
+    return not statement.legible or physical[1:] in touched_tables(parsed)
