@@ -35,7 +35,7 @@ from tidegate.tables import SegmentFlag
 log = logging.getLogger(__name__)
 
 
-class Placed(NamedTuple):
+class LoggedSegment(NamedTuple):
     """A segment and where the value log has it."""
 
     pointer: Pointer
@@ -78,7 +78,7 @@ class Lander:
         self._land_bytes = min(settings.land_bytes, settings.queue_bytes)
         self._chaser = SlowChaser(settings.return_seconds)
         self._changed = threading.Condition()
-        self._queue: list[Placed] = []
+        self._queue: list[LoggedSegment] = []
         self._bytes = 0  # of payloads in the queue, and of the batch that is being landed
         self._next: Pointer | None = None  # chasing: where the first record lies that isn't taken yet
         self._last: Pointer | None = None  # the newest record that may be landed
@@ -154,7 +154,7 @@ class Lander:
             self._changed.wait_for(lambda: self._held_until is None, max(0.0, self._held_until - time.monotonic()))
             self._held_until = None
 
-    def put(self, placed: Iterable[Placed]) -> None:
+    def put(self, placed: Iterable[LoggedSegment]) -> None:
         """Take synced segments: into the queue, or note that the value log has them.
 
         Waits while the queue is full, up to slow_seconds. Raises what the thread failed with.
@@ -249,7 +249,7 @@ class Lander:
                 self._changed.wait(returns_in or None)
             return False
 
-    def _take(self) -> list[Placed]:
+    def _take(self) -> list[LoggedSegment]:
         """The next batch: the whole queue, or about land_bytes from the value log."""
         with self._changed:
             self._landing_since = time.monotonic()
@@ -263,7 +263,7 @@ class Lander:
                 return []
         batch, size = [], 0
         for pointer, segment in self._value_log.segments_from(start, last):
-            batch.append(Placed(pointer, segment))
+            batch.append(LoggedSegment(pointer, segment))
             size += len(segment.payload)
             if size >= self._land_bytes:
                 break
@@ -301,7 +301,7 @@ class Lander:
                 raise error
         return min(2 * wait, LAKE_AGAIN_SECONDS_MAX)
 
-    def _landed(self, batch: list[Placed]) -> None:
+    def _landed(self, batch: list[LoggedSegment]) -> None:
         with self._changed:
             self._landing_since = None
             self.committed([one.segment for one in batch])
@@ -317,10 +317,10 @@ class Lander:
             self._chaser.begin_return()
             self._held_until = time.monotonic() + self._settings.hold_seconds
             start, last = self._next, self._last
-        rest: list[Placed] = []
+        rest: list[LoggedSegment] = []
         while True:
             if start is not None and last is not None:
-                rest += [Placed(*found) for found in self._value_log.segments_from(start, last)]
+                rest += [LoggedSegment(*found) for found in self._value_log.segments_from(start, last)]
             failpoint("capture_in_second_catch_up")  # the reader is held
             with self._changed:
                 # The reader may have been at work when it was held: what it then put is read in a second round.
@@ -331,7 +331,7 @@ class Lander:
                 start = Pointer(rest[-1].pointer.file, rest[-1].pointer.end, 0) if rest else self._next
                 last = self._last
 
-    def _end_return(self, rest: list[Placed], *, done: bool) -> None:
+    def _end_return(self, rest: list[LoggedSegment], *, done: bool) -> None:
         """Let go of the reader. Under the lock."""
         self._chaser.end_return(done=done)
         self._held_until = None

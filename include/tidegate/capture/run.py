@@ -24,7 +24,7 @@ from typing import Any
 from tidegate import limits
 from tidegate.capture.captured import Captured
 from tidegate.capture.checkpoint import Checkpoint
-from tidegate.capture.lander import Lander, LanderSettings, Placed
+from tidegate.capture.lander import Lander, LanderSettings, LoggedSegment
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
 from tidegate.capture.recovery import Recovered, open_and_recover
 from tidegate.capture.retries import Retries
@@ -294,7 +294,7 @@ class _Loop:
         self._wait_for_room(sum(len(segment.payload) for segment in segments))
         self.lander.hold()
         failpoint("capture_before_value_log")
-        placed = [Placed(self.value_log.append(segment), segment) for segment in segments]
+        placed = [LoggedSegment(self.value_log.append(segment), segment) for segment in segments]
         self.value_log.sync()
         failpoint("capture_after_value_log_sync")
         self.checkpoint = reader.checkpoint

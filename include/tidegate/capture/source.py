@@ -13,6 +13,8 @@ Why a reader that keeps them loses nothing and doubles nothing:
   asked for again.
 - A reader opened at a checkpoint gives what follows it, or `resume` has said why it can't (PositionLost). It gives
   nothing twice, also where the source itself begins further back: what lies before the checkpoint it walks and drops.
+- A segment says which transactions it may change a window of: those of its range of commit_ts, where its kind is one
+  of WHOLE_KINDS (segments/segment.py), and none that end outside of it and of those that go on with it.
 - `resolved_ts` is below every transaction that may still be given: so no later segment changes what is cut below it.
 - `check_continues` is asked once more of every pair of neighbours as they land, by what their rows say alone.
 

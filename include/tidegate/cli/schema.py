@@ -83,7 +83,7 @@ def refresh(
     from tidegate.lake import control, held
     from tidegate.lake.schema_rows import needed_rows, table_rows
     from tidegate.mysql.connection import connect
-    from tidegate.mysql.refresh import Said, Stop, refreshed
+    from tidegate.mysql.refresh import ColumnAnswers, StoppedAt, refreshed
     from tidegate.schema.model.columns import TableVersion
 
     loaded, lake = open_lake(pipeline)
@@ -103,10 +103,10 @@ def refresh(
             remedy=RECREATE,
         )
     next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
-    said = Said(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
-    stop = Stop(state.place.file, state.place.pos, state.place.at_ts)
+    answers = ColumnAnswers(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
+    stop = StoppedAt(state.place.file, state.place.pos, state.place.at_ts)
     with connect(pipelines.source_info(loaded, source, from_environment)) as connection:
-        version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, said)
+        version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, answers)
     control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])
     held.release(lake, state)
     typer.echo(

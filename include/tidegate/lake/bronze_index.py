@@ -31,12 +31,12 @@ from tidegate.lake.bronze_file import reading
 from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_TAIL_COMMITS_MAX
-from tidegate.segments.segment import Segment
+from tidegate.segments.segment import WHOLE_KINDS, Segment
 from tidegate.segments.window import SegmentRef, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
 
 _SMALL_COLUMNS = [
-    "seq", "file", "start_pos", "end_pos", "min_commit_ts", "max_commit_ts", "resolved_ts", "tables", "flags",
+    "kind", "seq", "file", "start_pos", "end_pos", "min_commit_ts", "max_commit_ts", "resolved_ts", "tables", "flags",
 ]  # fmt: skip
 
 
@@ -278,4 +278,5 @@ def _ref(row: dict[str, Any], source: str, place: tuple[str, int, int]) -> Segme
         path=path,
         row_group=group,
         row=index,
+        whole=row["kind"] in WHOLE_KINDS,
     )

@@ -29,7 +29,7 @@ _SNAPSHOT: Final = RECREATE
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ColumnAnswers:
     """What a person knows of columns that went: renamed (old name -> new name), or dropped."""
 
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StoppedAt:
     """Where a table stopped: binlog file, the position of an event's start there, and that event's commit_ts."""
 
     file: str
@@ -45,7 +45,9 @@ class Stop:
     at_ts: int
 
 
-def refreshed(connection: Connection, last: TableVersion, stop: Stop, next_id: int, said: Said) -> TableVersion:
+def refreshed(
+    connection: Connection, last: TableVersion, stop: StoppedAt, next_id: int, answers: ColumnAnswers
+) -> TableVersion:
     """Raises SchemaMismatch and PositionLost with what is needed instead, SourceUnavailable to try again."""
     if last.status is not VersionStatus.ACTIVE:
         raise _lost(last, "rows from before it are not known")
@@ -72,23 +74,23 @@ def refreshed(connection: Connection, last: TableVersion, stop: Stop, next_id: i
         ) from error
     if statement:
         raise SchemaMismatch(f"it was changed since ({statement[:120]})", where=_at(last, stop), remedy=_SNAPSHOT)
-    return _joined(last, found[0], stop, said)
+    return _joined(last, found[0], stop, answers)
 
 
 def _lost(last: TableVersion, why: str) -> SchemaMismatch:
     return SchemaMismatch(f"can't be refreshed: {why}", where=f"{last.source} {last.name}", remedy=_SNAPSHOT)
 
 
-def _at(last: TableVersion, stop: Stop) -> str:
+def _at(last: TableVersion, stop: StoppedAt) -> str:
     return f"{last.source} {last.name} at {stop.file}:{stop.pos}"
 
 
-def _joined(last: TableVersion, now: TableVersion, stop: Stop, said: Said) -> TableVersion:
+def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: ColumnAnswers) -> TableVersion:
     """The server's columns under the ids that they had."""
-    renamed = {new.lower(): old.lower() for old, new in said.renamed.items()}
+    renamed = {new.lower(): old.lower() for old, new in answers.renamed.items()}
     known = {column.name.lower(): column.id for column in last.columns}
     ids = {c.id: known.get(renamed.get(c.name.lower(), c.name.lower()), c.id) for c in now.columns}
-    dropped = {name.lower() for name in said.dropped}
+    dropped = {name.lower() for name in answers.dropped}
     kept = set(ids.values())
     went = [c.name for c in last.columns if c.id not in kept and c.name.lower() not in dropped]
     came = [c.name for c in now.columns if ids[c.id] == c.id]

@@ -20,6 +20,11 @@ Server: TypeAlias = tuple[int, str]
 NO_SERVER: Final[Server] = (0, "")
 
 
+# Kinds of segments whose readers promise that they hold transactions whole (see SegmentRef.whole): all but one, whose
+# source sends the rows of a transaction and its commit apart.
+WHOLE_KINDS: Final = frozenset(SegmentKind) - {SegmentKind.TIDB}
+
+
 def may_name(names: Collection[str], table: tuple[str, str]) -> bool:
     """Whether what a segment names, its `tables`, may mean this (database, table)."""
     return EVERY_TABLE in names or ".".join(table) in names

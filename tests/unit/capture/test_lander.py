@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tests.integration.capture_support import bronze_segments
 from tests.support.segments import segment
 from tidegate.capture import status_file
-from tidegate.capture.lander import Backlog, Lander, LanderSettings, Placed
+from tidegate.capture.lander import Backlog, Lander, LanderSettings, LoggedSegment
 from tidegate.capture.source import ClockState
 from tidegate.capture.status_file import StatusFile
 from tidegate.capture.value_log.log import Budget, ValueLog
@@ -56,7 +56,7 @@ def lander_of(folder: Path, log: ValueLog, settings: LanderSettings = SETTINGS) 
 def write(lander: Lander, log: ValueLog, segments: list[Segment]) -> None:
     for one in segments:
         lander.hold()
-        placed = Placed(log.append(one), one)
+        placed = LoggedSegment(log.append(one), one)
         log.sync()
         lander.put([placed])
 
