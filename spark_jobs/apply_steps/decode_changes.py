@@ -51,7 +51,7 @@ from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
-from tidegate.snapshot.chunk import changes_of
+from tidegate.snapshot import chunk as snapshot_chunk
 from tidegate.upsert.key_file import KeyFile
 from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes
@@ -181,11 +181,11 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     for one in sorted(chunks, key=lambda one: one.low_ts):
         source, database, table = one.physical
         try:
-            batch = changes_of(one.ref.read(plan.lake), one.low_ts)
+            batch = snapshot_chunk.changes_of(one.ref.read(plan.lake), one.low_ts)
         except StreamCorrupt as error:
             yield DamagedChunk(one.ref.chunk.low_token, one.physical, str(error))
             continue
-        yield from stage.add(source, decode.TableChanges(database, table, one.version, batch))
+        yield from stage.add(source, TableChanges(database, table, one.version, batch))
         failpoint("apply_in_chunks")
     yield from stage.flush()
 
