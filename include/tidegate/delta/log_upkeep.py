@@ -1,7 +1,7 @@
 """What a Delta log needs now and then: a checkpoint of its newest version, and what is older than it must be gone.
 
 In:  a table's log and its newest state.
-Out: a checkpoint; once a day, expired commits and checkpoints deleted.
+Out: a checkpoint; once a day, expired commits and checkpoints deleted, and what killed writers left.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tidegate.delta.log import DeltaLog
 from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.names import Hint
 from tidegate.delta.state import TableState
+from tidegate.delta.store import remove_unfinished
 
 _DAY_MS: Final = 86_400_000
 
@@ -35,8 +36,8 @@ class LogUpkeep:
         files = None if state.keep else len(state.files)  # a state that doesn't hold all files can't count them
         made = checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=files)
         today = now_ms() // _DAY_MS
-        if self._cleaned.get(log.place) != today and not clean_up(
-            log.store, state.configuration, state.features, now_ms=now_ms()
-        ):
-            self._cleaned[log.place] = today
+        if self._cleaned.get(log.place) != today:
+            remove_unfinished(log.store, now_ms() - _DAY_MS)
+            if not clean_up(log.store, state.configuration, state.features, now_ms=now_ms()):
+                self._cleaned[log.place] = today
         return made

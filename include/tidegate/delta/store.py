@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 
+# What a name is written to before it is made: .<name>.<process>.<number>.<random>.tmp
+_TEMPORARY: Final = re.compile(r"\..+\.\d+\.\d+\.[0-9a-f]{8}\.tmp")
 _REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR}
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
 # Of a store that can't make an object on condition that it isn't there.
@@ -157,6 +160,23 @@ class LocalStore:
             except OSError as error:
                 self._raise("removed", name, error)
 
+    def remove_unfinished(self, before_ms: int) -> int:
+        """As the function of this name."""
+        found = 0
+        try:
+            with os.scandir(self.where) as entries:
+                for entry in entries:
+                    if _TEMPORARY.fullmatch(entry.name):
+                        with suppress(FileNotFoundError):  # its writer lives, and is done
+                            if entry.stat().st_mtime_ns < before_ms * 1_000_000:
+                                os.unlink(entry.path)  # noqa: PTH108
+                                found += 1
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            self._raise("cleaned", "", error)
+        return found
+
     def _drop_checksum(self, name: str) -> None:
         """Spark's own, of what this name had when Spark wrote it: Hadoop believes it rather than the file."""
         with suppress(FileNotFoundError):
@@ -211,6 +231,15 @@ class LocalStore:
         raise kind(
             f"{name or 'it'} can't be {done}: {error.strerror or error}", where=self.where, remedy=remedy
         ) from error
+
+
+def remove_unfinished(store: LogStore, before_ms: int) -> int:
+    """Remove what writers that were killed before a certain time left in a folder on a disk; how many files.
+
+    before_ms: Unix time, longer ago than any call takes. In an object store there is nothing half made. Raises
+    LakeUnavailable, LakeRefused.
+    """
+    return store.remove_unfinished(before_ms) if isinstance(store, LocalStore) else 0
 
 
 def sync(path: str) -> None:

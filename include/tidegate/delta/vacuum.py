@@ -18,7 +18,7 @@ from tidegate.delta.actions import now_ms
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_version
 from tidegate.delta.state import TableState
-from tidegate.delta.store import LogStore
+from tidegate.delta.store import LogStore, remove_unfinished
 from tidegate.limits import COMMIT_SECONDS_MAX
 
 _DATA: Final = ".parquet"
@@ -32,6 +32,7 @@ def vacuum(log: DeltaLog, folder: LogStore, *, keep_seconds: float) -> list[str]
     """
     gone = unneeded(log, {entry.name: entry.modified_ms for entry in folder.names()}, keep_seconds=keep_seconds)
     folder.delete(gone)
+    remove_unfinished(folder, now_ms() - int(max(keep_seconds, COMMIT_SECONDS_MAX) * 1000))
     return gone
 
 

@@ -17,8 +17,9 @@ import pytest
 from tests.kit.s3 import S3, moto
 from tidegate.delta import object_store
 from tidegate.delta import store as module
+from tidegate.delta.names import commit_name
 from tidegate.delta.object_store import ObjectStore
-from tidegate.delta.store import Entry, LocalStore, LogStore, log_store
+from tidegate.delta.store import Entry, LocalStore, LogStore, log_store, remove_unfinished
 from tidegate.errors import LakeRefused, LakeUnavailable
 
 PROCESSES = 4
@@ -187,6 +188,26 @@ def test_killed_anywhere_leaves_only_whole_objects(tmp_path: Path) -> None:
         number = len(names)
         for one in range(number):
             assert store.get(f"{one:020d}.json") == b"%d;" % one * 5000
+
+
+def test_what_killed_writers_left_goes_when_it_is_old_and_nothing_else(tmp_path: Path, s3: S3) -> None:
+    folder = tmp_path / "log"
+    argv = [sys.executable, "-c", MAKER, str(folder), "0"]
+    killed = subprocess.run(argv, env=os.environ | {"TIDEGATE_FAILPOINT": "store_before_link:2"}, check=False)
+    assert killed.returncode != 0
+    (left,) = folder.glob(".*")
+    others = (".0.json.crc", "..part.tmp", ".0.json.1.2.tmp", "0.json.1.2.0123abcd.tmp")
+    for name in others:
+        (folder / name).write_bytes(b"")
+    store, hour_ms = log_store(str(folder), {}), 3_600_000
+    for path in folder.iterdir():
+        os.utime(path, (1_000_000, 1_000_000))
+    assert remove_unfinished(store, 1_000_000_000) == 0, "no older than that"
+    assert left.exists()
+    assert remove_unfinished(store, 1_000_000_000 + hour_ms) == 1
+    assert sorted(path.name for path in folder.iterdir()) == sorted([commit_name(0), *others])
+    assert remove_unfinished(log_store(str(tmp_path / "none"), {}), hour_ms) == 0
+    assert remove_unfinished(log_store(s3.folder(), s3.options), hour_ms) == 0
 
 
 def test_without_hard_links_it_refuses_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
