@@ -39,11 +39,12 @@ class Wave:
 class PlainReader:
     """Reads one table in waves; one statement, so one view, per chunk."""
 
-    def __init__(self, road: Road, database: str, table: str) -> None:
+    def __init__(self, road: Road, database: str, table: str, beside: PlainReader | None = None) -> None:
+        """beside: another table's, of the same process."""
         self.road, self.name = road, (database, table)
         self.physical = ("one", database, table)
         self.snapshot = uuid.uuid4().hex
-        self.writer = ChunkWriter(road.lake, "one", claim_reader(control.ControlTables(road.lake), "one"))
+        self.writer = beside.writer if beside else ChunkWriter(road.lake, "one", _claimed(road))
         self.wave: Wave | None = None
         self.waves = 0
         self.connection = road.server.connect(database)
@@ -150,3 +151,7 @@ class PlainReader:
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _claimed(road: Road) -> int:
+    return claim_reader(control.ControlTables(road.lake), "one")

@@ -25,10 +25,13 @@ from tidegate.limits import LATENCY_SUMMED_SECONDS
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidegate.capture.standing import SourceStanding, Standing
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
+    from tidegate.snapshot.events import TableProgress
 
 
 def status(
@@ -43,6 +46,7 @@ def status(
     """How far a pipeline's sources and tables are."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
+    from tidegate.snapshot.standing import under_way
 
     loaded, lake = open_lake(pipeline)
     statuses = _capture_statuses(loaded, state_dir or state_folder())
@@ -51,13 +55,15 @@ def status(
     try:
         found = standing(loaded, lake, pipelines.asking(loaded, from_environment))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
+        snapshots = under_way(lake)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
         told = found.to_json() | {"capture": {name: asdict(one) for name, one in statuses.items()}}
+        told["snapshots"] = [_snapshot_cells(one) for one in snapshots]
         print(json.dumps(told | {"latency": asdict(markers) if markers else None}))
     else:
-        print("\n".join(status_lines(found)))
+        print("\n".join([*status_lines(found), *snapshot_lines(snapshots)]))
         if markers:
             print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
     late = max_lag is not None and (found.lag_seconds is None or found.lag_seconds > max_lag)
@@ -80,6 +86,26 @@ def status_lines(found: Standing) -> list[str]:
     if found.rebuilt:
         lines += ["", *paragraph("made by rebuild, and yours to remove:", ", ".join(found.rebuilt))]
     return lines
+
+
+def snapshot_lines(snapshots: Sequence[TableProgress]) -> list[str]:
+    """Tables whose rows are being read, and how far that is."""
+    lines: list[str] = []
+    for one in snapshots:
+        parts = [f"{one.state}; {one.rows:,} rows of {one.waves} waves are read"]
+        parts += [f"{len(one.left)} key ranges are left"] if one.left else []
+        parts += [f"{len(one.waiting)} waves wait for apply"] if one.waiting else []
+        parts += [f"{len(one.refused)} waves were refused and are read again, the last as {one.refused[-1]}"] * bool(
+            one.refused
+        )
+        lines += ["", *paragraph(f"snapshot of {one.database}.{one.table} of {one.source}:", ", ".join(parts))]
+    return lines
+
+
+def _snapshot_cells(one: TableProgress) -> dict[str, object]:
+    names = ("snapshot", "source", "database", "table", "state", "waves", "rows", "bytes", "low_ts", "reason")
+    told = {name: getattr(one, name) for name in names}
+    return told | {"left": len(one.left), "waiting": len(one.waiting), "refused": list(one.refused)}
 
 
 def _headline(found: Standing) -> str:

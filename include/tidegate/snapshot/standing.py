@@ -74,3 +74,9 @@ class Known:
     @staticmethod
     def _opens(event: SnapshotEvent, source: str, token: str) -> bool:
         return event.event is EventKind.OPENED and event.source == source and event.token == token
+
+
+def under_way(lake: LakeFiles) -> list[TableProgress]:
+    """Tables whose snapshot isn't over, by name. Raises LakeUnavailable."""
+    found = [told for told in Known.read(lake).tables.values() if not told.state.is_over]
+    return sorted(found, key=lambda told: (told.source, told.name))
