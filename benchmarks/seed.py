@@ -22,6 +22,7 @@ from tests.kit.decoding import version_on
 from tidegate import tables
 from tidegate.local.server import Server
 from tidegate.merge import silver_sql
+from tidegate.spark_sql import quote
 
 _FILES = 20
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -44,7 +45,7 @@ def make(spark: SparkSession, server: Server, table: str, rows: int, folder: Pat
     session.sql(silver_sql.create(str(target), shape))
     session.conf.set("spark.sql.files.maxPartitionBytes", str(_ONE_FILE_A_TASK))
     session.conf.set("spark.sql.files.openCostInBytes", str(_ONE_FILE_A_TASK))
-    wanted = [f"CAST({silver_sql.quote(c.name)} AS {c.type}) AS {silver_sql.quote(c.name)}" for c in shape.all_columns]
+    wanted = [f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in shape.all_columns]
     session.read.parquet(str(parts)).selectExpr(*wanted).write.format("delta").mode("append").save(str(target))
     shutil.rmtree(parts)
     return target

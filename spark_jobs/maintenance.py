@@ -28,6 +28,7 @@ from tidegate.errors import CommitConflict
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CODEGEN_BYTES_MIN, MAINTAIN_ATTEMPTS_MAX, MAINTAIN_PAUSE_SECONDS
+from tidegate.spark_sql import table_at
 
 DONE, GAVE_WAY, LEFT = "done", "gave way", "left"
 # A run that is killed names this many fresh versions less: its successor makes others.
@@ -85,7 +86,7 @@ class Maintenance:
 
     def sql_name(self, table: SilverTable) -> str:
         """The table in a SQL statement."""
-        return "delta.`" + self.lake.spark_uri(table.path).replace("`", "``") + "`"
+        return table_at(self.lake.spark_uri(table.path))
 
     def files(self, table: SilverTable) -> TableState:
         """Its live files as the log has them, without a Spark job."""

@@ -17,8 +17,9 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import numbered
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
-from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
+from tidegate.spark_sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -28,10 +28,11 @@ from tidegate import tables
 from tidegate.delta.state import Action
 from tidegate.errors import REFILL, LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
-from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import AddSilverColumn, diff
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import BASELINE
+from tidegate.spark_sql import literal, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,7 +90,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     app, old, new = writer.app, move.old if move.moved is None else _aligned(move.old, move.new), move.new
     actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
     shards = zip(tables.SHARDS, (new.source, new.database, new.table), strict=True) if shape.routed else ()
-    fixed = {name: silver_sql.literal(value) for name, value in shards}
+    fixed = {name: literal(value) for name, value in shards}
     if version == _NO_TABLE:
         _never_had_rows(app, old)
         nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))

@@ -31,7 +31,7 @@ from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeU
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
-from tidegate.merge.silver_sql import table_at
+from tidegate.spark_sql import table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidegate.errors import REFILL, SchemaMismatch
-from tidegate.merge.silver_sql import quote
 from tidegate.schema.follow.recast import VALUE, Recast
 from tidegate.schema.follow.silver_change import SilverAction, ValuesRewritten
 from tidegate.schema.model.columns import TableVersion
+from tidegate.spark_sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,9 +16,10 @@ from tidegate.delta.actions import clustering
 from tidegate.delta.state import TableState
 from tidegate.delta.types import sql_type
 from tidegate.lake.silver_tables import features_added
-from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import AddSilverColumn, RenameSilverColumn, SilverAction, ValuesRewritten
 from tidegate.schema.model.types import canonical
+from tidegate.spark_sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -31,12 +31,13 @@ from tidegate.lake.silver_tables import add_columns, columns_added, create_silve
 from tidegate.limits import CODEGEN_BYTES_MIN, REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, RowsPhase, empties
-from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
+from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.follow.silver_change import AddSilverColumn, SilverAction, diff
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.model.types import canonical
+from tidegate.spark_sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

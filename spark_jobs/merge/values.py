@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.merge import silver_sql
-from tidegate.merge.silver_sql import SilverShape, quote
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import AddSilverColumn
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
+from tidegate.spark_sql import literal, quote
 from tidegate.upsert.row_hash import row_hashes
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def sql_value(value: object, delta: str) -> str:
         return f"X'{value.hex()}'"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"CAST({silver_sql.literal(str(value))} AS {delta})"
+    return f"CAST({literal(str(value))} AS {delta})"
 
 
 def staged_schema(version: TableVersion, shape: SilverShape) -> str:

@@ -14,10 +14,11 @@ from tidegate import tables
 from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import Phase, phases
-from tidegate.merge.silver_sql import SilverColumn, SilverShape, quote
+from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.types import canonical
+from tidegate.spark_sql import quote
 
 
 def described(column: Column) -> str:

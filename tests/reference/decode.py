@@ -32,11 +32,11 @@ from tidegate.binlog.finish import BY_VALUE
 from tidegate.binlog.json_text import decimal_text
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
 from tidegate.binlog.plan import ColumnPlan, Plan
-from tidegate.binlog.table_map import Wire, WireColumn
+from tidegate.binlog.table_map import WireColumn
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.model.charset_text import decode_text
-from tidegate.schema.model.types import Kind
+from tidegate.schema.model.type_table import Kind, Wire
 from tidegate.segments.result import NOTHING_KNOWN, DecodedSegment, Known
 from tidegate.segments.segment import Segment
 from tidegate.tables import OP_UPSERT

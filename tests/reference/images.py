@@ -17,9 +17,10 @@ from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE
 from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
 from tidegate.binlog.plan import ColumnPlan, Plan
-from tidegate.binlog.table_map import Wire, WireColumn
+from tidegate.binlog.table_map import WireColumn
 from tidegate.errors import DecodeError, UnsupportedValue
 from tidegate.schema.model.columns import Generated
+from tidegate.schema.model.type_table import Wire
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
 _INTEGER_BYTES: Final = {Wire.TINY: 1, Wire.SHORT: 2, Wire.INT24: 3, Wire.LONG: 4, Wire.LONGLONG: 8}

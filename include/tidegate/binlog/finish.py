@@ -34,7 +34,7 @@ from tidegate.schema.model.charset_text import (
     has_second_code,
     utf8_table,
 )
-from tidegate.schema.model.types import Kind
+from tidegate.schema.model.type_table import Kind
 
 _ASCII_MAX: Final = 0x80
 _FLOAT_BYTES: Final = 4

@@ -15,20 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tidegate.binlog.plan import agrees, make_plan, stands_for_primary
-from tidegate.binlog.table_map import (
-    BLOB_PREFIXES,
-    GEOMETRIES,
-    NUMBER_NAMES,
-    TableMap,
-    Wire,
-    WireColumn,
-    parse_table_map,
-)
+from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns
-from tidegate.errors import SchemaMismatch, Terminal
-from tidegate.schema.model.charset_text import WIDEST, decode_member
+from tidegate.binlog.wire_types import type_text
+from tidegate.errors import SchemaMismatch, Terminal, UnsupportedValue
 from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
-from tidegate.schema.model.types import members_text
+from tidegate.schema.model.type_table import TYPES, Wire
 from tidegate.schema.replay.indexes import key_of
 
 HEALED: Final = "healed"
@@ -36,8 +28,11 @@ REFRESHED: Final = "refreshed"
 # What a person can do when the event alone can't tell.
 REFRESH: Final = "run `tidegate schema refresh`, which asks the server"
 
-_PLAIN: Final = {Wire.YEAR: "year(4)", Wire.DATE: "date", Wire.JSON: "json"}
-_TEMPORAL: Final = {Wire.TIMESTAMP2: "timestamp", Wire.DATETIME2: "datetime", Wire.TIME2: "time"}
+# Of a fraction in the format of before 10.1 the event doesn't tell the digits.
+_OLD_TEMPORALS: Final = frozenset({Wire.TIMESTAMP, Wire.DATETIME, Wire.TIME})
+_WITH_CHARSET: Final = frozenset(
+    {*TYPES["char"].wire, *TYPES["varchar"].wire, *TYPES["text"].wire, Wire.ENUM, Wire.SET}
+)
 # MariaDB logs UUID, INET6 and INET4 as such strings of bytes, and they are not told apart from BINARY.
 _MARIADB_AMBIGUOUS_BYTES: Final = frozenset({4, 16})
 
@@ -108,41 +103,26 @@ def _column(wire: WireColumn, old: Column | None, found: Mismatch, new_id: Calla
 
 
 def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
-    """(column_type, character set) of a column that the last version doesn't explain."""
-    if wire.type in NUMBER_NAMES:
-        return NUMBER_NAMES[wire.type] + (" unsigned" if wire.unsigned else ""), ""
-    if wire.type == Wire.NEWDECIMAL:
-        return f"decimal({wire.length},{wire.decimals})" + (" unsigned" if wire.unsigned else ""), ""
-    if wire.type in _PLAIN:
-        return _PLAIN[wire.type], ""
-    if wire.type in _TEMPORAL:
-        return _TEMPORAL[wire.type] + (f"({wire.decimals})" if wire.decimals else ""), ""
-    if wire.type == Wire.BIT:
-        return f"bit({wire.length})", ""
-    if wire.type == Wire.VECTOR and wire.dimensions is not None:
-        return f"vector({wire.dimensions})", ""
-    if wire.type == Wire.GEOMETRY and wire.geometry is not None:
-        return GEOMETRIES[min(wire.geometry, len(GEOMETRIES) - 1)][0], ""
-    if wire.type in (Wire.ENUM, Wire.SET) and wire.members is not None and wire.charset is not None:
-        members = tuple(decode_member(wire.charset, member) for member in wire.members)
-        return f"{wire.type.name.lower()}({members_text(members)})", wire.charset
-    if wire.charset is not None:
-        return _string(wire, wire.charset, mariadb=mariadb)
-    raise _doubt(f"column {wire.name} is {wire.type.name}, of which the event doesn't tell all", REFRESH)
-
-
-def _string(wire: WireColumn, charset: str, *, mariadb: bool) -> tuple[str, str]:
-    plain = charset == "binary"
-    if wire.type == Wire.BLOB and wire.length in BLOB_PREFIXES:
-        return BLOB_PREFIXES[wire.length] + ("blob" if plain else "text"), "" if plain else charset
-    fixed = wire.type == Wire.STRING
-    if not (fixed or wire.type in (Wire.VARCHAR, Wire.VAR_STRING)):
+    """(column_type, character set) of a column that the last version doesn't explain, where the event tells all."""
+    untold = (
+        wire.type in _OLD_TEMPORALS
+        or (wire.type == Wire.VECTOR and wire.dimensions is None)
+        or (wire.type == Wire.GEOMETRY and wire.geometry is None)
+        or (wire.type in (Wire.ENUM, Wire.SET) and wire.members is None)
+        or (wire.type in _WITH_CHARSET and wire.charset is None)
+    )
+    try:
+        kind = type_text(wire)
+    except UnsupportedValue:
+        untold, kind = True, ""
+    if untold:
         raise _doubt(f"column {wire.name} is {wire.type.name}, of which the event doesn't tell all", REFRESH)
-    if plain:
-        if fixed and mariadb and wire.length in _MARIADB_AMBIGUOUS_BYTES:
-            raise _doubt(f"column {wire.name} may be BINARY({wire.length}), UUID or INET", REFRESH)
-        return f"{'' if fixed else 'var'}binary({wire.length})", ""
-    return f"{'' if fixed else 'var'}char({wire.length // WIDEST.get(charset, 1)})", charset
+    ambiguous = mariadb and wire.type == Wire.STRING and wire.length in _MARIADB_AMBIGUOUS_BYTES
+    if ambiguous and wire.charset == "binary":
+        raise _doubt(f"column {wire.name} may be BINARY({wire.length}), UUID or INET", REFRESH)
+    if wire.type not in _WITH_CHARSET or (wire.charset == "binary" and wire.type not in (Wire.ENUM, Wire.SET)):
+        return kind, ""
+    return kind, wire.charset or ""
 
 
 def _version(found: Mismatch, last: TableVersion, columns: tuple[Column, ...], table_map: TableMap) -> TableVersion:

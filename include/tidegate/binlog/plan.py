@@ -17,23 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.binlog.column_cells import Cell, cell_of
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.table_map import GEOMETRIES, TableMap, Wire, WireColumn, parse_table_map
+from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns, row_end_of, row_start_of
 from tidegate.errors import SchemaMismatch, UnsupportedValue
-from tidegate.schema.model.charset_text import WIDEST, codec_of, decode_member, same_charset
+from tidegate.schema.model.charset_text import codec_of, decode_member, same_charset
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion
-from tidegate.schema.model.types import UNKNOWN, CanonicalType, Kind, ZeroDates, canonical
+from tidegate.schema.model.type_table import GEOMETRY_NAMES, Kind, Wire
+from tidegate.schema.model.types import UNKNOWN, CanonicalType, ZeroDates, canonical
 from tidegate.silver_names import silver_column
 
-_BLOB_PREFIX: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
-_INTEGER: Final = {
-    "tinyint": (Wire.TINY, 1, L.CELL_INT8, L.CELL_UINT8),
-    "smallint": (Wire.SHORT, 2, L.CELL_INT16, L.CELL_UINT16),
-    "mediumint": (Wire.INT24, 3, L.CELL_INT24, L.CELL_UINT24),
-    "int": (Wire.LONG, 4, L.CELL_COPY32, L.CELL_UINT32),
-    "bigint": (Wire.LONGLONG, 8, L.CELL_COPY64, L.CELL_UINT64),
-}
 # Bytes that the kernel writes per value; 4 for 32-bit offsets.
 OUT_BYTES: Final = {
     **dict.fromkeys((L.CELL_INT8, L.CELL_BIT), 1),
@@ -51,8 +45,6 @@ VARIABLE: Final = {
     L.CELL_DECIMAL_TEXT: 96,
 }
 _MISSED: Final = "a DDL was missed: run `tidegate schema refresh`, which asks the server"
-_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-_UUID_BYTES: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +231,7 @@ def _check_metadata(wire: WireColumn, column: Column, kind: CanonicalType) -> No
     charset = "binary" if kind.kind in (Kind.BINARY, Kind.UUID, Kind.INET) else column.charset
     if wire.charset is not None and charset and not same_charset(wire.charset, charset):
         raise _differs(f"{column.name} has character set {wire.charset}", charset)
-    if wire.geometry is not None and text.base not in GEOMETRIES[min(wire.geometry, len(GEOMETRIES) - 1)]:
+    if wire.geometry is not None and text.base not in GEOMETRY_NAMES[min(wire.geometry, len(GEOMETRY_NAMES) - 1)]:
         raise _differs(f"{column.name} is geometry type {wire.geometry}", column.type)
     if wire.dimensions is not None and (wire.dimensions,) != text.numbers:
         raise _differs(f"{column.name} has {wire.dimensions} dimensions", column.type)
@@ -267,124 +259,9 @@ def _as_shown(member: str) -> str:
     return "".join(UNKNOWN if c == "?" or c > "\uffff" else c for c in member)
 
 
-def _cell(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]]:
-    """(CELL_*, width, parameters) of a column, its wire type checked against its type in schema_history."""
-    base, text = kind.text.base, kind.text
-    found: tuple[int, int, tuple[int, ...]] | None = None
-    if base in _INTEGER:
-        expected, width, signed, unsigned = _INTEGER[base]
-        found = (unsigned if text.unsigned else signed, width, ()) if wire.type == expected else None
-    elif base == "float" and wire.type == Wire.FLOAT:
-        found = (L.CELL_COPY32, 4, ())
-    elif base == "double" and wire.type == Wire.DOUBLE:
-        found = (L.CELL_COPY64, 8, ())
-    elif base == "year" and wire.type == Wire.YEAR:
-        found = (L.CELL_YEAR, 1, ())
-    elif base == "date" and wire.type == Wire.DATE:
-        found = (L.CELL_DATE, 3, ())
-    elif base in ("datetime", "timestamp", "time"):
-        found = _temporal(wire, kind)
-    elif base == "decimal" and wire.type == Wire.NEWDECIMAL:
-        found = _decimal(wire, kind)
-    elif base == "bit" and wire.type == Wire.BIT and wire.length == (text.numbers or (1,))[0]:
-        width = (wire.length + 7) // 8
-        found = (L.CELL_BIT if kind.kind is Kind.BOOLEAN else L.CELL_BITS, width, ())
-    elif base in ("enum", "set"):
-        found = _listed(wire, kind)
-    else:
-        found = _bytes(wire, column, kind)
+def _cell(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell:
+    """The cell of a column, its wire type checked against its type in schema_history."""
+    found = cell_of(wire, column, kind)
     if found is None:
         raise _differs(f"{column.name} is {wire.type.name} ({wire.length}, {wire.decimals})", column.type)
     return found
-
-
-def _temporal(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
-    decimals = (kind.text.numbers or (0,))[0]
-    new = {
-        "datetime": (Wire.DATETIME2, L.CELL_DATETIME, 5),
-        "timestamp": (Wire.TIMESTAMP2, L.CELL_TIMESTAMP, 4),
-        "time": (Wire.TIME2, L.CELL_TIME, 3),
-    }
-    old = {
-        "datetime": (Wire.DATETIME, L.CELL_OLD_DATETIME, 8),
-        "timestamp": (Wire.TIMESTAMP, L.CELL_OLD_TIMESTAMP, 4),
-        "time": (Wire.TIME, L.CELL_OLD_TIME, 3),
-    }
-    code, cell, width = new[kind.text.base]
-    if wire.type == code and wire.decimals == decimals:
-        fraction = (decimals + 1) // 2
-        unit = 100 ** (3 - fraction)
-        # P3 of a datetime is the day seen last: none
-        return cell, width + fraction, (fraction, unit, decimals if cell == L.CELL_TIME else -1)
-    code, cell, width = old[kind.text.base]
-    if wire.type != code:
-        return None
-    return _hires(kind.text.base, decimals) if decimals else (cell, width, ())
-
-
-def _hires(base: str, decimals: int) -> tuple[int, int, tuple[int, ...]]:
-    """MariaDB's temporal types with a fraction in its format of before 10.1 (mysql56_temporal_format=OFF).
-
-    The event doesn't say how many digits the fraction has; the table's definition does, and it can't have changed
-    without a DDL. Widths: MariaDB sql/sql_type.cc (m_hires_bytes, m_sec_part_bytes).
-    """
-    units, micros = 10**decimals, 10 ** (6 - decimals)
-    if base == "timestamp":
-        fraction = (decimals + 1) // 2
-        return L.CELL_TIMESTAMP, 4 + fraction, (fraction, micros, -1)
-    if base == "datetime":
-        return L.CELL_HIRES_DATETIME, (0, 6, 6, 7, 7, 7, 8)[decimals], (units, micros, -1)
-    return L.CELL_HIRES_TIME, (0, 4, 4, 5, 5, 5, 6)[decimals], (units, micros, decimals)
-
-
-def _decimal(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
-    digits, scale = (*kind.text.numbers, 0)[:2] if kind.text.numbers else (10, 0)
-    if (wire.length, wire.decimals) != (digits, scale):
-        return None
-    lead, whole = (digits - scale) % 9, (digits - scale) // 9
-    groups, tail = scale // 9, scale % 9
-    width = _DIGIT_BYTES[lead] + 4 * whole + 4 * groups + _DIGIT_BYTES[tail]
-    cell = L.CELL_DECIMAL_SMALL if width <= 8 and digits <= 18 else L.CELL_DECIMAL
-    if kind.kind is Kind.DECIMAL_TEXT:
-        cell = L.CELL_DECIMAL_TEXT
-    return cell, width, (lead, whole, groups, tail)
-
-
-def _listed(wire: WireColumn, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
-    count = len(kind.text.members)
-    if kind.text.base == "enum":
-        width = 1 if count < 256 else 2
-        return (L.CELL_ENUM, width, (count,)) if (wire.type, wire.length) == (Wire.ENUM, width) else None
-    width = (count + 7) // 8
-    width = 8 if width > 4 else width
-    mask = (1 << count) - 1
-    signed = mask - (1 << 64) if mask >> 63 else mask
-    return (L.CELL_SET, width, (signed,)) if (wire.type, wire.length) == (Wire.SET, width) else None
-
-
-def _bytes(wire: WireColumn, column: Column, kind: CanonicalType) -> tuple[int, int, tuple[int, ...]] | None:
-    base = kind.text.base
-    length = (kind.text.numbers or (1,))[0]
-    if base in _UUID_BYTES:
-        size = _UUID_BYTES[base]
-        return (L.CELL_BYTES, 1, (size,)) if (wire.type, wire.length) == (Wire.STRING, size) else None
-    if base in ("char", "varchar"):
-        length *= WIDEST.get(column.charset, 1)
-    if base in ("char", "binary"):
-        pad = length if kind.kind is Kind.BINARY else 0
-        fits = wire.type == Wire.STRING and wire.length == length
-        return (L.CELL_BYTES, 1 if length < 256 else 2, (pad,)) if fits else None
-    if base in ("varchar", "varbinary"):
-        expected = (Wire.VARCHAR_COMPRESSED,) if kind.text.compressed else (Wire.VARCHAR, Wire.VAR_STRING)
-        length += kind.text.compressed  # its header's byte
-        fits = wire.type in expected and wire.length == length
-        return (L.CELL_BYTES, 1 if length < 256 else 2, ()) if fits else None
-    if base == "json":
-        return (L.CELL_BYTES, wire.length, ()) if wire.type == Wire.JSON and 1 <= wire.length <= 4 else None
-    if base == "vector":
-        return (L.CELL_BYTES, wire.length, ()) if wire.type == Wire.VECTOR and 1 <= wire.length <= 4 else None
-    if kind.kind is Kind.GEOMETRY:
-        return (L.CELL_BYTES, wire.length, (0, 1)) if wire.type == Wire.GEOMETRY and 1 <= wire.length <= 4 else None
-    prefix = _BLOB_PREFIX.get(base.removesuffix("text").removesuffix("blob"))
-    expected_blob = Wire.BLOB_COMPRESSED if kind.text.compressed else Wire.BLOB
-    return (L.CELL_BYTES, prefix, ()) if prefix and (wire.type, wire.length) == (expected_blob, prefix) else None

@@ -19,44 +19,7 @@ from typing import Any, Final
 from tidegate.binlog.cursor import ByteCursor
 from tidegate.errors import DecodeError
 from tidegate.schema.model.charset_text import charset_of_collation
-
-
-class Wire(IntEnum):
-    """Column types on the wire (enum_field_types)."""
-
-    DECIMAL = 0
-    TINY = 1
-    SHORT = 2
-    LONG = 3
-    FLOAT = 4
-    DOUBLE = 5
-    NULL = 6
-    TIMESTAMP = 7
-    LONGLONG = 8
-    INT24 = 9
-    DATE = 10
-    TIME = 11
-    DATETIME = 12
-    YEAR = 13
-    NEWDATE = 14
-    VARCHAR = 15
-    BIT = 16
-    TIMESTAMP2 = 17
-    DATETIME2 = 18
-    TIME2 = 19
-    BLOB_COMPRESSED = 140
-    VARCHAR_COMPRESSED = 141
-    VECTOR = 242
-    TYPED_ARRAY = 244
-    JSON = 245
-    NEWDECIMAL = 246
-    ENUM = 247
-    SET = 248
-    BLOB = 252
-    VAR_STRING = 253
-    STRING = 254
-    GEOMETRY = 255
-
+from tidegate.schema.model.type_table import Wire
 
 # Bytes of metadata per type (Table_map_event, "metadata"); types not named have none.
 _METADATA_BYTES: Final = {
@@ -82,34 +45,9 @@ _METADATA_BYTES: Final = {
 _NUMERIC: Final = frozenset(
     {Wire.TINY, Wire.SHORT, Wire.INT24, Wire.LONG, Wire.LONGLONG, Wire.NEWDECIMAL, Wire.FLOAT, Wire.DOUBLE, Wire.YEAR}
 )
-# As information_schema names them, without sign and length.
-NUMBER_NAMES: Final = {
-    Wire.TINY: "tinyint",
-    Wire.SHORT: "smallint",
-    Wire.INT24: "mediumint",
-    Wire.LONG: "int",
-    Wire.LONGLONG: "bigint",
-    Wire.FLOAT: "float",
-    Wire.DOUBLE: "double",
-}
-# What stands before "text" or "blob", by bytes of the length.
-BLOB_PREFIXES: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 # Types that have a collation in the optional metadata. A VECTOR is one of them (random tables on MySQL 9.7 show it).
 _CHARACTER: Final = frozenset(
     {Wire.STRING, Wire.VAR_STRING, Wire.VARCHAR, Wire.BLOB, Wire.VECTOR, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
-)
-
-
-# Subtypes by number (Field::geometry_type).
-GEOMETRIES: Final = (
-    ("geometry",),
-    ("point",),
-    ("linestring",),
-    ("polygon",),
-    ("multipoint",),
-    ("multilinestring",),
-    ("multipolygon",),
-    ("geometrycollection", "geomcollection"),
 )
 
 
@@ -136,7 +74,7 @@ class WireColumn:
     type: real type (a STRING that is an ENUM or SET says so). length: bytes a STRING, VARCHAR, ENUM or SET takes at
     most; bits of a BIT; digits of a NEWDECIMAL; bytes of a BLOB's length prefix. decimals: scale, or digits of seconds.
     charset: by name, "binary" for bytes. members: of ENUM and SET, raw bytes in their character set. geometry: number
-    of its subtype (GEOMETRIES). dimensions: of a VECTOR, the most it may have.
+    of its subtype (GEOMETRY_NAMES). dimensions: of a VECTOR, the most it may have.
     """
 
     type: Wire

@@ -21,9 +21,10 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.table_map import TableMap, Wire
+from tidegate.binlog.table_map import TableMap
 from tidegate.errors import REFILL, UnsupportedValue
 from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.type_table import Wire
 
 ROW_END: Final = "ROW END"  # generation_expression of that column
 _ROW_START: Final = "ROW START"

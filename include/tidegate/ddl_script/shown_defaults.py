@@ -14,10 +14,9 @@ from typing import Final
 
 from tidegate.schema.model.columns import Column, Generated
 from tidegate.schema.model.server import ServerVersion
+from tidegate.schema.model.type_table import BINARIES, INTEGERS
 from tidegate.schema.model.types import COMPRESSED, TypeText, enum_members, parse_type
 
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_BINARIES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _DATE: Final = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[ T]+(.*))?")
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?")
 _DIGITS: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?")
@@ -66,7 +65,7 @@ def _literal(column: Column, text: str, server: ServerVersion) -> str:
     kind = parse_type(column.type)
     base = kind.base
     zerofill = column.type.endswith("zerofill")
-    if base in _INTEGERS:
+    if base in INTEGERS:
         number = str(int(_number(text).to_integral_value(ROUND_HALF_UP)))
         return number.zfill(kind.numbers[0]) if zerofill and kind.numbers else number
     if base == "decimal":
@@ -91,7 +90,7 @@ def _literal(column: Column, text: str, server: ServerVersion) -> str:
             shown = shown.rstrip(" ")
     if server.mariadb:
         return _quoted(shown, "\\'" if base.endswith(("text", "blob")) else "''")
-    return "0x" + shown.encode().hex().upper() if base in _BINARIES and shown else shown
+    return "0x" + shown.encode().hex().upper() if base in BINARIES and shown else shown
 
 
 def _string(text: str, column: Column) -> str:

@@ -16,31 +16,13 @@ from typing import Final
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.table_map import (
-    BLOB_PREFIXES,
-    GEOMETRIES,
-    NUMBER_NAMES,
-    TableMap,
-    Wire,
-    WireColumn,
-    parse_table_map,
-)
-from tidegate.errors import DecodeError, UnsupportedValue
-from tidegate.schema.model.charset_text import WIDEST, decode_member
+from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
+from tidegate.binlog.wire_types import type_text
+from tidegate.errors import DecodeError
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.model.types import COMPRESSED, canonical, members_text
+from tidegate.schema.model.type_table import NUMBER_NAMES, Wire
+from tidegate.schema.model.types import canonical
 
-_TEMPORALS: Final = {
-    Wire.DATE: "date",
-    Wire.NEWDATE: "date",
-    Wire.YEAR: "year",
-    Wire.TIME: "time",
-    Wire.TIME2: "time",
-    Wire.DATETIME: "datetime",
-    Wire.DATETIME2: "datetime",
-    Wire.TIMESTAMP: "timestamp",
-    Wire.TIMESTAMP2: "timestamp",
-}
 _STRINGS: Final = frozenset(
     {Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING, Wire.BLOB, Wire.VARCHAR_COMPRESSED, Wire.BLOB_COMPRESSED}
 )
@@ -122,52 +104,4 @@ def _matters(wire: WireColumn) -> bool:
 def _column(number: int, wire: WireColumn) -> Column:
     name = wire.name if wire.name is not None else f"@{number}"
     charset = wire.charset or ""
-    return Column(number, name, _type(name, wire), wire.nullable, "" if charset == "binary" else charset)
-
-
-def _type(name: str, wire: WireColumn) -> str:
-    """The column_type text of a column."""
-    unsigned = " unsigned" if wire.unsigned else ""
-    if wire.type in NUMBER_NAMES:
-        return NUMBER_NAMES[wire.type] + unsigned
-    if wire.type == Wire.NEWDECIMAL:
-        return f"decimal({wire.length},{wire.decimals}){unsigned}"
-    if wire.type in _TEMPORALS:
-        return _TEMPORALS[wire.type] + (f"({wire.decimals})" if wire.decimals else "")
-    if wire.type == Wire.BIT:
-        return f"bit({wire.length})"
-    if wire.type == Wire.JSON:
-        return "json"
-    if wire.type == Wire.GEOMETRY:
-        return GEOMETRIES[min(wire.geometry or 0, len(GEOMETRIES) - 1)][0]
-    if wire.type == Wire.VECTOR:
-        return "vector" if wire.dimensions is None else f"vector({wire.dimensions})"
-    if wire.type in (Wire.ENUM, Wire.SET):
-        return f"{wire.type.name.lower()}({members_text(_members(wire))})"
-    text = wire.charset not in (None, "binary")
-    if wire.type in (Wire.BLOB, Wire.BLOB_COMPRESSED) and wire.length in BLOB_PREFIXES:
-        suffix = COMPRESSED if wire.type == Wire.BLOB_COMPRESSED else ""
-        return BLOB_PREFIXES[wire.length] + ("text" if text else "blob") + suffix
-    if wire.type == Wire.VARCHAR_COMPRESSED:  # a byte more than its values, for their header
-        return _string("varchar", wire.length - 1, wire) + COMPRESSED
-    if wire.type in (Wire.STRING, Wire.VARCHAR, Wire.VAR_STRING):
-        return _string("char" if wire.type == Wire.STRING else "varchar", wire.length, wire)
-    raise UnsupportedValue(
-        f"column {name} has type {wire.type.name}, which the log alone doesn't explain",
-        remedy="give the table's definition (--schema)",
-    )
-
-
-def _string(base: str, length: int, wire: WireColumn) -> str:
-    if wire.charset not in (None, "binary"):
-        return f"{base}({length // WIDEST.get(wire.charset or '', 1)})"
-    return f"{base.replace('char', 'binary')}({length})"
-
-
-def _members(wire: WireColumn) -> tuple[str, ...]:
-    """The members, or as many stand-ins as make the same width."""
-    if wire.members is not None:
-        return tuple(decode_member(wire.charset or "utf8mb4", member) for member in wire.members)
-    if wire.type == Wire.ENUM:
-        return tuple(map(str, range(1 if wire.length == 1 else 256)))
-    return tuple(map(str, range(8 * wire.length)))
+    return Column(number, name, type_text(wire), wire.nullable, "" if charset == "binary" else charset)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from tidegate.binlog.kernel import json_out
 from tidegate.binlog.plan import ColumnPlan
 from tidegate.log_files.json_dates import RawDate, is_raw, raw_texts
-from tidegate.schema.model.types import Kind
+from tidegate.schema.model.type_table import Kind
 
 TEXT: Final = pa.large_string()
 _NULL: Final = pa.scalar("null", TEXT)

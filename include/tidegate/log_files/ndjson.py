@@ -21,7 +21,7 @@ from tidegate import tables
 from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.log_files.json_column import TEXT, ShownJson, json_column
 from tidegate.log_files.json_geometry import NONE, srid_keys, without_srid
-from tidegate.schema.model.types import Kind
+from tidegate.schema.model.type_table import Kind
 
 _OPS: Final = {IMAGE_INSERT: "insert", IMAGE_BEFORE: "update", IMAGE_AFTER: "", IMAGE_DELETE: "delete"}
 _SYSTEM_COLUMNS: Final = 4

@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate import tables
-from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
+from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS, STATISTICS_COLUMNS
 from tidegate.schema.model.columns import TableVersion
+from tidegate.spark_sql import literal, quote, table_at
 
 # Types that Delta can cluster by: those with min/max statistics.
 _CLUSTERABLE = (
@@ -33,7 +34,6 @@ _CLUSTERABLE = (
     "double",
 )
 _CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
-_INDEXED_COLUMNS = 32  # columns with statistics (delta.dataSkippingNumIndexedCols)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class SilverShape:
         position = {column.name: index for index, column in enumerate(self.all_columns)}
         kind = {column.name: column.type.split("(")[0] for column in self.all_columns}
         keys = self.key or (tables.ROW_HASH,)
-        fit = [name for name in keys if kind[name] in _CLUSTERABLE and position[name] < _INDEXED_COLUMNS]
+        fit = [name for name in keys if kind[name] in _CLUSTERABLE and position[name] < STATISTICS_COLUMNS]
         return tuple(fit[:_CLUSTER_COLUMNS_MAX])
 
     @property
@@ -96,20 +96,6 @@ class SilverShape:
         """The columns a row hash is made of, in an order that DDL can't disturb."""
         shard = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE) if self.routed else ()
         return tuple(sorted(column.name for column in self.columns)) + shard
-
-
-def quote(name: str) -> str:
-    """A Spark SQL identifier in backticks."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """A Spark SQL string literal, whatever the text holds."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def table_at(uri: str) -> str:
-    return f"delta.{quote(uri)}"
 
 
 def create(uri: str, shape: SilverShape) -> str:

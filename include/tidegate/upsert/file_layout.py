@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
 from tidegate.delta.state import TableState
 from tidegate.delta.types import arrow_schema
 from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.limits import STATISTICS_COLUMNS
 from tidegate.tables import SYSTEM_PREFIX
-
-_INDEXED_COLUMNS: Final = 32  # Delta's default of delta.dataSkippingNumIndexedCols
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def _indexed(
     if chosen is not None:
         by_delta = {name.strip().strip("`") for name in chosen.split(",")}
     else:
-        count = int(configuration.get("delta.dataSkippingNumIndexedCols", _INDEXED_COLUMNS))
+        count = int(configuration.get("delta.dataSkippingNumIndexedCols", STATISTICS_COLUMNS))
         by_delta = set(names if count < 0 else names[:count])
     wanted = by_delta | set(key)
     return tuple(name for name in names if name in wanted or name.startswith(SYSTEM_PREFIX))

@@ -18,7 +18,8 @@ from pymysql.protocol import MysqlPacket
 from pymysqlreplication.packet import BinLogPacketWrapper
 from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
 
-from tidegate.schema.model.types import Kind, parse_type
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import parse_type
 
 _ROWS = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent)
 

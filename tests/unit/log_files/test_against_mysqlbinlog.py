@@ -19,9 +19,10 @@ import pytest
 from tests.support.log_decode import CORPUS, decoded
 from tests.support.mysqlbinlog_text import TextRow, TextValue, rows_event_positions, rows_of, unquoted
 from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.table_map import TableMap, Wire, WireColumn, parse_table_map
+from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
 from tidegate.log_files.log_file import BinlogFile
 from tidegate.schema.model.charset_text import decode_text
+from tidegate.schema.model.type_table import Wire
 
 FILES = sorted(CORPUS.glob("*/*.binlog"))
 XA = [path for path in FILES if path.name.startswith("xa.")]

@@ -22,6 +22,7 @@ from tidegate.schema.model.charsets import (
     shown_charset,
 )
 from tidegate.schema.model.server import ServerVersion
+from tidegate.schema.model.type_table import INTEGERS, TEXT_BYTES, TEXTS, TYPES
 from tidegate.schema.model.types import COMPRESSED, members_text
 
 _SYNONYMS: Final = {
@@ -31,28 +32,9 @@ _SYNONYMS: Final = {
     "MIDDLEINT": "mediumint", "NUMERIC": "decimal", "RAW": "varbinary", "SERIAL": "bigint", "SQL_TSI_YEAR": "year",
     "VARCHAR2": "varchar", "VARCHARACTER": "varchar",
 }  # fmt: skip
-_TYPES: Final = frozenset(
-    {
-        "tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "bit", "date", "time",
-        "datetime", "timestamp", "year", "char", "varchar", "binary", "varbinary", "tinytext", "text", "mediumtext",
-        "longtext", "tinyblob", "blob", "mediumblob", "longblob", "enum", "set", "json", "vector", "uuid", "inet4",
-        "inet6", "xmltype", "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring",
-        "multipolygon", "geometrycollection",
-    }
-)  # fmt: skip
-GEOMETRIES: Final = frozenset(
-    {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
-    | {"geometrycollection", "geomcollection"}
-)
-_INT_WIDTHS: Final = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
-_CHARACTERS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
-_AS_BINARY: Final = {
-    "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob", "mediumtext": "mediumblob",
-    "longtext": "longblob",
-}  # fmt: skip
-# Capacity in bytes, smallest first, of the four sizes of TEXT and BLOB.
-_SIZES: Final = ((255, "tiny"), (65535, ""), (16777215, "medium"), (4294967295, "long"))
-_CAPACITY: Final = {f"{prefix}text": size for size, prefix in _SIZES}
+# MariaDB 12 has XMLTYPE, of which silver knows nothing.
+_NAMES: Final = frozenset(TYPES) | {"xmltype"}
+_CHARACTERS: Final = frozenset({*TEXTS, "enum", "set"})
 # MAX_FIELD_VARCHARLENGTH of each server's sql/field.h.
 _VARCHAR_BYTES_MAX: Final = {True: 65532, False: 65535}
 # MySQL shows integers without a display width from here on, tinyint(1) and zerofill excepted.
@@ -134,7 +116,7 @@ def _base(cursor: Cursor, word: str, *, oracle: bool) -> str:
     if oracle and (word == "DATE" or (word == "BLOB" and not cursor.is_mark("("))):
         return "datetime" if word == "DATE" else "longblob"
     base = _SYNONYMS.get(word, word.lower())
-    if base not in _TYPES:
+    if base not in _NAMES:
         raise DDLError(f"unknown data type {word!r}", remedy="report the statement")
     return base
 
@@ -245,7 +227,7 @@ def shown_type(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) ->
 def _shown(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tuple[str, str, str]:
     varchar_bytes_max = _VARCHAR_BYTES_MAX[server.mariadb]
     if spec.base == "varbinary" and spec.numbers and spec.numbers[0] > varchar_bytes_max:
-        return _AS_BINARY[text_for(spec.numbers[0])], "", ""
+        return TYPES[text_for(spec.numbers[0])].as_binary, "", ""
     if spec.base not in _CHARACTERS:
         return _numeric_or_plain(spec, server), "", ""
     charset, collation = column_charset(spec, table, server)
@@ -268,13 +250,13 @@ def _shown(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tup
     elif base != "varchar":
         numbers = ()
     if charset == "binary":
-        base, charset, collation = _AS_BINARY[base], "", ""
+        base, charset, collation = TYPES[base].as_binary, "", ""
     return base + _parentheses(numbers), charset, collation
 
 
 def text_for(length: int) -> str:
     """The smallest TEXT type that holds so many bytes."""
-    return next((f"{prefix}text" for size, prefix in _SIZES if length <= size), "longtext")
+    return next((base for base, size in TEXT_BYTES.items() if length <= size), "longtext")
 
 
 def column_charset(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tuple[str, str]:
@@ -293,22 +275,22 @@ def column_charset(spec: TypeSpec, table: tuple[str, str], server: ServerVersion
 
 def converted_text(base: str, old_charset: str, new_charset: str) -> str:
     """The TEXT type that CONVERT TO CHARACTER SET makes of one: it holds as many characters as before."""
-    characters = _CAPACITY[base] // bytes_per_character(old_charset)
+    characters = TEXT_BYTES[base] // bytes_per_character(old_charset)
     return text_for(characters * bytes_per_character(new_charset))
 
 
 def as_binary(kind: str) -> str:
     """What CONVERT TO CHARACTER SET binary makes of a text type: its length stays."""
     base, mark, rest = kind.partition("(")
-    return _AS_BINARY[base] + mark + rest
+    return TYPES[base].as_binary + mark + rest
 
 
 def _numeric_or_plain(spec: TypeSpec, server: ServerVersion) -> str:
     base, numbers = spec.base, spec.numbers
     modern = not server.mariadb and server.number >= _NO_WIDTHS_SINCE
     tail = (" unsigned" if spec.unsigned else "") + (" zerofill" if spec.zerofill else "")
-    if base in _INT_WIDTHS:
-        width = numbers[0] if numbers and numbers[0] else _INT_WIDTHS[base][spec.unsigned]
+    if base in INTEGERS:
+        width = numbers[0] if numbers and numbers[0] else TYPES[base].shown[spec.unsigned]
         if modern and not spec.zerofill and not (base == "tinyint" and width == 1 and not spec.unsigned):
             return base + tail
         return f"{base}({width}){tail}"

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from tidegate.errors import REFILL, UnsupportedValue
 from tidegate.schema.model.columns import Column, Generated
-from tidegate.schema.model.types import UNKNOWN, CanonicalType, Kind, canonical
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")

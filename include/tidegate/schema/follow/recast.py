@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.schema.model.columns import Column
-from tidegate.schema.model.types import TEXT_BYTES, CanonicalType, Kind, canonical, integer_range
+from tidegate.schema.model.type_table import TEXT_BYTES, Kind
+from tidegate.schema.model.types import CanonicalType, canonical, integer_range
 
 VALUE: Final = "{v}"  # stands for the old column in both texts
 

@@ -18,7 +18,8 @@ from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.follow.computed import computes_the_same, renamed_between
 from tidegate.schema.follow.recast import Recast, recast
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.model.types import TEXT_BYTES, CanonicalType, Kind, canonical, integer_range
+from tidegate.schema.model.type_table import TEXT_BYTES, Kind
+from tidegate.schema.model.types import CanonicalType, canonical, integer_range
 
 
 @dataclass(frozen=True, slots=True)

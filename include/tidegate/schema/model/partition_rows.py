@@ -20,7 +20,9 @@ from typing import Final, NoReturn
 from tidegate.errors import REFILL, UnsupportedValue
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.partitions import COLUMN, DEFAULT, MAX, SYSTEM_TIME, TEXT, Node, Partition, Partitioning
-from tidegate.schema.model.types import Kind, canonical
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import canonical
+from tidegate.spark_sql import literal, quote
 
 _DATES: Final = {
     "year": "year({})",
@@ -88,15 +90,6 @@ def _history(partitioning: Partitioning, names: Sequence[str]) -> RowsWhere:
 
 def _refuse(what: str) -> NoReturn:
     raise UnsupportedValue(what, remedy=REFILL)
-
-
-def quoted(name: str) -> str:
-    """A column's name in Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 class _Rule:
@@ -173,7 +166,7 @@ class _Rule:
         column = self._column(expression)
         kind = canonical(column).kind
         if kind in (Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR):
-            return quoted(column.silver), _number_text(value)
+            return quote(column.silver), _number_text(value)
         if "columns" not in self._partitioning.method:
             _refuse(f"column {column.name} ({column.type}) isn't a whole number")
         if kind in (Kind.DATE, Kind.DATETIME):
@@ -189,25 +182,25 @@ class _Rule:
         return column
 
     def _dated(self, column: Column) -> str:
-        name = quoted(column.silver)
+        name = quote(column.silver)
         self.doubts.add(f"{name} IS NULL OR year({name}) < 1")
         return name
 
     def _text(self, column: Column, value: Node) -> tuple[str, str]:
-        name = quoted(column.silver)
+        name = quote(column.silver)
         if _NO_CASE.fullmatch(column.collation):
             left, plain = f"upper({name})", _PLAIN
         elif _BY_CODE.fullmatch(column.collation):
             left, plain = name, _PRINTED
         else:
             _refuse(f"how texts compare under {column.collation or column.charset} isn't known here")
-        self.doubts.add(f"NOT {name} RLIKE {_literal(f'^{plain}' + chr(92) + 'z')}")
+        self.doubts.add(f"NOT {name} RLIKE {literal(f'^{plain}' + chr(92) + 'z')}")
         if value is None:
             return left, "NULL"
         if not (isinstance(value, tuple) and value[0] == TEXT and re.fullmatch(plain, value[1])):
             _refuse(f"how column {column.name} compares with {_shown(value)} isn't known here")
         text = str(value[1])
-        return left, _literal(text.upper() if plain == _PLAIN else text)
+        return left, literal(text.upper() if plain == _PLAIN else text)
 
     # --- expressions ---------------------------------------------------------------------------------
 
@@ -244,7 +237,7 @@ class _Rule:
         column = self._column(node)
         if canonical(column).kind not in (Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR):
             _refuse(f"column {column.name} ({column.type}) isn't a whole number")
-        return quoted(column.silver)
+        return quote(column.silver)
 
     def _columns_in(self, node: Node) -> list[Column]:
         if not isinstance(node, tuple):

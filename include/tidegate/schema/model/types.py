@@ -19,33 +19,7 @@ import pyarrow as pa
 from tidegate.errors import UnsupportedValue
 from tidegate.limits import DECIMAL_DIGITS_MAX
 from tidegate.schema.model.columns import Column
-
-
-class Kind(StrEnum):
-    """How a column's values are read; several server types share a kind."""
-
-    INT = "int"
-    UNSIGNED_BIGINT = "unsigned bigint"  # decimal(20,0): Spark has no unsigned 64-bit integer
-    FLOAT = "float"
-    DOUBLE = "double"
-    DECIMAL = "decimal"
-    DECIMAL_TEXT = "decimal text"  # more than 38 digits
-    BOOLEAN = "boolean"  # bit(1)
-    BIT = "bit"  # bit(n): big-endian bytes, (n + 7) // 8 of them
-    DATE = "date"
-    DATETIME = "datetime"
-    TIMESTAMP = "timestamp"
-    TIME = "time"
-    YEAR = "year"
-    TEXT = "text"
-    ENUM = "enum"
-    SET = "set"
-    BINARY = "binary"
-    JSON = "json"  # MySQL's binary JSON; MariaDB's json is a longtext
-    GEOMETRY = "geometry"
-    VECTOR = "vector"
-    UUID = "uuid"
-    INET = "inet"
+from tidegate.schema.model.type_table import TYPES, Kind
 
 
 class ZeroDates(StrEnum):
@@ -83,54 +57,6 @@ class CanonicalType:
     text: TypeText
 
 
-_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
-# Unsigned is the next one in the same list; after the last comes decimal(20,0).
-_INTEGER_TYPES: Final = (
-    (pa.int8(), "tinyint"),
-    (pa.int16(), "smallint"),
-    (pa.int32(), "int"),
-    (pa.int32(), "int"),
-    (pa.int64(), "bigint"),
-)
-_PLAIN: Final = {
-    "float": (Kind.FLOAT, pa.float32(), "float"),
-    "double": (Kind.DOUBLE, pa.float64(), "double"),
-    "date": (Kind.DATE, pa.date32(), "date"),
-    "datetime": (Kind.DATETIME, pa.timestamp("us"), "timestamp_ntz"),
-    "timestamp": (Kind.TIMESTAMP, pa.timestamp("us", tz="UTC"), "timestamp"),
-    "time": (Kind.TIME, pa.string(), "string"),
-    "year": (Kind.YEAR, pa.int16(), "smallint"),
-    "enum": (Kind.ENUM, pa.string(), "string"),
-    "set": (Kind.SET, pa.string(), "string"),
-    "json": (Kind.JSON, pa.string(), "string"),
-    "vector": (Kind.VECTOR, pa.list_(pa.float32()), "array<float>"),
-    "uuid": (Kind.UUID, pa.string(), "string"),
-    "inet4": (Kind.INET, pa.string(), "string"),
-    "inet6": (Kind.INET, pa.string(), "string"),
-}
-_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
-_BINARIES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_GEOMETRIES: Final = frozenset(
-    {
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geomcollection",
-        "geometrycollection",
-    }
-)
-
-_INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-# What each text and blob that has a size of its own holds.
-TEXT_BYTES: Final = {
-    "tinytext": 255, "text": 65535, "mediumtext": 16777215, "longtext": 4294967295,
-    "tinyblob": 255, "blob": 65535, "mediumblob": 16777215, "longblob": 4294967295,
-}  # fmt: skip
-
 # MariaDB marks columns in the temporal format of before 5.6 with such a comment; the type itself is the same.
 _OLD_FORMAT: Final = re.compile(r"\s*/\* mariadb-5\.3 \*/")
 # MariaDB's attribute COMPRESSED, as it shows it; 10.3.1 was the first version that had it.
@@ -145,7 +71,7 @@ _ESCAPED: Final = re.compile(r"(?s)''|\\(.)")
 @lru_cache(maxsize=4096)
 def integer_range(kind: CanonicalType) -> tuple[int, int]:
     """The smallest and the largest number of an integer type."""
-    bits = _INTEGER_BITS[kind.text.base]
+    bits = 8 * TYPES[kind.text.base].width
     return (0, 2**bits - 1) if kind.text.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
@@ -220,35 +146,29 @@ def members_text(members: tuple[str, ...]) -> str:
 @lru_cache(maxsize=4096)
 def _canonical(type_text: str, charset: str) -> CanonicalType:
     text = parse_type(type_text)
-    base = text.base
-    if base in _INTEGERS:
-        at = _INTEGERS.index(base) + text.unsigned
-        if at == len(_INTEGERS):
-            return CanonicalType(Kind.UNSIGNED_BIGINT, pa.decimal128(20, 0), "decimal(20,0)", text)
-        arrow, delta = _INTEGER_TYPES[at]
-        return CanonicalType(Kind.INT, arrow, delta, text)
-    if base == "decimal":
-        digits, scale = (*text.numbers, 10, 0)[:2] if len(text.numbers) != 1 else (text.numbers[0], 0)
-        if digits < 1 or scale > digits:
-            raise UnsupportedValue(f"{digits} digits with {scale} behind the point are no decimal", remedy="report it")
-        if digits > DECIMAL_DIGITS_MAX:
-            return CanonicalType(Kind.DECIMAL_TEXT, pa.string(), "string", text)
-        return CanonicalType(Kind.DECIMAL, pa.decimal128(digits, scale), f"decimal({digits},{scale})", text)
-    if base == "bit":
-        if text.numbers in ((), (1,)):
-            return CanonicalType(Kind.BOOLEAN, pa.bool_(), "boolean", text)
-        return CanonicalType(Kind.BIT, pa.binary(), "binary", text)
-    if base in _TEXTS and charset != "binary":
-        return CanonicalType(Kind.TEXT, pa.string(), "string", text)
-    if base in _TEXTS or base in _BINARIES:
+    row = TYPES.get(text.base)
+    if row is None:
+        raise UnsupportedValue(
+            f"column type {type_text!r} is not supported", remedy="leave the table out, or report the type"
+        )
+    if row.kind is Kind.DECIMAL:
+        return _decimal(text)
+    if row.unsigned is not None and text.unsigned:
+        return CanonicalType(*row.unsigned, text)
+    if row.kind is Kind.BIT and text.numbers in ((), (1,)):
+        return CanonicalType(Kind.BOOLEAN, pa.bool_(), "boolean", text)
+    if row.kind is Kind.TEXT and charset == "binary":
         return CanonicalType(Kind.BINARY, pa.binary(), "binary", text)
-    if base in _GEOMETRIES:
-        return CanonicalType(Kind.GEOMETRY, pa.binary(), "binary", text)
-    if base in _PLAIN:
-        return CanonicalType(*_PLAIN[base], text)
-    raise UnsupportedValue(
-        f"column type {type_text!r} is not supported", remedy="leave the table out, or report the type"
-    )
+    return CanonicalType(row.kind, row.arrow, row.delta, text)
+
+
+def _decimal(text: TypeText) -> CanonicalType:
+    digits, scale = (*text.numbers, 10, 0)[:2] if len(text.numbers) != 1 else (text.numbers[0], 0)
+    if digits < 1 or scale > digits:
+        raise UnsupportedValue(f"{digits} digits with {scale} behind the point are no decimal", remedy="report it")
+    if digits > DECIMAL_DIGITS_MAX:
+        return CanonicalType(Kind.DECIMAL_TEXT, pa.string(), "string", text)
+    return CanonicalType(Kind.DECIMAL, pa.decimal128(digits, scale), f"decimal({digits},{scale})", text)
 
 
 def canonical(column: Column) -> CanonicalType:

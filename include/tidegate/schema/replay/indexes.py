@@ -20,8 +20,8 @@ from tidegate.schema.ddl.tree import (
     RenameColumn,
     RenameIndex,
 )
-from tidegate.schema.ddl.types import GEOMETRIES
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind
+from tidegate.schema.model.type_table import GEOMETRIES
 from tidegate.schema.model.types import parse_type
 
 # Of these a key may hold a prefix; for any other type the server takes only its full length.

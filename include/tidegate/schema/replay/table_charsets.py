@@ -17,11 +17,10 @@ from tidegate.schema.model.charset_text import decode_member
 from tidegate.schema.model.charsets import collation_pair, default_collation, shown_charset
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.server import ServerVersion
+from tidegate.schema.model.type_table import BINARIES, TEXT_BYTES
 from tidegate.schema.model.types import COMPRESSED
 
 _LITERAL: Final = re.compile(r"0[xXbB]")
-_BINARIES: Final = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
-_TEXT_SIZES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 
 
 def resolve_charset(
@@ -52,7 +51,7 @@ def default_text(default: Default, kind: str, charset: str) -> str | None:
     text = default.text
     if text is None or default.is_expression:
         return text
-    is_binary = kind.startswith(_BINARIES)
+    is_binary = kind.startswith(BINARIES)
     if not default.is_bytes:
         return "0x" + text.encode().hex() if is_binary and text.isascii() and _LITERAL.match(text) else text
     if not (charset or is_binary or kind.startswith(("enum(", "set("))):
@@ -80,7 +79,7 @@ def converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool)
         if kind.startswith(("enum(", "set(")):
             return replace(column, charset=charset if mariadb else "", collation=collation if mariadb else "")
         return replace(column, type=as_binary(kind) + mark + rest, charset="", collation="")
-    if kind in _TEXT_SIZES:
+    if kind in TEXT_BYTES:
         kind = converted_text(kind, column.charset, charset)
     kind += mark + rest
     return replace(column, type=kind, charset=charset, collation=collation)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.model.columns import Column
-from tidegate.schema.model.types import Kind, canonical, enum_members, members_text
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import canonical, enum_members, members_text
 
 TABLE = [
     ("tinyint(4)", pa.int8(), "tinyint"),
