@@ -308,7 +308,3 @@ REWRITE_BYTES_MAX: Final = 64 << 20
 CODEGEN_BYTES_MIN: Final = 64 << 20
 # A window that fails by what may pass is tried so often by the application itself.
 WINDOW_ATTEMPTS_MAX: Final = 3
-
-# Columns of a table, from the first one on, with minima and maxima per file: Delta's default of
-# delta.dataSkippingNumIndexedCols, which silver keeps.
-STATISTICS_COLUMNS: Final = 32

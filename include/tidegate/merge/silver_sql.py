@@ -15,11 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate import tables
-from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS, STATISTICS_COLUMNS
+from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import literal, quote, table_at
 
 # Types that Delta can cluster by: those with min/max statistics.
+# So many columns of a table, the first ones, have minima and maxima per file: Delta's default of
+# delta.dataSkippingNumIndexedCols, which silver keeps.
+STATISTICS_COLUMNS = 32
 _CLUSTERABLE = (
     "tinyint",
     "smallint",

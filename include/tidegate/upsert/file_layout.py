@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidegate.delta.state import TableState
 from tidegate.delta.types import arrow_schema
 from tidegate.errors import REFILL, SchemaMismatch
-from tidegate.limits import STATISTICS_COLUMNS
+from tidegate.merge.silver_sql import STATISTICS_COLUMNS
 from tidegate.tables import SYSTEM_PREFIX
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from tidegate.errors import StreamCorrupt, UnsupportedValue
 from tidegate.mysql.sql import quote_name
 from tidegate.schema.model.columns import Column
-from tidegate.schema.model.types import Kind, canonical
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import canonical
 from tidegate.snapshot.reading import result_kernel as K  # noqa: N812 - a page of constants
 from tidegate.snapshot.reading.result_plan import ReadPlan
 from tidegate.snapshot.spans import Key, Span

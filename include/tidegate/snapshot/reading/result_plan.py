@@ -29,7 +29,8 @@ from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.mysql.sql import quote_name
 from tidegate.schema.model.charset_text import codec_of
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.model.types import CanonicalType, Kind, ZeroDates, canonical
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import CanonicalType, ZeroDates, canonical
 from tidegate.snapshot.reading import result_kernel as K  # noqa: N812 - a page of constants
 
 SESSION: Final = "SET SESSION time_zone = '+00:00', sql_mode = '', character_set_results = NULL"
