@@ -63,11 +63,11 @@ class BronzeFile:
 
     @classmethod
     def of(cls, add: Mapping[str, Any]) -> BronzeFile:
-        """From an `add` action's body. Raises LakeRefused for one without statistics."""
+        """From an `add` action's body. Raises LakeRefused for one without statistics, or with segments taken out."""
         try:
             told = json.loads(add["stats"])
             low, high = told["minValues"], told["maxValues"]
-            return cls(
+            found = cls(
                 path=add["path"],
                 source=add["partitionValues"]["source"],
                 day=date.fromisoformat(add["partitionValues"]["day"]),
@@ -82,11 +82,20 @@ class BronzeFile:
                 has_bytes=high["end_pos"] > low["start_pos"],
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise LakeRefused(
-                f"{add.get('path')} has no statistics of its segments in the log",
-                where=SEGMENTS.path,
-                remedy="bronze/segments is written by capture and maintain alone; restore it",
-            ) from error
+            raise _foreign(f"{add.get('path')} has no statistics of its segments in the log") from error
+        if add.get("deletionVector"):
+            raise _foreign(f"segments of {found.path} were deleted by a deletion vector")
+        if found.rows != found.max_seq - found.min_seq + 1:
+            span = f"{found.min_seq} to {found.max_seq}"
+            raise _foreign(f"{found.path} has {found.rows} segments instead of all from {span}")
+        return found
+
+
+def _foreign(what: str) -> LakeRefused:
+    remedy = (
+        "bronze/segments is written by capture and maintain alone; restore it from a copy, or start a new lake path"
+    )
+    return LakeRefused(what, where=SEGMENTS.path, remedy=remedy)
 
 
 def bronze_log(lake: LakeFiles, keep: Keep | None = None) -> DeltaLog:

@@ -11,9 +11,12 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
-from tidegate.errors import StreamCorrupt
+from tidegate.delta.actions import add, lines, remove
+from tidegate.delta.names import commit_name
+from tidegate.errors import LakeRefused, StreamCorrupt
 from tidegate.lake.bronze import Bronze
 from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments, segments_or_damage
+from tidegate.lake.bronze_log import BronzeLog, bronze_log
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
@@ -184,3 +187,29 @@ def test_a_flipped_byte_anywhere_in_a_file_of_bronze_is_found_or_harmless(tmp_pa
             assert plain(segment) == landed, f"byte {at} of {len(sound)}"
         assert not told or ("changed after they were" in told and (path.name in told or "segment 1" in told))
     assert found > len(sound) // 7 // 3
+
+
+def test_segments_that_somebody_else_deleted_are_named_and_never_passed_over(tmp_path: Path) -> None:
+    lake, _, _ = bronze_of(tmp_path)
+    index = BronzeIndex(lake)
+    index.refresh(0)
+    table = DeltaTable(lake.uri(SEGMENTS.path))
+    table.alter.set_table_properties({"delta.appendOnly": "false"})
+    table.delete("source = 'a' AND seq = 4")
+    for one in (index, BronzeIndex(lake)):
+        with pytest.raises(LakeRefused, match=r"has 7 segments instead of all from 2 to 9; .*restore it"):
+            one.refresh(0)
+
+
+def test_a_deletion_vector_on_bronze_is_named(tmp_path: Path) -> None:
+    lake, _, _ = bronze_of(tmp_path)
+    log = bronze_log(lake)
+    state = log.state()
+    vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    body = {**state.files[0].action, "deletionVector": vector}
+    actions = [remove(state.files[0], data_change=True), add(body, data_change=True)]
+    log.store.create(commit_name(state.version + 1), lines(actions))
+    with pytest.raises(LakeRefused, match="were deleted by a deletion vector"):
+        BronzeIndex(lake).refresh(0)
+    with pytest.raises(LakeRefused, match="were deleted by a deletion vector"):
+        BronzeLog(lake, log, log.state()).files()
