@@ -27,6 +27,7 @@ from spark_jobs.apply_steps.judge_ddl import judge_ddl
 from spark_jobs.apply_steps.measure_latency import measure_latency
 from spark_jobs.apply_steps.merge_into_silver import merge_into_silver
 from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up, next_window, plan_window
+from spark_jobs.apply_steps.prepare_silver import prepare_silver
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.record_ledger import record_ledger
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
@@ -55,6 +56,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     resolve_watermarks,
     judge_ddl,
     choose_writers,
+    prepare_silver,
     decode_changes,
     merge_into_silver,
     record_ledger,

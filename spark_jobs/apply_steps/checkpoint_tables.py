@@ -1,4 +1,4 @@
-"""Step 12: the Delta logs of the tables just written get their checkpoints, beside the windows that follow.
+"""The Delta logs of the tables just written get their checkpoints, beside the windows that follow.
 
 In:  window.delta_versions; the control tables that this application has appended to.
 Out: checkpoints that are due are begun (spark_jobs/window/checkpoints.py). Nothing waits for them.

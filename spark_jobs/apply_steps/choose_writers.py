@@ -1,8 +1,7 @@
-"""Step 5: which writer takes each table of the window, before its changes are laid out for it.
+"""Which writer takes each table of the window, before its changes are laid out for it.
 
-In:  window.tables after the window's DDL was replayed, silver's snapshots, apply.writer.
-Out: entry.writer with the reason in entry.why; for the positional writer entry.target, and silver created when it
-     isn't there: decode writes rows straight into its folder.
+In:  window.tables with the versions that begin in them, silver's snapshots, apply.writer.
+Out: entry.plan: its phases with silver's shape in each, who writes it and why. Nothing is written.
 
 MERGE is right everywhere, so anything unusual goes there. A table whose columns can't be brought together is held here
 with the error that its writer would give.
@@ -10,6 +9,7 @@ with the error that its writer would give.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -17,13 +17,15 @@ import pyarrow as pa
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold_for_error, take_along
-from spark_jobs.window.shapes import shape_at, versions_at, window_phases
+from spark_jobs.window.moves import partners
+from spark_jobs.window.plan import TablePlan, TableWriter
+from spark_jobs.window.shapes import keeps_deleted, planned_phases
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, limits, tables
 from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
-from tidegate.lake.silver_tables import create_silver
-from tidegate.merge.phases import DdlPhase, Phase
+from tidegate.lake.silver_tables import new_silver
+from tidegate.merge.phases import DdlPhase
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.types import canonical
 from tidegate.upsert import cost
@@ -35,22 +37,22 @@ _SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": 
 
 
 def choose_writers(app: Application, window: Window) -> None:
-    """Fill entry.writer and entry.why of every table of the window."""
-    if app.pipeline.apply.writer == config.Writer.MERGE or not window.tables:
-        return
+    """Fill entry.plan of every table of the window."""
     shares = _shares(app, window)
     entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
-    done = [app.pool.submit(_choose, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
+    done = [app.pool.submit(_planned, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
     failures: dict[str, BaseException] = {}
     for entry, future in zip(entries, done, strict=True):
         error = future.exception()
-        if isinstance(error, Terminal):
+        if error is None:
+            entry.plan = future.result()
+        elif isinstance(error, Terminal):
             hold_for_error(app, window, entry.name, error)
             take_along(app, window, [entry.name])
-        elif error is not None:
+        else:
             failures[entry.name] = error
     raise_failures(failures)
-    if any(entry.target is None for entry in entries):
+    if any(entry.plan.target is None for entry in entries):
         app.background.begin()  # while the window is decoded
 
 
@@ -66,28 +68,39 @@ def _shares(app: Application, window: Window) -> dict[str, int]:
     return shares
 
 
-def _choose(app: Application, window: Window, entry: TableWindow, share: int) -> None:
-    phases = window_phases(app, entry, window.cut_ts)
-    shapes = [shape_at(app, entry, phase.upto_ts) for phase in phases]
-    known = [shape for shape in shapes if shape is not None]
-    entry.why = app.merge_only.get(entry.name) or _unfit(known) or _renamed(window, entry)
-    if entry.why:
-        return
-    snapshot = _snapshot(app, entry, known[0])
-    target = _target(app, entry, phases, snapshot)
-    entry.why = why_not(snapshot) or _misfit(snapshot, phases, target)
-    if entry.why:
-        return
+def _planned(app: Application, window: Window, entry: TableWindow, share: int) -> TablePlan:
+    keeps = keeps_deleted(app, entry)
+    phases = planned_phases(app, entry, window.cut_ts)
+    plan = TablePlan(phases, keeps, frozenset(partners(window.moves, entry.name)))
+    if any(entry.name in (move.giver, move.taker) for move in window.moves):
+        return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
+    if app.pipeline.apply.writer == config.Writer.MERGE:
+        return plan
+    return _chosen(app, entry, plan, share)
+
+
+def _chosen(app: Application, entry: TableWindow, plan: TablePlan, share: int) -> TablePlan:
+    known = [planned.shape for planned in plan.phases if planned.shape is not None]
+    if why := app.merge_only.get(entry.name) or _unfit(known):
+        return replace(plan, why=why)
+    snapshot = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
+    missing = not snapshot.created
+    if missing:
+        snapshot = new_silver(known[0])
+    target = _target(entry, plan, snapshot)
+    if why := why_not(snapshot) or _misfit(snapshot, plan, target):
+        return replace(plan, why=why)
     if app.pipeline.apply.writer == config.Writer.POSITIONAL:
         choice = cost.Choice(positional=True, why="by the pipeline file")
     else:
         choice = cost.choose(_load(snapshot, known[-1], share), keys_bytes_max=limits.UPSERT_KEYS_BYTES_MAX)
-    if target.hashed and share > limits.HASHED_ROWS_BYTES_MAX:
+    keyless = not known[-1].key
+    if keyless and share > limits.HASHED_ROWS_BYTES_MAX:
         choice = cost.Choice(positional=False, why="no key, and much to change")
-    entry.why = choice.why
-    if choice.positional:
-        entry.writer = config.Writer.POSITIONAL
-        entry.target = target
+    if not choice.positional:
+        return replace(plan, why=choice.why)
+    writer = TableWriter.COUNTED if keyless else TableWriter.POSITIONAL
+    return replace(plan, writer=writer, why=choice.why, target=target, creates=known[0] if missing else None)
 
 
 def _unfit(shapes: list[SilverShape]) -> str:
@@ -99,26 +112,14 @@ def _unfit(shapes: list[SilverShape]) -> str:
     return "" if all(keyed) or not any(keyed) else "its key comes or goes"
 
 
-def _renamed(window: Window, entry: TableWindow) -> str:
-    linked = any(entry.name in (move.giver, move.taker) for move in window.moves)
-    return "renamed in this window" if linked else ""
-
-
-def _misfit(snapshot: TableState, phases: list[Phase], target: UpsertTarget) -> str:
+def _misfit(snapshot: TableState, plan: TablePlan, target: UpsertTarget) -> str:
     """How silver differs from what rows would be laid out for; with DDL in the window it is seen at each phase."""
     marks = any(field["name"] == tables.DELETED for field in snapshot.schema["fields"])
     if any((tables.DELETED in phase.layout.schema.names) != marks for phase in target.phases):
         return "soft delete begins or ends"
-    if not any(isinstance(phase, DdlPhase) for phase in phases):
+    if not any(isinstance(planned.phase, DdlPhase) for planned in plan.phases):
         return (misfit(snapshot, target.phases[-1].layout) if target.phases else None) or ""
     return "DDL of a partitioned table" if snapshot.partition_columns else ""
-
-
-def _snapshot(app: Application, entry: TableWindow, shape: SilverShape) -> TableState:
-    """Silver as it is now; created first when it isn't there, for a table can't be made in a folder with files."""
-    log = app.lake.log(tables.silver_path(entry.database, entry.table))
-    snapshot = log.state()
-    return snapshot if snapshot.created else create_silver(log, shape)
 
 
 def _load(snapshot: TableState, shape: SilverShape, share: int) -> cost.Load:
@@ -131,18 +132,16 @@ def _load(snapshot: TableState, shape: SilverShape, share: int) -> cost.Load:
     )
 
 
-def _target(app: Application, entry: TableWindow, phases: list[Phase], snapshot: TableState) -> UpsertTarget:
+def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState) -> UpsertTarget:
     """What workers need to know of the table."""
-    path = tables.silver_path(entry.database, entry.table)
-    found, hashed = [], False
-    for phase in phases:
-        shape = shape_at(app, entry, phase.upto_ts)
+    found = []
+    for planned in plan.phases:
+        phase, shape = planned.phase, planned.shape
         if isinstance(phase, DdlPhase) or shape is None:
             continue
-        arrow = {c.silver: canonical(c).arrow for v in versions_at(app, entry, phase.upto_ts) for c in v.columns}
-        arrow |= {c.name: _SYSTEM_TYPES[c.type] for c in shape.system}
+        arrow = {column.silver: canonical(column).arrow for version in planned.versions for column in version.columns}
+        arrow |= {column.name: _SYSTEM_TYPES[column.type] for column in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
         layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))
         found.append(StagePhase(phase.after_ts, phase.upto_ts, layout))
-        hashed = not shape.key
-    return UpsertTarget(entry.name, path, tuple(found), hashed)
+    return UpsertTarget(entry.name, tables.silver_path(entry.database, entry.table), tuple(found))

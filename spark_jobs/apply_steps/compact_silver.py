@@ -1,4 +1,4 @@
-"""Step 11: small files and deleted rows of the tables just written are packed, within the window's share of work.
+"""Small files and deleted rows of the tables just written are packed, within the window's share of work.
 
 In:  window.tables of the positional writer, silver as it is now.
 Out: perhaps one more commit per table, without a change of data. Never an error: what can't be done now is tried later.
@@ -15,7 +15,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
@@ -35,6 +35,14 @@ from tidegate.upsert.upkeep import TIER_FILES, choose
 _LOOK_EVERY: Final = TIER_FILES // 2
 
 
+@dataclass(slots=True)
+class Upkeep:
+    """windows: that wrote a table since its files were looked at. saved: bytes that a table may rewrite."""
+
+    windows: dict[str, int] = field(default_factory=dict)
+    saved: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """One commit that moved rows. files: live, before and after. bytes, rows: of the files that were rewritten."""
@@ -50,43 +58,45 @@ def compact_silver(app: Application, window: Window) -> None:
     """Pack tables that the positional writer has written, who waited for it longest first."""
     if not app.pipeline.apply.upkeep_bytes:
         return
-    due = sorted(_due(app, window), key=lambda entry: -app.upkeep_windows[entry.name])
+    kept = app.memory(Upkeep)
+    due = sorted(_due(kept, window), key=lambda entry: -kept.windows[entry.name])
     now = time.monotonic()
     end = now + max(UPKEEP_SECONDS_MIN, UPKEEP_PER_WINDOW_SECONDS * (now - window.began))
 
     def one(entry: TableWindow) -> None:
         if time.monotonic() < end:
-            _compact(app, entry, app.upkeep_windows.pop(entry.name))
+            _compact(app, kept, entry)
 
     if due:
         with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upkeep") as pool:
             list(pool.map(one, due))
 
 
-def _due(app: Application, window: Window) -> list[TableWindow]:
+def _due(kept: Upkeep, window: Window) -> list[TableWindow]:
     """Tables of the window whose files are to be looked at; counts the windows that wrote each since its last look."""
     found = []
     for entry in window.tables.values():
-        if entry.target is not None and entry.name in window.delta_versions:
-            wrote = app.upkeep_windows[entry.name] = app.upkeep_windows.get(entry.name, 0) + 1
-            if wrote >= _LOOK_EVERY or entry.name not in app.upkeep_saved:
+        if entry.plan.target is not None and entry.name in window.delta_versions:
+            wrote = kept.windows[entry.name] = kept.windows.get(entry.name, 0) + 1
+            if wrote >= _LOOK_EVERY or entry.name not in kept.saved:
                 found.append(entry)
     return found
 
 
-def _compact(app: Application, entry: TableWindow, windows: int) -> None:
-    """windows: that wrote the table since its files were last looked at; each has earned it a share."""
-    assert entry.target is not None
-    earned = windows * app.pipeline.apply.upkeep_bytes
-    budget = min(app.upkeep_saved.get(entry.name, 0) + earned, UPKEEP_SAVED_BYTES_MAX)
-    app.upkeep_saved[entry.name] = budget
+def _compact(app: Application, kept: Upkeep, entry: TableWindow) -> None:
+    """Each window that wrote the table has earned it a share."""
+    target = entry.plan.target
+    assert target is not None, "due"
+    earned = kept.windows.pop(entry.name) * app.pipeline.apply.upkeep_bytes
+    budget = min(kept.saved.get(entry.name, 0) + earned, UPKEEP_SAVED_BYTES_MAX)
+    kept.saved[entry.name] = budget
     try:
-        done = compact(app, entry.target.path, entry.target.phases[-1].layout, budget)
+        done = compact(app, target.path, target.phases[-1].layout, budget)
     except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of packing may stop them
         print(f"{entry.name}: not compacted: {error}", file=sys.stderr, flush=True)
         return
     if done is not None:
-        app.upkeep_saved[entry.name] = budget - done.bytes
+        kept.saved[entry.name] = budget - done.bytes
 
 
 def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:

@@ -1,4 +1,4 @@
-"""Step 6: raw bytes -> typed columns, per table, in parallel.
+"""Raw bytes -> typed columns, per table, in parallel.
 
 In:  the window's segments and chunks (as places in bronze: payload bytes never pass through the JVM) and the table
      versions in force.
@@ -33,7 +33,7 @@ from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.application import Application
 from spark_jobs.window.healing import heal_tables
 from spark_jobs.window.holds import hold, release
-from spark_jobs.window.shapes import keeps_deleted
+from spark_jobs.window.plan import TableWriter
 from spark_jobs.window.window import Accounted, DamagedChunk, StagedFile, Trouble, WaveChunk, Window
 from tidegate import limits, tables
 from tidegate.config import Effects
@@ -303,11 +303,11 @@ def _plan(app: Application, window: Window) -> DecodePlan:
     routed: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
-        kept = keeps_deleted(app, entry)
+        kept = entry.plan.keeps_deleted
         for source, database, table in entry.physical:
             name = (database, table)
-            if entry.target is not None and not entry.target.hashed:
-                targets.setdefault(source, {})[name] = entry.target
+            if entry.plan.writer is TableWriter.POSITIONAL and entry.plan.target is not None:
+                targets.setdefault(source, {})[name] = entry.plan.target
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
             windows.setdefault(source, {})[name] = CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)

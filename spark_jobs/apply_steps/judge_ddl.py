@@ -1,4 +1,4 @@
-"""Step 4: the pipeline file's word on each kind of DDL, before any of it reaches silver.
+"""The pipeline file's word on each kind of DDL, before any of it reaches silver.
 
 In:  window.tables with the versions that begin inside it, `ddl` of the pipeline file, what a person has approved.
 Out: tables whose DDL has to be asked for, or stops them, are held with the statement and its position.
@@ -24,7 +24,9 @@ from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS, State
 
 
 def judge_ddl(app: Application, window: Window) -> None:
-    """Hold what `ask` and `stop` hold."""
+    """Fill entry.changes, and hold what `ask` and `stop` hold."""
+    for entry in window.tables.values():
+        entry.changes = version_changes(app, entry, window.cut_ts)
     for entry in list(window.tables.values()):
         if entry.name in window.tables:  # else a partner took it along
             _judge(app, window, entry)
@@ -36,7 +38,7 @@ def _judge(app: Application, window: Window, entry: TableWindow) -> None:
     own_ts = _approved_ts(app, entry.name)
     # A rename, and EXCHANGE PARTITION, are one statement of several tables: a person approves it once.
     renames_ts = max([own_ts, *(_approved_ts(app, name) for name in linked)])
-    for before, version in version_changes(app, entry, window.cut_ts):
+    for before, version in entry.changes:
         kinds = ddl_kinds(before, version)
         if origin := origins.get(_id(version)):
             kinds += column_kinds(origin, version)

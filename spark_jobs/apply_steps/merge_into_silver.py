@@ -1,4 +1,4 @@
-"""Step 7: net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
+"""Net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
 
 In:  window.tables with their staged files.
 Out: silver at cut_ts; window.delta_versions; tables that can't be written are held.
@@ -16,26 +16,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from spark_jobs.merge.linked import LinkedWriter, linked
+from spark_jobs.merge.linked import LinkedWriter
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.sweep import sweep_whole_tables
-from spark_jobs.positional.rows import write_hashed
-from spark_jobs.positional.writer import (
-    GivenBack,
-    Outcome,
-    Upsert,
-    upsert_of,
-    write_upserts,
-)
+from spark_jobs.positional.rows import write_counted
+from spark_jobs.positional.writer import GivenBack, Outcome, upsert_of, write_upserts
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold_for_error, release
-from spark_jobs.window.shapes import version_changes, window_phases
+from spark_jobs.window.plan import PlannedPhase, TableWriter
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
-from tidegate.merge.phases import DdlPhase, RowsPhase
+from tidegate.merge.phases import DdlPhase
 from tidegate.tables import silver_path
 
 
@@ -46,7 +40,7 @@ def merge_into_silver(app: Application, window: Window) -> None:
     """
     entries = []
     for entry in window.tables.values():
-        if entry.staged or entry.upserts or version_changes(app, entry, window.cut_ts):
+        if entry.staged or entry.upserts or entry.changes:
             entries.append(entry)
         elif entry.after_ts > app.cut_ts:
             # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
@@ -91,15 +85,21 @@ def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
 
 def _write_all(app: Application, window: Window, entries: Sequence[TableWindow]) -> dict[str, Outcome]:
     """The Delta version that each table came to, or why it didn't."""
-    upserts = {entry.name: upsert for entry in entries if (upsert := _sole_upsert(app, entry, window))}
-    groups = linked(entries, window.moves)
-    together = {entry.name for group in groups for entry in group}
-    apart = [entry for entry in entries if entry.name not in upserts and entry.name not in together]
-    found = write_upserts(app, window, list(upserts.values()))
+    together, apart, groups = list[TableWindow](), list[TableWindow](), dict[str, list[TableWindow]]()
+    for entry in entries:
+        match entry.plan.writer:
+            case TableWriter.LINKED:
+                groups.setdefault(min(entry.plan.links | {entry.name}), []).append(entry)
+            case TableWriter.POSITIONAL if not entry.changes:
+                together.append(entry)
+            case _:
+                apart.append(entry)
+    upserts = [upsert_of(app, entry, window.cut_ts) for entry in together]
+    found = write_upserts(app, window, [upsert for upsert in upserts if upsert is not None])
     if apart or groups:
         with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:
             done = {entry.name: pool.submit(_write, app, entry, window) for entry in apart}
-            runs = [(group, pool.submit(LinkedWriter(app, window, group).run)) for group in groups]
+            runs = [(group, pool.submit(LinkedWriter(app, window, group).run)) for group in groups.values()]
         found |= {name: future.exception() or future.result() for name, future in done.items()}
         for group, run in runs:
             error = run.exception()
@@ -107,31 +107,27 @@ def _write_all(app: Application, window: Window, entries: Sequence[TableWindow])
     return found
 
 
-def _sole_upsert(app: Application, entry: TableWindow, window: Window) -> Upsert | None:
-    """The upsert that is all of a table's window; None when there is more to do than that."""
-    if not entry.upserts or version_changes(app, entry, window.cut_ts):
-        return None
-    return upsert_of(app, entry, window.cut_ts)
-
-
 def _write(app: Application, entry: TableWindow, window: Window) -> int:
+    """One table's phases, one after the other."""
     writer = SilverWriter(app, entry, window.ddl_times)
-    for phase in window_phases(app, entry, window.cut_ts):
-        if isinstance(phase, DdlPhase):
-            writer.change_schema(phase)
-        elif entry.target is None:
-            writer.write_rows(phase)
-        elif entry.target.hashed:
-            _write_hashed(app, entry, phase)
-        elif upsert := upsert_of(app, entry, phase.upto_ts):
-            outcome = write_upserts(app, window, [upsert])[entry.name]
-            if not isinstance(outcome, int):
-                raise outcome
+    for planned in entry.plan.phases:
+        if isinstance(planned.phase, DdlPhase):
+            writer.change_schema(planned)
+        else:
+            _write_rows(app, window, writer, planned)
         failpoint("apply_in_merge")
     return app.lake.log(writer.path).state().version
 
 
-def _write_hashed(app: Application, entry: TableWindow, phase: RowsPhase) -> None:
-    assert entry.target is not None, "chosen by choose_writers"
-    if any(file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts for file in entry.staged):
-        write_hashed(app, entry, next(p for p in entry.target.phases if p.upto_ts == phase.upto_ts))
+def _write_rows(app: Application, window: Window, writer: SilverWriter, planned: PlannedPhase) -> None:
+    entry, upto_ts = writer.entry, planned.phase.upto_ts
+    match entry.plan.writer:
+        case TableWriter.COUNTED:
+            write_counted(app, entry, upto_ts)
+        case TableWriter.POSITIONAL:
+            if upsert := upsert_of(app, entry, upto_ts):
+                outcome = write_upserts(app, window, [upsert])[entry.name]
+                if not isinstance(outcome, int):
+                    raise outcome
+        case _:
+            writer.write_rows(planned)

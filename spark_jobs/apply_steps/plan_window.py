@@ -1,4 +1,4 @@
-"""Step 1: which segments and tables this window takes.
+"""Which segments and tables this window takes.
 
 In:  BronzeIndex, the pipeline's table patterns and routes, applied_ts of each table.
 Out: window.tables: for each logical table that a segment of the window names, (applied_ts, cut_ts].

@@ -1,4 +1,4 @@
-"""Step 9: publish cut_ts: from here on readers may use it.
+"""Publish cut_ts: from here on readers may use it.
 
 In:  window.delta_versions, window.held, window.waves.
 Out: control/table_states events for tables that were held; answers to waves in control/snapshots; control/cuts rows for

@@ -1,4 +1,4 @@
-"""Step 8: account for every payload byte of the window.
+"""Account for every payload byte of the window.
 
 In:  window.ledger, one entry per segment from decode.
 Out: rows of control/ledger, in one commit that a second try of the same window does not repeat.

@@ -1,4 +1,4 @@
-"""Step 2: replay the window's DDL onto schema_history.
+"""Replay the window's DDL onto schema_history.
 
 In:  segments with HAS_DDL, and the versions known so far.
 Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held; what planning and

@@ -1,4 +1,4 @@
-"""Step 3: which waves of snapshots this window takes, and from where on their tables' changes are applied again.
+"""Which waves of snapshots this window takes, and from where on their tables' changes are applied again.
 
 In:  the window's segments that name the watermark table, bronze/chunks, control/snapshots, schema_history.
 Out: entry.chunks and a lower entry.after_ts of tables whose waves end here, with the segments from there on in

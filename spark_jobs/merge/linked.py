@@ -11,6 +11,7 @@ written; takers are written before givers are emptied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -22,11 +23,11 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold_with
 from spark_jobs.window.moves import partners
-from spark_jobs.window.shapes import shape_at, window_phases
+from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.window import Move, TableWindow, Window
 from tidegate.errors import REFILL, SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
-from tidegate.merge.phases import DdlPhase, Phase, RowsPhase
+from tidegate.merge.phases import DdlPhase, RowsPhase
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.renames import leaves, renamed_here
 from tidegate.schema.model.columns import TableVersion
@@ -35,17 +36,7 @@ from tidegate.schema.model.partition_rows import rows_where
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Step = tuple[TableWindow, Phase]
-
-
-def linked(entries: Sequence[TableWindow], moves: Sequence[Move]) -> list[list[TableWindow]]:
-    """The entries that moves link, in groups; the others are in none."""
-    named = {name for move in moves for name in (move.giver, move.taker)}
-    groups: dict[str, list[TableWindow]] = {}
-    for entry in entries:
-        if entry.name in named:
-            groups.setdefault(min(partners(moves, entry.name) | {entry.name}), []).append(entry)
-    return list(groups.values())
+Step = tuple[TableWindow, PlannedPhase]
 
 
 class LinkedWriter:
@@ -61,16 +52,15 @@ class LinkedWriter:
     def run(self) -> dict[str, int | BaseException]:
         """The outcome of each table that isn't held for another's sake."""
         steps = [
-            (phase.upto_ts, isinstance(phase, RowsPhase), (entry, phase))
+            (planned.phase.upto_ts, isinstance(planned.phase, RowsPhase), (entry, planned))
             for entry in self._entries
-            for phase in window_phases(self._app, entry, self._window.cut_ts)
+            for planned in entry.plan.phases
         ]
         for (upto_ts, rows), together in groupby(sorted(steps, key=lambda s: s[:2]), key=lambda s: s[:2]):
             found = [step for _, _, step in together]
             if rows:
-                for entry, phase in found:
-                    assert isinstance(phase, RowsPhase), "sorted so"
-                    self._attempt(entry.name, upto_ts, partial(self._writers[entry.name].write_rows, phase))
+                for entry, planned in found:
+                    self._attempt(entry.name, upto_ts, partial(self._writers[entry.name].write_rows, planned))
             else:
                 self._change_schemas(upto_ts, found)
         outcome: dict[str, int | BaseException] = {}
@@ -86,33 +76,36 @@ class LinkedWriter:
         moves = [move for move in self._window.moves if move.commit_ts == commit_ts]
         versions = {move.giver: version_before(self._app, move.giver, commit_ts) for move in moves}
         takes: list[tuple[str, Callable[[], None]]] = []
-        rest: list[tuple[str, DdlPhase]] = []
-        for entry, phase in found:
+        rest: list[tuple[str, PlannedPhase]] = []
+        for entry, planned in found:
+            phase = planned.phase
             assert isinstance(phase, DdlPhase), "sorted so"
             mine = [move for move in moves if move.taker == entry.name and _in_phase(move, phase)]
             replaced = [move.new for move in mine] + [new for old, new in phase.changes if mine and _left(old, new)]
             others = tuple(change for change in phase.changes if change[1] not in replaced)
             if others:
-                rest.append((entry.name, DdlPhase(commit_ts, others)))
+                rest.append((entry.name, replace(planned, phase=DdlPhase(commit_ts, others))))
             if mine:
-                self._attempt(entry.name, commit_ts, partial(self._prepare, entry, mine, replaced, versions, takes))
+                self._attempt(
+                    entry.name, commit_ts, partial(self._prepare, (entry, planned), mine, replaced, versions, takes)
+                )
         for name, take in takes:
             self._attempt(name, commit_ts, take)
             failpoint("apply_in_move")
-        for name, phase in rest:
-            self._attempt(name, commit_ts, partial(self._writers[name].change_schema, phase))
+        for name, planned in rest:
+            self._attempt(name, commit_ts, partial(self._writers[name].change_schema, planned))
 
     def _prepare(
         self,
-        entry: TableWindow,
+        step: Step,
         moves: Sequence[Move],
         replaced: Sequence[TableVersion],
         versions: dict[str, int],
         takes: list[tuple[str, Callable[[], None]]],
     ) -> None:
         """Find out whether a taker can have its rows, before any taker has written."""
+        entry, shape = step[0], step[1].shape
         writer = self._writers[entry.name]
-        shape = shape_at(self._app, entry, moves[0].commit_ts)
         assert shape is not None, "a taker has columns"
         given = taken_rows(writer, shape, moves, versions)
         partly = any(partial_taker(move.new) for move in moves)

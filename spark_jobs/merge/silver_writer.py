@@ -21,7 +21,8 @@ from spark_jobs.merge.rewrite import keeps_values, rewrite, types_of
 from spark_jobs.merge.values import literals, staged_schema
 from spark_jobs.session.spark import DELETION_VECTORS, table_session
 from spark_jobs.window.application import Application
-from spark_jobs.window.shapes import described, keeps_deleted, shape_at, shape_of
+from spark_jobs.window.plan import PlannedPhase
+from spark_jobs.window.shapes import described, shape_of
 from spark_jobs.window.window import StagedFile, TableWindow
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
@@ -41,6 +42,13 @@ from tidegate.spark_sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(slots=True)
+class LargeTables:
+    """Once large, a table isn't measured again."""
+
+    names: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -87,8 +95,10 @@ class SilverWriter:
 
     # --- rows ---------------------------------------------------------------------------------------
 
-    def write_rows(self, phase: RowsPhase) -> None:
+    def write_rows(self, planned: PlannedPhase) -> None:
         """MERGE the staged changes of (after_ts, upto_ts] and record upto_ts with them."""
+        phase, shape = planned.phase, planned.shape
+        assert isinstance(phase, RowsPhase), "asked of those"
         files = [
             file
             for file in self.entry.staged
@@ -100,7 +110,6 @@ class SilverWriter:
         if applied >= phase.upto_ts:
             return
         self.entry.check_follows(phase.after_ts, applied)
-        shape = shape_at(self.app, self.entry, phase.upto_ts)
         assert shape is not None, "staged rows have a version in force"
         self.ensure(shape)
         self._follow_soft_delete(shape)
@@ -123,7 +132,7 @@ class SilverWriter:
         change_table(self.app.lake, self.session, self.path, work, transaction)
 
     def _is_large(self, state: TableState) -> bool:
-        known = self.app.large_tables
+        known = self.app.memory(LargeTables).names
         if self.entry.name not in known and sum(file.size for file in state.files) > REWRITE_BYTES_MAX:
             known.add(self.entry.name)
         return self.entry.name in known
@@ -164,12 +173,13 @@ class SilverWriter:
         """Create silver when it isn't there."""
         create_silver(self.log, shape)
 
-    def change_schema(self, phase: DdlPhase) -> None:
+    def change_schema(self, planned: PlannedPhase) -> None:
         """Follow the DDL at one commit_ts. Raises SchemaMismatch for what can't be followed yet."""
+        phase, shape = planned.phase, planned.shape
+        assert isinstance(phase, DdlPhase), "asked of those"
         self.app.check_claim()
-        shape = shape_at(self.app, self.entry, phase.upto_ts)
-        if before := self._shape_before(phase):
-            self._follow_soft_delete(before)
+        if planned.before:
+            self._follow_soft_delete(planned.before)
         for old, new in phase.changes:
             if renamed_here(new) or (new.moved is not None and new.moved.takes):
                 raise SchemaMismatch(
@@ -206,14 +216,8 @@ class SilverWriter:
     def _ddl_id(self, what: str, version: TableVersion) -> str:
         return f"{self.app_id}/ddl/{version.source}.{version.name}/{what}"
 
-    def _shape_before(self, phase: DdlPhase) -> SilverShape | None:
-        """What silver looks like when the phase begins; of a table that is dropped, what it looked like last."""
-        shape = shape_at(self.app, self.entry, phase.upto_ts - 1)
-        gone = [old for old, _ in phase.changes if old is not None]
-        return shape or (self.shape_of(gone[0]) if gone else None)
-
     def shape_of(self, version: TableVersion) -> SilverShape:
-        return shape_of([version], routed=self.entry.routed, keeps_deleted=keeps_deleted(self.app, self.entry))
+        return shape_of([version], routed=self.entry.routed, keeps_deleted=self.entry.plan.keeps_deleted)
 
     def ensure_columns(self, shape: SilverShape) -> None:
         """Create silver when it isn't there, or add the columns that a further shard brings."""
@@ -226,7 +230,7 @@ class SilverWriter:
             return
         if shape is not None:
             (self.ensure_columns if self.entry.routed else self.ensure)(shape)
-        if keeps_deleted(self.app, self.entry):
+        if self.entry.plan.keeps_deleted:
             self._mark_all(old, version, shape)
         elif self.entry.routed:
             self._once("rows", version, lambda private: f"DELETE FROM {private.target}{self._only(version)}")

@@ -68,29 +68,42 @@ class _Held:
     occurrence: Int64s
 
 
-def write_hashed(app: Application, entry: TableWindow, phase: StagePhase) -> int:
-    """Write a phase of a table without a key; the Delta version that holds it. Raises as write_upserts' outcomes."""
-    assert entry.target is not None, "chosen by choose_writers"
-    path, app_id = entry.target.path, tables.app_id(app.pipeline.pipeline, entry.name)
+def write_counted(app: Application, entry: TableWindow, upto_ts: int) -> None:
+    """Write a phase of a table without a key, if anything is staged for it. Raises as write_upserts' outcomes."""
+    target = entry.plan.target
+    assert target is not None, "chosen by choose_writers"
+    phase = next((phase for phase in target.phases if phase.upto_ts == upto_ts), None)
+    if phase is not None and any(_touches(file, phase) for file in entry.staged):
+        _write(app, entry, target.path, phase)
+
+
+def _touches(file: StagedFile, phase: StagePhase) -> bool:
+    return file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts
+
+
+def _write(app: Application, entry: TableWindow, path: str, phase: StagePhase) -> None:
+    app_id = tables.app_id(app.pipeline.pipeline, entry.name)
     net: _Net | None = None
     for attempt in range(1, COMMIT_ATTEMPTS_MAX + 1):
         snapshot = app.lake.log(path).state()
         applied = snapshot.transaction(app_id)
         if applied >= phase.upto_ts:
-            return snapshot.version
+            return
         entry.check_follows(phase.after_ts, applied)
         check_fit(snapshot, phase.layout)
         net = net or _net(app.lake, entry.staged, phase)
         try:
-            return _commit(app, path, (app_id, phase), net, snapshot)
+            _commit(app, path, (app_id, phase), net, snapshot)
         except CommitConflict:
             if attempt == COMMIT_ATTEMPTS_MAX:
                 raise
             time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+        else:
+            return
     raise AssertionError("the loop returns or raises")
 
 
-def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Net, snapshot: TableState) -> int:
+def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Net, snapshot: TableState) -> None:
     app_id, phase = place
     held = _held(app, path, net, snapshot)
     before = np.zeros(len(net.net), np.int64)
@@ -107,20 +120,19 @@ def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Ne
     actions.extend(Actions(adds=list(adds)))
     failpoint("apply_before_commit")
     try:
-        done = app.lake.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
+        app.lake.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
     except CommitConflict:
         for add in adds:  # certainly in no commit
             app.lake.filesystem.delete_file(app.lake.local(f"{path}/{unquote(add['path'])}"))
         raise
     failpoint("apply_after_commit")
-    return done.version
 
 
 def _net(lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase) -> _Net:
     """The net change per row hash of the phase's staged changes."""
     parts = []
     for file in staged:
-        if file.max_commit_ts <= phase.after_ts or file.min_commit_ts > phase.upto_ts:
+        if not _touches(file, phase):
             continue
         with lake.open(file.path) as handle:
             read = pq.read_table(handle, use_threads=False).combine_chunks()

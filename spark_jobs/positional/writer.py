@@ -87,9 +87,10 @@ def upsert_of(app: Application, entry: TableWindow, upto_ts: int) -> Upsert | No
     staged = [upsert for upsert in entry.upserts if upsert.upto_ts == upto_ts]
     if not staged:
         return None
-    assert entry.target is not None, "staged upserts have a target"
-    phase = next(phase for phase in entry.target.phases if phase.upto_ts == upto_ts)
-    return Upsert(entry, phase, entry.target.path, tables.app_id(app.pipeline.pipeline, entry.name), staged)
+    target = entry.plan.target
+    assert target is not None, "staged upserts have a target"
+    phase = next(phase for phase in target.phases if phase.upto_ts == upto_ts)
+    return Upsert(entry, phase, target.path, tables.app_id(app.pipeline.pipeline, entry.name), staged)
 
 
 def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -> dict[str, Outcome]:

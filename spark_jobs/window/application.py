@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.checkpoints import Checkpoints
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 _NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
 
 
+Memory = TypeVar("Memory")
+
+
 @dataclass(slots=True)
 class Application:
     """One running apply job.
@@ -64,15 +67,13 @@ class Application:
     judged: dict[str, judgements.Judged] = field(default_factory=dict)  # per source: what persons said of its log
     cut_ts: int = 0
     followed: Followed = field(default_factory=Followed)
-    large_tables: set[str] = field(default_factory=set)  # once large, not measured again
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
-    upkeep_windows: dict[str, int] = field(default_factory=dict)  # that wrote a table since its files were looked at
-    upkeep_saved: dict[str, int] = field(default_factory=dict)  # bytes that a table may rewrite, saved up
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
     snapshots: Known = field(default_factory=Known)
     damaged: dict[tuple[str, Physical], str] = field(
         default_factory=dict
     )  # a wave's token and table -> why it can't be
+    _memory: dict[type, Any] = field(default_factory=dict)
     _claim: tuple[str, int] | None = None
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
@@ -96,6 +97,11 @@ class Application:
         self.checkpoints = Checkpoints(self.lake)
         at_once = max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables)
         self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="table")
+
+    def memory(self, kind: type[Memory]) -> Memory:
+        """What one step keeps between windows, made when it is first asked for."""
+        found: Memory = self._memory.setdefault(kind, kind())
+        return found
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""

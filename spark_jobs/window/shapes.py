@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.plan import Change, PlannedPhase
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
-from tidegate.merge.phases import Phase, phases
+from tidegate.merge.phases import DdlPhase, Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
@@ -62,23 +63,15 @@ def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[Ta
     ]
 
 
-def shape_at(app: Application, entry: TableWindow, commit_ts: int) -> SilverShape | None:
-    """The shape in force at a commit_ts; None when no physical table exists then. Raises SchemaMismatch."""
-    found = versions_at(app, entry, commit_ts)
-    return shape_of(found, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry)) if found else None
-
-
 def keeps_deleted(app: Application, entry: TableWindow) -> bool:
     """Whether the pipeline file says that the table's deleted rows stay in silver."""
     return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
 
 
-def version_changes(
-    app: Application, entry: TableWindow, cut_ts: int
-) -> list[tuple[TableVersion | None, TableVersion]]:
+def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[Change]:
     """(version before, version) of every schema version that begins in the table's window; what is ignored left out."""
     ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
-    found: list[tuple[TableVersion | None, TableVersion]] = []
+    found: list[Change] = []
     for source, database, table in sorted(entry.physical):
         before: TableVersion | None = None
         for version in app.histories[source].versions(database, table):
@@ -88,10 +81,22 @@ def version_changes(
     return found
 
 
-def window_phases(app: Application, entry: TableWindow, cut_ts: int) -> list[Phase]:
-    """The table's window, cut where its schema changes."""
-    rows_stay = entry.routed or keeps_deleted(app, entry)
-    return phases(entry.after_ts, cut_ts, version_changes(app, entry, cut_ts), rows_stay=rows_stay)
+def planned_phases(app: Application, entry: TableWindow, cut_ts: int) -> tuple[PlannedPhase, ...]:
+    """The table's window, cut where its schema changes (entry.changes). Raises SchemaMismatch."""
+    found = phases(entry.after_ts, cut_ts, entry.changes, rows_stay=entry.routed or keeps_deleted(app, entry))
+    return tuple(_planned(app, entry, phase) for phase in found)
+
+
+def _planned(app: Application, entry: TableWindow, phase: Phase) -> PlannedPhase:
+    keeps = keeps_deleted(app, entry)
+    versions = tuple(versions_at(app, entry, phase.upto_ts))
+    shape = shape_of(versions, routed=entry.routed, keeps_deleted=keeps) if versions else None
+    if not isinstance(phase, DdlPhase):
+        return PlannedPhase(phase, versions, shape)
+    # Of a table that was dropped: what it looked like last.
+    before = versions_at(app, entry, phase.upto_ts - 1) or [old for old, _ in phase.changes if old is not None][:1]
+    looked = shape_of(before, routed=entry.routed, keeps_deleted=keeps) if before else None
+    return PlannedPhase(phase, versions, shape, looked)
 
 
 def _all_physical(app: Application, entry: TableWindow) -> set[tuple[str, str, str]]:

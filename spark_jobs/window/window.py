@@ -10,8 +10,8 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from spark_jobs.window.plan import NOTHING_PLANNED, Change, TablePlan
 from tidegate import tables
-from tidegate.config import Writer
 from tidegate.errors import Overtaken
 from tidegate.lake.held import TableState
 from tidegate.lake.latency import Percentiles
@@ -22,7 +22,7 @@ from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunk_table import ChunkRef
 from tidegate.snapshot.events import SnapshotEvent
 from tidegate.upsert.key_file import KeyFile
-from tidegate.upsert.target import StagedUpsert, UpsertTarget
+from tidegate.upsert.target import StagedUpsert
 
 _NAMED_MAX = 5  # tables named in a window's line of the log
 
@@ -107,9 +107,9 @@ class DamagedChunk:
 class TableWindow:
     """One logical table's share of a window: (after_ts, the window's cut_ts].
 
-    writer, why: chosen by choose_writers, with the reason in one phrase. MERGE takes `staged`, the positional writer
-    `upserts`. chunks: of waves that end in the window. again_ts: silver has all up to here already, where waves begin
-    below it: changes of a table with a key can be applied twice.
+    changes: versions that begin in it (judge_ddl). plan: what is done to it (choose_writers). MERGE and the counting
+    writer take `staged`, the positional writer `upserts`. chunks: of waves that end in the window. again_ts: silver
+    has all up to here already, where waves begin below it: changes of a table with a key can be applied twice.
     """
 
     name: str
@@ -119,12 +119,11 @@ class TableWindow:
     after_ts: int
     physical: set[tuple[str, str, str]] = field(default_factory=set)  # (source, database, table)
     staged: list[StagedFile] = field(default_factory=list)
-    writer: Writer = Writer.MERGE
-    why: str = ""
-    target: UpsertTarget | None = None  # of a table that the positional writer takes
     upserts: list[StagedUpsert] = field(default_factory=list)
     chunks: list[WaveChunk] = field(default_factory=list)
     again_ts: int = 0
+    changes: list[Change] = field(default_factory=list)
+    plan: TablePlan = NOTHING_PLANNED
 
     def check_follows(self, after_ts: int, applied_ts: int) -> None:
         """Raises Overtaken when silver has a part of the rows phase that begins at after_ts: they would be in it twice.
@@ -208,7 +207,7 @@ class Window:
     def writers(self) -> str:
         """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
         wrote = [entry for name, entry in self.tables.items() if name in self.delta_versions]
-        merged = [f"{e.name} ({e.why or 'by the pipeline file'})" for e in wrote if e.target is None]
+        merged = [f"{e.name} ({e.plan.why or 'by the pipeline file'})" for e in wrote if e.plan.target is None]
         parts = [f"{len(wrote) - len(merged)} by position"] if len(merged) < len(wrote) else []
         more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
         return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])

@@ -19,6 +19,7 @@ from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.positional.writer import upsert_of, write_upserts
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, tables
 from tidegate.delta.state import TableState
@@ -71,7 +72,8 @@ class Table:
         low, self.windows = self.windows, self.windows + 1
         phase = StagePhase(low, self.windows, self.layout)
         entry = TableWindow(NAME, "d", "t", routed=False, after_ts=low)
-        entry.target = UpsertTarget(NAME, PATH, (phase,))
+        target = UpsertTarget(NAME, PATH, (phase,))
+        entry.plan = TablePlan(writer=TableWriter.POSITIONAL, target=target)
         window = Window(low, self.windows, [], tables={NAME: entry})
         count = len(changes)
         rows = pa.table(

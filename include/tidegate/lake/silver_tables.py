@@ -31,6 +31,18 @@ def create_silver(log: DeltaLog, shape: SilverShape) -> TableState:
     nothing = log.state()
     if nothing.created:
         return nothing
+    try:
+        return log.commit(nothing, Change(_made(shape), "CREATE TABLE"))
+    except CommitConflict:  # somebody was quicker
+        return log.state()
+
+
+def new_silver(shape: SilverShape) -> TableState:
+    """The table as create_silver would make it. Raises SchemaMismatch as that does."""
+    return TableState("new").after(0, _made(shape))
+
+
+def _made(shape: SilverShape) -> list[Action]:
     features = _FEATURES | (_CLUSTERED if shape.cluster_by else frozenset()) | _asked(shape.all_columns)
     actions: list[Action] = [
         protocol(features),
@@ -38,10 +50,7 @@ def create_silver(log: DeltaLog, shape: SilverShape) -> TableState:
     ]
     if shape.cluster_by:
         actions.append(clustering(shape.cluster_by))
-    try:
-        return log.commit(nothing, Change(actions, "CREATE TABLE"))
-    except CommitConflict:  # somebody was quicker
-        return log.state()
+    return actions
 
 
 def add_columns(log: DeltaLog, columns: Sequence[SilverColumn]) -> TableState:

@@ -28,14 +28,12 @@ class StagePhase:
 class UpsertTarget:
     """A logical table that the positional writer takes.
 
-    path: of silver, relative to the lake. phases: its rows phases in order. hashed: it has no key, and its changes are
-    staged as for MERGE (spark_jobs/positional/rows.py).
+    path: of silver, relative to the lake. phases: its rows phases in order.
     """
 
     name: str
     path: str
     phases: tuple[StagePhase, ...]
-    hashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def test_a_compaction_that_comes_too_late_is_dropped_and_leaves_no_file(
     assert set((tmp_path / "lake" / PATH).glob("*.parquet")) == on_disk
     table.assert_equal()
     monkeypatch.setattr(step, "rewrite", real)
-    table.app.upkeep_saved.clear()  # it is looked at as by a new application
+    table.app.memory(step.Upkeep).saved.clear()  # it is looked at as by a new application
     step.compact_silver(table.app, window)
     assert len(table.snapshot().files) == 1
     table.assert_equal()

@@ -11,6 +11,7 @@ import pytest
 from spark_jobs.apply_steps import compact_silver as step
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.window import TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config
@@ -32,8 +33,8 @@ def window_of(names: list[str]) -> Window:
     window = Window(0, 10, [])
     layout: Any = None
     for name in names:
-        target = UpsertTarget(name, f"silver/d/{name}", (StagePhase(0, 10, layout),), hashed=False)
-        window.tables[name] = TableWindow(name, "d", name, routed=False, after_ts=0, target=target)
+        target = UpsertTarget(name, f"silver/d/{name}", (StagePhase(0, 10, layout),))
+        window.tables[name] = TableWindow(name, "d", name, routed=False, after_ts=0, plan=TablePlan(target=target))
         window.delta_versions[name] = 1
     return window
 

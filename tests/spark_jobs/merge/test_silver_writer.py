@@ -17,13 +17,15 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.apply_steps.choose_writers import choose_writers
 from spark_jobs.apply_steps.merge_into_silver import merge_into_silver
+from spark_jobs.apply_steps.prepare_silver import prepare_silver
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed
 from spark_jobs.window.application import Application
 from spark_jobs.window.moves import find_moves
-from spark_jobs.window.shapes import keeps_deleted, window_phases
+from spark_jobs.window.plan import TableWriter
+from spark_jobs.window.shapes import version_changes
 from spark_jobs.window.window import StagedFile, TableWindow, Window
 from tidegate import config, tables
 from tidegate.binlog.decode import TableChanges
@@ -79,18 +81,22 @@ class Shop:
             )
             entry.physical.add(("s", "d", physical))
         window.moves = find_moves(self.app, low, cut)
+        for entry in window.tables.values():
+            entry.changes = version_changes(self.app, entry, cut)
         choose_writers(self.app, window)
+        prepare_silver(self.app, window)
         stage = UpsertStage(self.app.lake, "staging", kept=window.key_files)
         for entry in window.tables.values():
             for _, _, physical in sorted(entry.physical):
                 mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
                 for version, decoded in self._decoded(physical, mine):
-                    kept = keeps_deleted(self.app, entry) and self._version(physical, version).key
+                    kept = entry.plan.keeps_deleted and self._version(physical, version).key
                     rows = marked(decoded) if kept else decoded
-                    if entry.target is None or entry.target.hashed:
+                    if entry.plan.writer is not TableWriter.POSITIONAL:
                         entry.staged.append(self._stage(physical, version, rows))
                     else:
-                        stage.add(entry.target, "s", TableChanges("d", physical, version, rows))
+                        assert entry.plan.target is not None
+                        stage.add(entry.plan.target, "s", TableChanges("d", physical, version, rows))
         for upsert in stage.flush():
             window.tables[upsert.name].upserts.append(upsert)
         merge_into_silver(self.app, window)
@@ -293,7 +299,7 @@ def test_an_application_that_is_behind_does_no_ddl_again_to_rows_that_came_since
     }
     for entry in window.tables.values():
         writer = SilverWriter(it.app, entry, it.times)
-        for phase in window_phases(it.app, entry, 30):
-            if isinstance(phase, DdlPhase):
-                writer.change_schema(phase)
+        for planned in entry.plan.phases:
+            if isinstance(planned.phase, DdlPhase):
+                writer.change_schema(planned)
     assert {name: it.silver(name) for name in ("t", "e", "s")} == wanted

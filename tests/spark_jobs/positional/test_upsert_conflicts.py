@@ -154,5 +154,5 @@ def test_what_only_merge_can_write_catches_up_by_merge(analyst: Analyst, stateme
     assert state.state is State.RELEASED
     assert "MERGE takes it" in state.reason
     assert it.rows() == dict.fromkeys(range(10), "first")
-    assert it.again().tables["d.t"].target is None, "by MERGE"
+    assert it.again().tables["d.t"].plan.target is None, "by MERGE"
     assert it.rows() == {i: "first" for i in range(10) if i not in (1, 2)} | {1: "second"}

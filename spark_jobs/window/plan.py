@@ -1,0 +1,60 @@
+"""What is done to a table in one window: worked out once, by choose_writers, and carried to the steps behind it.
+
+In:  nothing; these are the values.
+Out: TablePlan: the phases with silver's shape in each, the tables that renames link it with, and who writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tidegate.merge.phases import Phase
+from tidegate.merge.silver_sql import SilverShape
+from tidegate.schema.model.columns import TableVersion
+from tidegate.upsert.target import UpsertTarget
+
+Change = tuple[TableVersion | None, TableVersion]  # a version before it, and one that begins in the window
+
+
+class TableWriter(StrEnum):
+    """Who writes a table in a window. Each writer's commits equal what MERGE commits."""
+
+    MERGE = "merge"
+    POSITIONAL = "positional"  # changes are staged as rows in silver's folder, and keys
+    COUNTED = "counted"  # by position, of a table without a key; staged as for MERGE
+    LINKED = "linked"  # by MERGE, together with the tables that a rename links it with
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPhase:
+    """versions: in force behind it, of each physical table; shape: what silver looks like then, None of no table.
+
+    before: of a DDL, what silver looks like when it begins.
+    """
+
+    phase: Phase
+    versions: tuple[TableVersion, ...]
+    shape: SilverShape | None
+    before: SilverShape | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """links: the tables that moves of the window link it with. why: the reason for its writer, in one phrase.
+
+    target: what the positional writer is told, of a table that goes by position. creates: the shape of silver that has
+    to be made first: a table can't be made in a folder with files.
+    """
+
+    phases: tuple[PlannedPhase, ...] = ()
+    keeps_deleted: bool = False
+    links: frozenset[str] = frozenset()
+    writer: TableWriter = TableWriter.MERGE
+    why: str = ""
+    target: UpsertTarget | None = None
+    creates: SilverShape | None = None
+
+
+NOTHING_PLANNED: Final = TablePlan()

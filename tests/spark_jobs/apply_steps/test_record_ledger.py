@@ -1,0 +1,61 @@
+"""The ledger of a window is recorded once, however often the window is tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.apply_steps.record_ledger import record_ledger
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Accounted, Window
+from tests.kit.spark import no_spark
+from tidegate import config, tables
+from tidegate.lake import control
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import TableState
+from tidegate.segments.result import Ledger
+from tidegate.tables import State
+
+
+def application(folder: Path) -> Application:
+    text = f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
+    pipeline = config.parse(text + "tables: {include: ['d.*']}\n", where="shop.yaml")
+    lake = LakeFiles(str(folder))
+    app = Application(BackgroundSession(no_spark), pipeline, lake, BronzeIndex(lake))
+    app.load()
+    return app
+
+
+def window(cut_ts: int, *, catches_up: bool = False, seq: int = 7) -> Window:
+    found = Window(0, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}} if catches_up else None)
+    ledger = Ledger(100, decoded_bytes=60, ignored={"xid": 10, "other table": 20}, quarantined_bytes=10, rows=3)
+    found.ledger.append(Accounted("s", seq, ledger))
+    return found
+
+
+def recorded(app: Application) -> list[dict[str, Any]]:
+    return sorted(control.read(app.lake, tables.LEDGER).to_pylist(), key=lambda row: row["seq"])
+
+
+def test_every_byte_of_a_segment_is_in_one_row_and_a_second_try_adds_none(tmp_path: Path) -> None:
+    app = application(tmp_path)
+    record_ledger(app, window(40))
+    record_ledger(application(tmp_path), window(40))
+    (row,) = recorded(app)
+    assert row["decoded_bytes"] + row["ignored_bytes"] + row["quarantined_bytes"] == row["payload_bytes"] == 100
+    assert (row["source"], row["seq"], row["cut_ts"], row["rows"]) == ("s", 7, 40, 3)
+    assert row["ignored_by_rule"] == '{"other table": 20, "xid": 10}'
+    record_ledger(app, Window(40, 50, []))  # nothing was decoded
+    assert len(recorded(app)) == 1
+
+
+def test_windows_below_the_cut_end_in_no_order_and_each_is_recorded(tmp_path: Path) -> None:
+    app = application(tmp_path)
+    record_ledger(app, window(40))
+    record_ledger(app, window(30, catches_up=True, seq=8))
+    record_ledger(app, window(30, catches_up=True, seq=8))  # tried again
+    app.record_states({"d.t": TableState(State.RELEASED, applied_ts=30)})  # it was published
+    record_ledger(app, window(20, catches_up=True, seq=9))
+    assert [row["seq"] for row in recorded(app)] == [7, 8, 9]

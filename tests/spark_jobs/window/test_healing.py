@@ -1,0 +1,70 @@
+"""A table whose columns the log itself corrects is released in the very window, and its next one decodes with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_jobs.apply_steps.decode_changes import decode_changes
+from spark_jobs.apply_steps.judge_ddl import judge_ddl
+from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, plan_window
+from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.window.application import Application
+from spark_jobs.window.following import take_up_selection
+from spark_jobs.window.window import Window
+from tests.support.event_log import Log
+from tests.unit.binlog import encode as e
+from tidegate import tables
+from tidegate.binlog.events import EventType
+from tidegate.lake import control
+from tidegate.tables import State
+
+_LONGLONG = b"\x08"
+# Metadata that binlog_row_metadata=FULL adds: signedness, the columns' names, the primary key's columns.
+_TOLD = b"\x01\x01\x00" + b"\x04\x03\x02id" + b"\x08\x01\x00"
+
+
+def _row(table: str, *, told: bool) -> bytes:
+    """A row of a table whose `id` is a BIGINT by now, without its statement in the log."""
+    mapped = e.table_map(7, table, _LONGLONG, b"")
+    body = mapped[19:-4] + (_TOLD if told else b"")
+    return e.event(EventType.TABLE_MAP, body) + e.rows(EventType.WRITE_ROWS_V1, 7, 1, b"\0" + (5).to_bytes(8, "little"))
+
+
+def _through(app: Application, window: Window) -> Window:
+    for step in (plan_window, replay_schema_history, judge_ddl, decode_changes, publish_cut):
+        step(app, window)
+    return window
+
+
+def test_a_healed_table_catches_up_in_a_window_of_its_own_and_no_other_table_waits(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    for name, told in (("a", True), ("b", False)):
+        log.send("one", b"", (f"shop.{name}",), event=_row(name, told=told))
+    log.level()
+    app = log.application()
+    app.load()
+    take_up_selection(app)
+    app.index.refresh(0)
+    first = next_window(app)
+    assert first is not None
+    _through(app, first)
+    assert {name: state.state for name, state in first.held.items()} == {
+        "shop.a": State.RELEASED,
+        "shop.b": State.HELD,
+    }
+    assert "healed from the log; it catches up" in first.held["shop.a"].reason
+    assert "not healed from the log: the event doesn't name its columns" in first.held["shop.b"].reason
+    assert app.cut_ts == first.cut_ts, "the cut doesn't wait"
+
+    again = log.application()  # whoever starts now finds the same
+    again.load()
+    again.index.refresh(again.cut_ts)
+    second = next_catch_up(again, 0)
+    assert second is not None
+    assert (second.low_ts, second.cut_ts) == (first.held["shop.a"].applied_ts, first.cut_ts)
+    _through(again, second)
+    assert second.held == {}
+    assert again.states["shop.a"].state is State.ACTIVE
+    kinds = [row["kind"] for row in control.read(log.lake, tables.SCHEMA_HISTORY).to_pylist() if row["table"] == "a"]
+    assert sorted(kinds) == ["create", "healed"]
