@@ -14,11 +14,11 @@ from __future__ import annotations
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
+from spark_jobs.window.abandoned import delete_files
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.delta.exchange import exchange
@@ -111,9 +111,7 @@ def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) 
     try:
         version = exchange(log, removes, adds, operation="OPTIMIZE").version
     except CommitConflict:
-        for add in adds:
-            with suppress(OSError):  # VACUUM takes what stays
-                app.lake.filesystem.delete_file(app.lake.local(f"{path}/{unquote(add['path'])}"))
+        delete_files(app.lake, (f"{path}/{unquote(add['path'])}" for add in adds))
         return None
     after = len(snapshot.files) - len(removes) + len(adds)
     rows = sum(file.live_rows or 0 for file in removes)

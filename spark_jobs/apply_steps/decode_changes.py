@@ -361,7 +361,10 @@ def _collect(app: Application, window: Window, found: Found) -> Trouble | NotSta
             window.ledger.append(found)
         case StagedUpsert():
             entry = window.tables.get(found.name)
-            (entry.upserts if entry else window.abandoned).append(found)
+            if entry is None:
+                window.abandon([found])
+            else:
+                entry.upserts.append(found)
         case StagedFile():
             logical = app.logical_name(found.database, found.table)
             if logical in window.tables:

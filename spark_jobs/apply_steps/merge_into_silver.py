@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from spark_jobs.merge.linked import LinkedWriter
+from spark_jobs.merge.rows import write_rows
+from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.sweep import sweep_whole_tables
 from spark_jobs.positional.rows import write_counted
@@ -67,7 +69,7 @@ def merge_into_silver(app: Application, window: Window) -> None:
             hold_for_error(app, window, name, outcome)
         else:
             failures[name] = outcome
-    remove_abandoned(app, window)
+    remove_abandoned(app.lake, window)
     raise_failures(failures)
     if found:
         failpoint("apply_after_merge")
@@ -112,7 +114,7 @@ def _write(app: Application, entry: TableWindow, window: Window) -> int:
     writer = SilverWriter(app, entry, window.ddl_times)
     for planned in entry.plan.phases:
         if isinstance(planned.phase, DdlPhase):
-            writer.change_schema(planned)
+            change_schema(writer, planned)
         else:
             _write_rows(app, window, writer, planned)
         failpoint("apply_in_merge")
@@ -130,4 +132,4 @@ def _write_rows(app: Application, window: Window, writer: SilverWriter, planned:
                 if not isinstance(outcome, int):
                     raise outcome
         case _:
-            writer.write_rows(planned)
+            write_rows(writer, planned)

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 from spark_jobs.merge.marked import with_marked
 from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
 from spark_jobs.merge.partitions import partial_taker, refuse_doubts
+from spark_jobs.merge.rows import write_rows
+from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold_with
@@ -60,7 +62,7 @@ class LinkedWriter:
             found = [step for _, _, step in together]
             if rows:
                 for entry, planned in found:
-                    self._attempt(entry.name, upto_ts, partial(self._writers[entry.name].write_rows, planned))
+                    self._attempt(entry.name, upto_ts, partial(write_rows, self._writers[entry.name], planned))
             else:
                 self._change_schemas(upto_ts, found)
         outcome: dict[str, int | BaseException] = {}
@@ -93,7 +95,7 @@ class LinkedWriter:
             self._attempt(name, commit_ts, take)
             failpoint("apply_in_move")
         for name, planned in rest:
-            self._attempt(name, commit_ts, partial(self._writers[name].change_schema, planned))
+            self._attempt(name, commit_ts, partial(change_schema, self._writers[name], planned))
 
     def _prepare(
         self,

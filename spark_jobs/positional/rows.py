@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from spark_jobs.positional.probe import Probe, probe_all
 from spark_jobs.positional.staging import laid_out, within
 from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
+from spark_jobs.window.abandoned import delete_files
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import StagedFile, TableWindow
 from tidegate import tables
@@ -122,8 +123,7 @@ def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Ne
     try:
         app.lake.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
     except CommitConflict:
-        for add in adds:  # certainly in no commit
-            app.lake.filesystem.delete_file(app.lake.local(f"{path}/{unquote(add['path'])}"))
+        delete_files(app.lake, (f"{path}/{unquote(add['path'])}" for add in adds))
         raise
     failpoint("apply_after_commit")
 

@@ -213,4 +213,4 @@ def _settle(window: Window, upsert: Upsert, outcome: Outcome) -> None:
     entry = upsert.entry
     entry.upserts = [staged for staged in entry.upserts if staged.upto_ts != upsert.phase.upto_ts]
     if not upsert.adopted and isinstance(outcome, int | CommitConflict | GivenBack):
-        window.abandoned += upsert.staged  # certainly in no commit; after any other error only VACUUM may tell
+        window.abandon(upsert.staged)  # certainly in no commit; after any other error only VACUUM may tell

@@ -1,21 +1,26 @@
-"""Data files in silver's folders that no commit will name.
+"""Data files in silver's folders that no commit will name: the one place that deletes them.
 
-In:  window.abandoned, which steps fill as they take a table out of the window or give it up.
-Out: the files are deleted, once it is certain.
+In:  window.abandoned, which Window.abandon fills; files of a commit that came too late.
+Out: the files are deleted, as far as the store lets us: VACUUM takes what stays.
 """
 
 from __future__ import annotations
 
-from spark_jobs.window.application import Application
+from collections.abc import Iterable
+from contextlib import suppress
+
 from spark_jobs.window.window import Window
+from tidegate.lake.files import LakeFiles
 
 
-def remove_abandoned(app: Application, window: Window) -> None:
-    """Delete data files that no commit will name: best effort, VACUUM takes what stays."""
-    for staged in window.abandoned:
-        for path in staged.files:
-            try:
-                app.lake.filesystem.delete_file(app.lake.local(path))
-            except OSError:
-                continue
+def delete_files(lake: LakeFiles, paths: Iterable[str]) -> None:
+    """Delete files that are certainly in no commit. paths: relative to the lake."""
+    for path in paths:
+        with suppress(OSError):
+            lake.filesystem.delete_file(lake.local(path))
+
+
+def remove_abandoned(lake: LakeFiles, window: Window) -> None:
+    """Delete what the window's tables staged in vain."""
+    delete_files(lake, (path for staged in window.abandoned for path in staged.files))
     window.abandoned.clear()

@@ -7,7 +7,7 @@ Out: Window (lives for one pass of the steps), TableWindow, StagedFile, Move.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, TablePlan
@@ -215,5 +215,9 @@ class Window:
     def take_out(self, name: str, state: TableState) -> None:
         """A table takes no part in this window any more; the first reason counts (spark_jobs/window/holds.py)."""
         entry = self.tables.pop(name, None)
-        self.abandoned += entry.upserts if entry else []
+        self.abandon(entry.upserts if entry else ())
         self.held.setdefault(name, state)
+
+    def abandon(self, staged: Iterable[StagedUpsert]) -> None:
+        """No commit will name these files; merge_into_silver deletes them (spark_jobs/window/abandoned.py)."""
+        self.abandoned += staged

@@ -6,7 +6,7 @@ Out: states of silver's Delta log and of two applications (a retried task whose 
 
 The promise: once a cut is published, silver holds what the log says up to the cut, or up to its own transaction version
 where that is larger. It needs no lease: a lease saves work, and is not believed. Code, in spark_jobs:
-merge/silver_writer.py, positional/writer.py, apply_steps/publish_cut.py.
+merge/rows.py, positional/writer.py, apply_steps/publish_cut.py.
 """
 
 from __future__ import annotations

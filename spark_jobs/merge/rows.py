@@ -1,0 +1,106 @@
+"""MERGE of a table's staged changes, a phase at a time: the reference that every other writer equals.
+
+In:  staged files of decoded changes (Parquet, any order), a rows phase with silver's shape in it.
+Out: one commit of the changes and of the phase's upto_ts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.merge.soft_delete import follow_soft_delete
+from spark_jobs.merge.values import staged_schema
+from spark_jobs.session.spark import DELETION_VECTORS
+from spark_jobs.window.plan import PlannedPhase
+from spark_jobs.window.window import StagedFile
+from tidegate import tables
+from tidegate.delta.state import TableState
+from tidegate.limits import REWRITE_BYTES_MAX
+from tidegate.merge import silver_sql
+from tidegate.merge.phases import RowsPhase
+from tidegate.merge.silver_sql import SilverShape
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(slots=True)
+class LargeTables:
+    """Once large, a table isn't measured again."""
+
+    names: set[str] = field(default_factory=set)
+
+
+def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
+    """MERGE the staged changes of (after_ts, upto_ts] and record upto_ts with them."""
+    phase, shape = planned.phase, planned.shape
+    assert isinstance(phase, RowsPhase), "asked of those"
+    files = [
+        file
+        for file in writer.entry.staged
+        if file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts
+    ]
+    if not files:
+        return
+    applied = writer.log.state().transaction(writer.app_id)
+    if applied >= phase.upto_ts:
+        return
+    writer.entry.check_follows(phase.after_ts, applied)
+    assert shape is not None, "staged rows have a version in force"
+    writer.ensure(shape)
+    follow_soft_delete(writer, shape)
+    view = "_tg_changes"
+    _changes(writer, files, phase, shape).createOrReplaceTempView(view)
+
+    def merge(private: PrivateLog) -> None:
+        writer.entry.check_follows(phase.after_ts, private.state.transaction(writer.app_id))
+        if shape.key:
+            source = silver_sql.latest_per_key(view, shape) if len(files) > 1 else f"SELECT * FROM {view}"
+        else:
+            source = silver_sql.net_rows(view, private.uri, shape)
+        writer.session.conf.set(DELETION_VECTORS, str(_is_large(writer, private.state)).lower())
+        writer.session.sql(silver_sql.merge(private.uri, source, shape))
+
+    writer.change(merge, (writer.app_id, phase.upto_ts))
+
+
+def _is_large(writer: SilverWriter, state: TableState) -> bool:
+    known = writer.app.memory(LargeTables).names
+    if writer.entry.name not in known and sum(file.size for file in state.files) > REWRITE_BYTES_MAX:
+        known.add(writer.entry.name)
+    return writer.entry.name in known
+
+
+def _changes(writer: SilverWriter, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape) -> DataFrame:
+    """The phase's changes with silver's columns; columns that a shard does not have are null."""
+    from pyspark.sql import functions as sql_functions
+
+    frames = []
+    by_version: dict[tuple[str, str, str, int], list[StagedFile]] = {}
+    for file in files:
+        by_version.setdefault((file.source, file.database, file.table, file.version), []).append(file)
+    for (source, database, table, number), group in by_version.items():
+        version = next(v for v in writer.app.histories[source].versions(database, table) if v.version == number)
+        frame = writer.session.read.schema(staged_schema(version, shape)).parquet(
+            *(writer.app.lake.spark_uri(f.path) for f in group)
+        )
+        frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
+        if writer.entry.routed:
+            for name, value in zip(tables.SHARDS, (source, database, table), strict=True):
+                frame = frame.withColumn(name, sql_functions.lit(value))
+        if not all(phase.after_ts < f.min_commit_ts and f.max_commit_ts <= phase.upto_ts for f in group):
+            stamp = sql_functions.col(tables.COMMIT_TS)
+            frame = frame.where((stamp > phase.after_ts) & (stamp <= phase.upto_ts))
+        frames.append(frame)
+    merged = frames[0]
+    for frame in frames[1:]:
+        merged = merged.unionByName(frame, allowMissingColumns=True)
+    present = set(merged.columns)
+    for column in shape.columns:
+        if column.name not in present:
+            merged = merged.withColumn(column.name, sql_functions.lit(None).cast(column.type))
+    return merged
