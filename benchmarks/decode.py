@@ -19,9 +19,8 @@ from benchmarks.figures import Missing, Row, in_turns
 from benchmarks.peers import maven, replication
 from benchmarks.peers.process import Peer
 from benchmarks.workloads import DATABASE, Workload
-from tests.kit.decoding import ALL_TIME, segment, version_on
+from tests.kit.decoding import ALL_TIME, index_segment, segment, version_on
 from tidegate.binlog.decode import decode_segment
-from tidegate.binlog.event_index import index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812
 from tidegate.binlog.transaction_scan import ENDS
 from tidegate.limits import SEGMENT_BYTES_DEFAULT

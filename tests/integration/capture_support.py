@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from tidegate.binlog.events import ROWS_TYPES, EventType, read_header, type_name
+from tests.kit.events import ROWS_TYPES
+from tidegate.binlog.events import EventType, read_header, type_name
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, parse

@@ -20,9 +20,10 @@ from tests.integration.capture_support import (
     capture_until_quiet,
     pipeline_text,
 )
+from tests.kit.events import ROWS_TYPES
 from tests.support.seeds import many
 from tests.support.servers import FreshDatabase
-from tidegate.binlog.events import ROWS_TYPES, read_header
+from tidegate.binlog.events import read_header
 from tidegate.limits import PACKET_BYTES_MAX
 from tidegate.local.server import Server
 from tidegate.tables import SegmentFlag

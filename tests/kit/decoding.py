@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.reference.decode import decode_segment_reference
 from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.local.server import Server
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.types import type_as_known
@@ -136,3 +137,8 @@ def decode_both(
 
 def changed_rows(decoded: DecodedSegment) -> list[dict[str, Any]]:
     return [row for change in decoded.changes for row in change.batch.to_pylist()]
+
+
+def index_segment(segment: Segment) -> EventIndex:
+    """All of a segment in one index, however large that is when it is expanded."""
+    return next(index_pieces(segment, piece_bytes=1 << 60))

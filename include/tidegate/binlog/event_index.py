@@ -42,7 +42,6 @@ from tidegate.segments.segment import Segment
 _SIZE_AT: Final = 9
 _STORE_BYTES: Final = 1 << 18
 _UNCOUNTED_BYTES: Final = 64 * MIB
-_WHOLE: Final = 1 << 62
 _REMEDY: Final = f"report it; {REFILL}"
 _WORDS: Final = {
     K.CUT: "ends inside an event",
@@ -61,6 +60,7 @@ _OPS: Final = {
     EventType.PARTIAL_UPDATE_ROWS: L.OP_PARTIAL_UPDATE,
 }
 _OP_OF_TYPE: Final = np.array([_OPS.get(code, -1) for code in range(256)], np.int64)  # type: ignore[call-overload]
+_WHOLE: Final = 1 << 62  # bytes: no piece is larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +159,6 @@ def index_pieces(
     walk.expanded_context()
     for piece in expand(data, described.checksum_bytes, walk.place, piece_bytes):
         yield walk.piece(piece)
-
-
-def index_segment(segment: Segment, *, verify_checksums: bool = False) -> EventIndex:
-    """All of a segment in one index, however large that is when it is expanded; raises what index_pieces raises."""
-    return next(index_pieces(segment, verify_checksums=verify_checksums, piece_bytes=_WHOLE))
 
 
 class _StoreFullError(Exception):

@@ -93,17 +93,6 @@ HEARTBEATS: Final = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
 _REPEATED: Final = frozenset({EventType.FORMAT_DESCRIPTION, EventType.MARIADB_START_ENCRYPTION})
 
 
-class MariadbGtidFlag(IntFlag):
-    """flags2 of a MariaDB GTID event (sql/log_event.h, Gtid_log_event)."""
-
-    STANDALONE = 0x01  # no COMMIT or XID follows: the group is one statement
-    GROUP_COMMIT_ID = 0x02
-    TRANSACTIONAL = 0x04
-    DDL = 0x20
-    PREPARED_XA = 0x40
-    COMPLETED_XA = 0x80
-
-
 class EventHeader(NamedTuple):
     """The fixed header; size counts header and checksum, next_pos is the low half of the end position."""
 
@@ -143,10 +132,6 @@ def type_name(code: int) -> str:
         return f"unknown ({code})"
 
 
-WRITE_TYPES: Final = frozenset({EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS_V2})
-UPDATE_TYPES: Final = frozenset({EventType.UPDATE_ROWS_V1, EventType.UPDATE_ROWS_V2})
-DELETE_TYPES: Final = frozenset({EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS_V2})
-ROWS_TYPES: Final = WRITE_TYPES | UPDATE_TYPES | DELETE_TYPES | {EventType.PARTIAL_UPDATE_ROWS}
 # Rows that this version can't read: the table they belong to is held. Their post-header starts with the
 # table id too, so the table can be named.
 UNREAD_ROWS_TYPES: Final = frozenset({EventType.WRITE_ROWS_V0, EventType.UPDATE_ROWS_V0, EventType.DELETE_ROWS_V0})

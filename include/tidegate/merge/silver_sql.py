@@ -19,10 +19,10 @@ from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import literal, quote, table_at
 
-# Types that Delta can cluster by: those with min/max statistics.
 # So many columns of a table, the first ones, have minima and maxima per file: Delta's default of
 # delta.dataSkippingNumIndexedCols, which silver keeps.
 STATISTICS_COLUMNS = 32
+# Types that Delta can cluster by: those with min/max statistics.
 _CLUSTERABLE = (
     "tinyint",
     "smallint",

@@ -10,9 +10,12 @@ import zlib
 
 import pyarrow as pa
 
-from tidegate.binlog.events import EventType, MariadbGtidFlag
+from tidegate.binlog.events import EventType
 
 SECONDS = 1_795_000_000
+
+
+_STANDALONE = 0x01  # of a MariaDB GTID event: no COMMIT or XID follows, the group is one statement
 
 
 def event(kind: int, body: bytes, *, seconds: int = SECONDS, flags: int = 0, checksum: bool = True) -> bytes:
@@ -27,7 +30,7 @@ def format_description(*, checksum: bool = True, version: str = "11.4.5-MariaDB-
 
 
 def mariadb_gtid(sequence: int, *, standalone: bool = False, seconds: int = SECONDS, checksum: bool = True) -> bytes:
-    flags = MariadbGtidFlag.STANDALONE if standalone else 0
+    flags = _STANDALONE if standalone else 0
     body = struct.pack("<QIB", sequence, 0, flags) + bytes(6)
     return event(EventType.MARIADB_GTID, body, seconds=seconds, checksum=checksum)
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from tests.kit.decoding import index_segment
 from tests.unit.binlog import encode as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
-from tidegate.binlog.event_index import index_segment
 from tidegate.binlog.events import EventFlag, EventType
 from tidegate.lake.bronze import check_continues
 from tidegate.mysql.place import beginning

@@ -39,7 +39,7 @@ from tidegate.schema.ddl.tree import (
     TableDefaults,
     TableName,
 )
-from tidegate.schema.ddl.types import charset_name
+from tidegate.schema.ddl.types import read_charset, starts_charset
 from tidegate.schema.model.partitions import DropPartitions, ExchangePartition, TruncatePartitions
 from tidegate.schema.model.unlogged import SEQUENCE, DropForeignKey, Storage
 
@@ -94,8 +94,7 @@ def read_storage(cursor: Cursor, database: str) -> Storage:
 def _skip_rest(cursor: Cursor, database: str, actions: list[Action]) -> None:
     """Up to the next comma: options that follow an action without one (ALGORITHM, PARTITION BY, charset, ENGINE)."""
     while not (cursor.ended or cursor.is_mark(",")):
-        word = cursor.now.upper
-        if word in ("CHARSET", "COLLATE") or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
+        if starts_charset(cursor):
             actions.append(TableDefaults(_charset(cursor)))
         elif storage := read_storage(cursor, database):
             actions.append(storage)
@@ -127,7 +126,7 @@ def _action(cursor: Cursor, database: str, touched: list[TableName]) -> list[Act
         return _convert(cursor, database, touched)
     if word in ("TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"):
         return _rows_changed(cursor, database, touched, word)
-    if word in ("CHARSET", "COLLATE", "DEFAULT") or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
+    if word == "DEFAULT" or starts_charset(cursor):
         cursor.take("DEFAULT")
         return (
             [TableDefaults(_charset(cursor))] if cursor.now.upper in ("CHARSET", "CHARACTER", "CHAR", "COLLATE") else []
@@ -159,19 +158,14 @@ def _skip_all(cursor: Cursor) -> None:
 
 def _charset(cursor: Cursor) -> Charset:
     """[DEFAULT] CHARACTER SET x [COLLATE y], in either order."""
-    charset, collation = "", ""
+    found = Charset()
     while True:
-        word = cursor.now.upper
-        if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
-            charset = charset_name(cursor)
-        elif word == "COLLATE":
-            cursor.next()
-            cursor.take_mark("=")
-            collation = cursor.next().text
-        elif word == "DEFAULT" and cursor.ahead().upper in ("CHARSET", "CHARACTER", "COLLATE"):
+        if starts_charset(cursor):
+            found = read_charset(cursor, found)
+        elif cursor.now.upper == "DEFAULT" and cursor.ahead().upper in ("CHARSET", "CHARACTER", "COLLATE"):
             cursor.next()
         else:
-            return Charset(charset, collation)
+            return found
 
 
 def _add(cursor: Cursor) -> list[Action]:

@@ -9,12 +9,11 @@ token by token; what does bear on them is read, or is an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tidegate.schema.ddl.expressions import spelled
 from tidegate.schema.ddl.tokens import Cursor, TokenKind
-from tidegate.schema.ddl.tree import ColumnDefinition, ColumnPlace, Default, IndexDefinition, TypeSpec
+from tidegate.schema.ddl.tree import ColumnDefinition, ColumnPlace, Default, IndexDefinition
 from tidegate.schema.ddl.types import read_attribute, read_type
 from tidegate.schema.model.columns import Generated, IndexKind
 from tidegate.schema.model.unlogged import Reference
@@ -25,25 +24,8 @@ _CONSTRAINTS: Final = frozenset(
 )
 # Before these versions REFERENCES behind a column was taken and forgotten.
 _INLINE_KEYS_SINCE: Final = {True: 100500, False: 90000}
+_Draft = dict[str, Any]  # fields of a ColumnDefinition that were read
 _VARIANTS: Final = {"VIRTUAL": Generated.VIRTUAL, "STORED": Generated.STORED, "PERSISTENT": Generated.STORED}
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A column definition while it is read."""
-
-    type: TypeSpec
-    nullable: bool | None = None
-    default: Default | None = None
-    generated: Generated = Generated.NO
-    generation_expression: str = ""
-    auto_increment: bool = False
-    invisible: bool = False
-    comment: str = ""
-    index: IndexKind | None = None
-    place: ColumnPlace | None = None
-    on_update: str = ""
-    refers: Reference | None = None
 
 
 def starts_constraint(cursor: Cursor) -> bool:
@@ -60,67 +42,67 @@ def read_column(cursor: Cursor, name: str | None = None) -> ColumnDefinition:
     """A column definition; name when it is already read (CHANGE old new ..., MODIFY)."""
     name = cursor.name() if name is None else name
     serial = cursor.now.upper == "SERIAL"
-    draft = _Draft(read_type(cursor))
+    draft: _Draft = {"type": read_type(cursor)}
     if serial:
         _make_serial(draft)
     while not (cursor.ended or cursor.is_mark(",") or cursor.is_mark(")")):
         _attribute(cursor, draft)
-    fields = {field: getattr(draft, field) for field in _Draft.__slots__}
-    return ColumnDefinition(name=name, **fields)
+    return ColumnDefinition(name, **draft)
 
 
 def _make_serial(draft: _Draft) -> None:
-    draft.nullable, draft.auto_increment, draft.index = False, True, draft.index or IndexKind.UNIQUE
+    draft.update(nullable=False, auto_increment=True)
+    draft.setdefault("index", IndexKind.UNIQUE)
 
 
 def _attribute(cursor: Cursor, draft: _Draft) -> None:
     """One attribute of a column, or one token that isn't of interest."""
-    typed = read_attribute(cursor, draft.type)
+    typed = read_attribute(cursor, draft["type"])
     if typed is not None:
-        draft.type = typed
+        draft["type"] = typed
         return
     word = cursor.now.upper
     if word == "NOT" and cursor.ahead().upper == "NULL":
         cursor.at += 2
-        draft.nullable = False
+        draft["nullable"] = False
     elif cursor.take("NULL"):
-        draft.nullable = True
+        draft["nullable"] = True
     elif cursor.take("DEFAULT"):
-        draft.default = read_default(cursor)
+        draft["default"] = read_default(cursor)
     elif cursor.take("ON", "UPDATE"):
         start = cursor.now.start
         cursor.next()
-        draft.on_update = _function(cursor, start, "NOW").text or ""
+        draft["on_update"] = _function(cursor, start, "NOW").text or ""
     elif cursor.take("AUTO_INCREMENT"):
-        draft.auto_increment = True
+        draft["auto_increment"] = True
     elif cursor.take("SERIAL", "DEFAULT", "VALUE"):
         _make_serial(draft)
     elif cursor.take("PRIMARY"):
         cursor.take("KEY")
-        draft.index = IndexKind.PRIMARY
+        draft["index"] = IndexKind.PRIMARY
     elif cursor.take("UNIQUE"):
         cursor.take("KEY")
-        draft.index = draft.index or IndexKind.UNIQUE
+        draft.setdefault("index", IndexKind.UNIQUE)
     elif cursor.take("KEY"):
-        draft.index = IndexKind.PRIMARY
+        draft["index"] = IndexKind.PRIMARY
     elif cursor.take("COMMENT"):
         cursor.take_mark("=")
-        draft.comment = cursor.next().text
+        draft["comment"] = cursor.next().text
     elif word in ("GENERATED", "AS"):
         _generated(cursor, draft)
     elif word in _VARIANTS:
         cursor.next()
-        draft.generated = _VARIANTS[word] if draft.generated else draft.generated
+        draft.update(generated=_VARIANTS[word]) if "generated" in draft else None
     elif word in ("INVISIBLE", "VISIBLE"):
         cursor.next()
-        draft.invisible = word == "INVISIBLE"
+        draft["invisible"] = word == "INVISIBLE"
     elif cursor.take("FIRST"):
-        draft.place = ColumnPlace("")
+        draft["place"] = ColumnPlace("")
     elif cursor.take("AFTER"):
-        draft.place = ColumnPlace(cursor.name())
+        draft["place"] = ColumnPlace(cursor.name())
     elif cursor.take("REFERENCES"):
         refers = _reference(cursor)
-        draft.refers = refers if cursor.server.number >= _INLINE_KEYS_SINCE[cursor.server.mariadb] else None
+        draft["refers"] = refers if cursor.server.number >= _INLINE_KEYS_SINCE[cursor.server.mariadb] else None
     elif cursor.take("CONSTRAINT"):
         if cursor.now.upper != "CHECK":
             cursor.name()
@@ -135,12 +117,12 @@ def _generated(cursor: Cursor, draft: _Draft) -> None:
     if not cursor.take("AS"):
         raise cursor.lost("AS of a generated column")
     if cursor.take("ROW"):
-        draft.generation_expression = f"ROW {cursor.next().upper}"
-        draft.nullable = False
+        draft["generation_expression"] = f"ROW {cursor.next().upper}"
+        draft["nullable"] = False
         return
     start, end = cursor.skip_group()
-    draft.generation_expression = spelled(cursor.sql[start:end], cursor.sql_mode, cursor.server)
-    draft.generated = Generated.VIRTUAL  # when nothing else is written
+    draft["generation_expression"] = spelled(cursor.sql[start:end], cursor.sql_mode, cursor.server)
+    draft["generated"] = Generated.VIRTUAL  # when nothing else is written
 
 
 def _reference(cursor: Cursor, name: str = "") -> Reference:

@@ -39,7 +39,7 @@ from tidegate.schema.ddl.tree import (
     TableName,
     Truncate,
 )
-from tidegate.schema.ddl.types import charset_name
+from tidegate.schema.ddl.types import read_charset, starts_charset
 from tidegate.schema.model.columns import IndexKind
 from tidegate.schema.model.partitions import ExchangePartition, Partitioning, PartitionToTable, TableToPartition
 from tidegate.schema.model.server import ServerVersion
@@ -292,23 +292,19 @@ class _Options:
 
 def _table_options(cursor: Cursor, database: str) -> _Options:
     """START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
-    charset, collation, versioned = "", "", False
+    charset, versioned = Charset(), False
     partitioning: Partitioning | None = None
     storage = Storage()
     while not cursor.ended:
         word = cursor.now.upper
-        if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
-            charset = charset_name(cursor)
-        elif word == "COLLATE":
-            cursor.next()
-            cursor.take_mark("=")
-            collation = cursor.next().text
+        if starts_charset(cursor):
+            charset = read_charset(cursor, charset)
         elif cursor.take("WITH", "SYSTEM", "VERSIONING"):
             versioned = True
         elif cursor.take("PARTITION", "BY"):
             partitioning = read_partitioning(cursor)
         elif query_starts(cursor):
-            return _Options(Charset(charset, collation), cursor.at, versioned, partitioning, storage)
+            return _Options(charset, cursor.at, versioned, partitioning, storage)
         elif found := read_storage(cursor, database):
             storage = Storage(found.engine or storage.engine, storage.union if found.union is None else found.union)
         elif word in ("COMMENT", "CONNECTION", "PASSWORD"):
@@ -317,7 +313,7 @@ def _table_options(cursor: Cursor, database: str) -> _Options:
             cursor.next()
         else:
             cursor.skip_one()
-    return _Options(Charset(charset, collation), None, versioned, partitioning, storage)
+    return _Options(charset, None, versioned, partitioning, storage)
 
 
 def _database(cursor: Cursor, database: str, *, create: bool, or_replace: bool = False) -> DefineDatabase:
@@ -325,18 +321,13 @@ def _database(cursor: Cursor, database: str, *, create: bool, or_replace: bool =
     words = ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "READ", "ENCRYPTION", "COMMENT", "UPGRADE")
     if create or cursor.now.upper not in words:
         database = cursor.folded_name()
-    charset, collation = "", ""
+    charset = Charset()
     while not cursor.ended:
-        word = cursor.now.upper
-        if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
-            charset = charset_name(cursor)
-        elif word == "COLLATE":
-            cursor.next()
-            cursor.take_mark("=")
-            collation = cursor.next().text
+        if starts_charset(cursor):
+            charset = read_charset(cursor, charset)
         else:
             cursor.skip_one()
-    return DefineDatabase(database, Charset(charset, collation), create, if_not_exists, or_replace)
+    return DefineDatabase(database, charset, create, if_not_exists, or_replace)
 
 
 def _alter(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:

@@ -12,7 +12,7 @@ from typing import Final
 
 from tidegate.errors import DDLError, UnsupportedValue
 from tidegate.schema.ddl.tokens import LENGTH_DIGITS, MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, TokenKind
-from tidegate.schema.ddl.tree import TypeSpec
+from tidegate.schema.ddl.tree import Charset, TypeSpec
 from tidegate.schema.model.charset_text import decode_member
 from tidegate.schema.model.charsets import (
     binary_collation,
@@ -186,7 +186,7 @@ def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
         cursor.next()
         zerofill = word == "ZEROFILL" or spec.zerofill
         return replace(spec, unsigned=word == "UNSIGNED" or zerofill or spec.unsigned, zerofill=zerofill)
-    if word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET"):
+    if _starts_charset_alone(cursor):
         return replace(spec, charset=charset_name(cursor))
     if word == "COLLATE":
         cursor.next()
@@ -207,6 +207,24 @@ def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
             cursor.next()
         return replace(spec, compressed=True)
     return None
+
+
+def starts_charset(cursor: Cursor) -> bool:
+    """Whether CHARSET, CHARACTER SET or COLLATE stands here."""
+    return cursor.now.upper == "COLLATE" or _starts_charset_alone(cursor)
+
+
+def _starts_charset_alone(cursor: Cursor) -> bool:
+    word = cursor.now.upper
+    return word == "CHARSET" or (word in ("CHARACTER", "CHAR") and cursor.ahead().upper == "SET")
+
+
+def read_charset(cursor: Cursor, before: Charset) -> Charset:
+    """before, with what the clause here says: CHARACTER SET x or COLLATE y."""
+    if not cursor.take("COLLATE"):
+        return replace(before, charset=charset_name(cursor))
+    cursor.take_mark("=")
+    return replace(before, collation=cursor.next().text)
 
 
 def charset_name(cursor: Cursor) -> str:

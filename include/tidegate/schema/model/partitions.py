@@ -66,10 +66,6 @@ class Partitioning:
         return frozenset(found)
 
 
-# A row of schema_history that was written before partitions were known.
-NOT_RECORDED: Final = Partitioning(unknown="its definition was not recorded")
-
-
 def to_text(partitioning: Partitioning | None) -> str:
     """JSON; "" for a table without partitions."""
     if partitioning is None:
@@ -87,9 +83,7 @@ def to_text(partitioning: Partitioning | None) -> str:
 
 
 def from_text(text: str | None) -> Partitioning | None:
-    """The inverse of to_text; None is a row of an older tidegate."""
-    if text is None:
-        return NOT_RECORDED
+    """The inverse of to_text."""
     if not text:
         return None
     cells = json.loads(text)

@@ -125,16 +125,6 @@ def test_a_version_is_read_back_as_it_was_stored(clause: str) -> None:
         assert TableVersion.from_row(version.to_row()) == version
 
 
-def test_a_row_of_an_older_version_of_tidegate_says_that_nothing_is_known() -> None:
-    row = started().last().to_row()
-    del row["partitioning"], row["moved"]
-    version = TableVersion.from_row(row)
-    assert version.partitioning is not None
-    assert version.partitioning.unknown
-    with pytest.raises(UnsupportedValue, match="not recorded"):
-        rows_where(version.columns, version.partitioning, ["a"])
-
-
 @pytest.mark.parametrize(
     ("columns", "clause", "why"),
     [
