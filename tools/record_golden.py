@@ -26,7 +26,7 @@ import pymysql
 from tools.golden_truth import truth_of
 from tools.golden_workload import Workload, read_workload
 
-from tidegate.binlog.event_index import index_segment
+from tests.kit.decoding import index_segment
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.transaction_scan import STATEMENT
 from tidegate.mysql.start.baseline import read_schema
