@@ -23,7 +23,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.acceptance import find_gap, record_gap
 from tidegate.mysql.connection import connect
-from tidegate.mysql.continuity import Captured
+from tidegate.capture.captured import Captured
 from tidegate.mysql.server_facts import SourceFacts, read_facts
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind

@@ -21,6 +21,8 @@ from tests.integration.capture_support import (
     bronze_segments,
     capture_run,
     capture_until_quiet,
+    info_of,
+    pipeline_for,
 )
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
@@ -30,6 +32,7 @@ from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import ValueLogFull
 from tidegate.lake import bronze_file
 from tidegate.local.server import Server
+from tidegate.mysql.reader import binlog_run
 
 pytestmark = pytest.mark.server
 
@@ -198,11 +201,9 @@ def test_capture_starts_without_the_lake_from_its_value_log_and_lands_when_it_is
 ) -> None:
     database, lake = fresh_database(mariadb), tmp_path / "lake"
     begun(mariadb, database, lake)
-    away = capture_run(mariadb, lake, **SETTINGS)
-    away.pipeline = away.pipeline.model_copy(
-        update={"lake": away.pipeline.lake.model_copy(update={"path": "s3://nowhere/lake"})}
-    )
-    away.storage_options = {
+    pipeline = pipeline_for(mariadb, lake, **SETTINGS)
+    pipeline = pipeline.model_copy(update={"lake": pipeline.lake.model_copy(update={"path": "s3://nowhere/lake"})})
+    options = {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
         "AWS_ACCESS_KEY_ID": "someone",
         "AWS_SECRET_ACCESS_KEY": "nothing",
@@ -210,6 +211,7 @@ def test_capture_starts_without_the_lake_from_its_value_log_and_lands_when_it_is
         "AWS_ALLOW_HTTP": "true",
         "max_retries": "0",
     }
+    away = binlog_run(pipeline, "one", info_of(mariadb), tmp_path / "state", storage_options=options)
     with Watched(away, monkeypatch) as capture, writing(mariadb, database, insert):
         capture.until(lambda now: now.lake_error and now.last_seq > 5)
     monkeypatch.undo()

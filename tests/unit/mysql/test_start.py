@@ -15,7 +15,7 @@ from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.continuity import Captured
+from tidegate.capture.captured import Captured
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start import position as beginning
 from tidegate.mysql.start.position import first_checkpoint
