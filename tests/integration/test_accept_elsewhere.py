@@ -14,6 +14,7 @@ import pytest
 from tests.integration.capture_support import capture_until_quiet, info_of, source_of
 from tests.support.segments import segment
 from tests.support.servers import FreshDatabase
+from tidegate.capture.captured import Captured
 from tidegate.capture.recovery import recover
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Flavour
@@ -23,7 +24,6 @@ from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.acceptance import find_gap, record_gap
 from tidegate.mysql.connection import connect
-from tidegate.capture.captured import Captured
 from tidegate.mysql.server_facts import SourceFacts, read_facts
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind

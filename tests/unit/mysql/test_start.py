@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.capture.captured import Captured
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Flavour, Pipeline, parse
 from tidegate.errors import PositionLost
@@ -15,7 +16,6 @@ from tidegate.lake.bronze import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.capture.captured import Captured
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start import position as beginning
 from tidegate.mysql.start.position import first_checkpoint
