@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,29 @@ def test_architecture_names_every_room() -> None:
     library = {path.parent.name for path in (ROOT / "include" / "tidegate").glob("*/__init__.py")}
     jobs = {path.parent.name for path in (ROOT / "spark_jobs").glob("*/__init__.py")}
     assert not {room for room in library | jobs if not re.search(rf"\b{room}\b", text)}
+
+
+@pytest.mark.parametrize("container", ["tidegate", "spark_jobs"])
+def test_the_drawing_of_rooms_is_the_order_that_import_rules_keep(container: str) -> None:
+    contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (layers,) = [rule["layers"] for rule in contracts if rule["type"] == "layers" and rule["containers"] == [container]]
+    folder = ROOT / ("spark_jobs" if container == "spark_jobs" else "include/tidegate")
+    drawing = next(block[0] for block in CODE_BLOCK.finditer(text_of("ARCHITECTURE.md"))).splitlines()
+    lines = (
+        drawing
+        if container == "spark_jobs"
+        else drawing[[line.startswith("include") for line in drawing].index(True) :]
+    )
+    rooms = [[name.strip() for name in layer.split("|")] for layer in layers]
+    found = [
+        (next((at for at, line in enumerate(lines) if re.search(rf"(?:^|  |\| ){room}(?:  | \||$)", line)), -1), room)
+        for layer in rooms
+        for room in layer
+        if (folder / room / "__init__.py").exists()
+    ]
+    assert len(found) > 3
+    assert [at for at, _ in found] == sorted(at for at, _ in found), found
+    assert found[0][0] >= 0, found
 
 
 def test_every_control_table_is_explained() -> None:
