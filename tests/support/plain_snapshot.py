@@ -70,6 +70,10 @@ class PlainReader:
     def told(self) -> TableProgress:
         return Known.read(self.road.lake).tables[(self.snapshot, *self.physical)]
 
+    @property
+    def rows_of_wave(self) -> int:
+        return sum(chunk.rows for chunk in self.wave.chunks) if self.wave else 0
+
     def version(self) -> TableVersion:
         rows = control.read(self.road.lake, tables.SCHEMA_HISTORY).to_pylist()
         mine = [row for row in rows if (row["database"], row["table"]) == self.name]

@@ -1,0 +1,154 @@
+"""Tables that are held before their snapshot or during it, chunks that are damaged, shards: the same exactness."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.integration.test_road_snapshots import finished, road_of, state, stepped, stocked
+from tests.support.plain_snapshot import PlainReader
+from tests.support.servers import FreshDatabase
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.held import TableState, last_states, release
+from tidegate.local.server import Server
+from tidegate.mysql.start.baseline import read_schema
+from tidegate.position import Position
+from tidegate.tables import State
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def test_a_table_that_is_held_meanwhile_takes_its_waves_when_it_catches_up(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    stocked(mariadb, database)
+    mariadb.query(f"CREATE TABLE {database}.other (id INT PRIMARY KEY)")
+    road = road_of(mariadb, tmp_path, database)
+    stepped(road, spark)
+    reader = PlainReader(road, database, "t")
+    reader.whole_wave(count=2, chunks=1)
+    app = stepped(road, spark)
+    name = f"{database}.t"
+    held = TableState(State.HELD, "for a while", "TableWriteError", app.applied(name))
+    control.append(road.lake, tables.TABLE_STATES, [held.to_row("road", name, datetime.now(UTC))])
+    reader.low()
+    reader.read(4)
+    mariadb.query(f"UPDATE {database}.t SET a = 'later' WHERE id IN (1, 4, 9)")
+    mariadb.query(f"INSERT INTO {database}.other VALUES (1)")
+    assert state(stepped(road, spark), database, "t") == "held"
+    reader.high()
+    mariadb.query(f"DELETE FROM {database}.t WHERE id = 5")
+    stepped(road, spark)
+    assert reader.told.waiting, "nothing is lost: the wave is taken once the table goes on"
+    release(road.lake, last_states(road.lake)[name])
+    app = stepped(road, spark)
+    assert not reader.told.waiting
+    assert state(app, database, "t") == "snapshot", "it has caught up, and lacks rows still"
+    app = finished(road, spark, reader)
+    assert state(app, database, "t") == "active"
+    assert road.assert_equal() == {"t": 9, "other": 1}
+    reader.close()
+
+
+def test_a_chunk_that_is_damaged_or_missing_refuses_its_wave(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    stocked(mariadb, database)
+    road = road_of(mariadb, tmp_path, database)
+    stepped(road, spark)
+    reader = PlainReader(road, database, "t")
+    reader.low()
+    reader.read(3)
+    (file,) = (tmp_path / "lake" / "bronze" / "chunks").rglob("*.parquet")
+    whole = bytearray(file.read_bytes())
+    at = whole.index(reader.wave.chunks[0].payload) + 40  # type: ignore[union-attr, arg-type]
+    whole[at] ^= 1
+    file.write_bytes(whole)
+    reader.high()
+    app = stepped(road, spark)
+    assert state(app, database, "t") == "snapshot", "it began, without the rows of this wave"
+    assert "CRC-32C" in reader.told.refused[0]
+    reader.low()
+    reader.read(3)
+    reader.high(crc=1)
+    stepped(road, spark)
+    assert "or others than the 1 that were read" in reader.told.refused[1]
+    reader.low()
+    reader.read(3)
+    reader.high(dies=True)  # its reader is gone; the next one reads the same again
+    app = finished(road, spark, reader)
+    assert state(app, database, "t") == "active"
+    assert road.assert_equal() == {"t": 10}
+    reader.close()
+
+
+def test_a_table_held_for_its_columns_gets_those_that_the_reader_saw(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = road_of(mariadb, tmp_path, database)
+    road.capture()
+    mariadb.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a VARCHAR(20), n INT)")
+    mariadb.query(f"INSERT INTO {database}.t VALUES (1, 'x', 1), (2, 'x', 2)")
+    stepped(road, spark)
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute("ALTER TABLE t DROP COLUMN a, ADD COLUMN b BIGINT FIRST")
+    mariadb.query(f"INSERT INTO {database}.t VALUES (30, 3, 3)")
+    assert state(stepped(road, spark), database, "t") == "held"
+    reader = PlainReader(road, database, "t")
+    keeps = (database, "t").__eq__
+    with mariadb.connect() as connection:
+        place = Position.of("binlog.000001", 4)
+        seen = read_schema(connection, "one", lambda *name: keeps(name), place, first_id=1)
+    definition = next(replace(version, version=0) for version in seen if version.table)
+    reader.low()
+    reader.read(9, definition)
+    reader.high()
+    stepped(road, spark)
+    assert "columns aren't known" in reader.told.refused[0]
+    reader.low()
+    reader.read(9, definition)
+    reader.high(definition=definition)
+    mariadb.query(f"UPDATE {database}.t SET b = 31 WHERE id = 3")
+    app = stepped(road, spark)
+    assert state(app, database, "t") == "snapshot", reader.told
+    assert state(finished(road, spark, reader), database, "t") == "active"
+    assert road.assert_equal() == {"t": 3}
+    reader.close()
+
+
+def test_a_shard_is_snapshotted_in_place_beside_others(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    more = f", routes: [{{match: '{database}.t_[0-9]', to: {database}.t}}]"
+    road = road_of(mariadb, tmp_path, database, more=more)
+    road.capture()
+    for shard in (1, 2):
+        mariadb.query(f"CREATE TABLE {database}.t_{shard} (id INT PRIMARY KEY, a VARCHAR(20))")
+        mariadb.query(f"INSERT INTO {database}.t_{shard} VALUES (1, 's{shard}'), (2, 's{shard}'), (3, 's{shard}')")
+    stepped(road, spark)
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute("DELETE FROM t_1 WHERE id = 1")
+        cursor.execute("UPDATE t_1 SET a = 'unheard' WHERE id = 2")
+        connection.commit()
+    reader = PlainReader(road, database, "t_1")
+    reader.low()
+    mariadb.query(f"UPDATE {database}.t_2 SET a = 'one' WHERE id = 2")
+    reader.read(2)
+    mariadb.query(f"UPDATE {database}.t_2 SET a = 'two' WHERE id = 2")
+    stepped(road, spark)
+    reader.high()
+    app = finished(road, spark, reader)
+    assert state(app, database, "t") == "active"
+    assert road.assert_equal() == {"t_1": 2, "t_2": 3}
+    reader.close()
