@@ -31,10 +31,22 @@ def _row(table: str, *, told: bool) -> bytes:
     return e.event(EventType.TABLE_MAP, body) + e.rows(EventType.WRITE_ROWS_V1, 7, 1, b"\0" + (5).to_bytes(8, "little"))
 
 
-def _through(app: Application, window: Window) -> Window:
-    for step in (plan_window, replay_schema_history, judge_ddl, decode_changes, publish_cut):
+_TO_DECODE = (plan_window, replay_schema_history, judge_ddl, decode_changes)
+
+
+def _through(app: Application, window: Window) -> None:
+    for step in (*_TO_DECODE, publish_cut):
         step(app, window)
-    return window
+
+
+def _first(log: Log) -> tuple[Application, Window]:
+    app = log.application()
+    app.load()
+    take_up_selection(app)
+    app.index.refresh(0)
+    window = next_window(app)
+    assert window is not None
+    return app, window
 
 
 def test_a_healed_table_catches_up_in_a_window_of_its_own_and_no_other_table_waits(tmp_path: Path) -> None:
@@ -42,12 +54,7 @@ def test_a_healed_table_catches_up_in_a_window_of_its_own_and_no_other_table_wai
     for name, told in (("a", True), ("b", False)):
         log.send("one", b"", (f"shop.{name}",), event=_row(name, told=told))
     log.level()
-    app = log.application()
-    app.load()
-    take_up_selection(app)
-    app.index.refresh(0)
-    first = next_window(app)
-    assert first is not None
+    app, first = _first(log)
     _through(app, first)
     assert {name: state.state for name, state in first.held.items()} == {
         "shop.a": State.RELEASED,
@@ -66,5 +73,22 @@ def test_a_healed_table_catches_up_in_a_window_of_its_own_and_no_other_table_wai
     _through(again, second)
     assert second.held == {}
     assert again.states["shop.a"].state is State.ACTIVE
+    kinds = [row["kind"] for row in control.read(log.lake, tables.SCHEMA_HISTORY).to_pylist() if row["table"] == "a"]
+    assert sorted(kinds) == ["create", "healed"]
+
+
+def test_killed_behind_the_healed_version_the_same_window_decodes_with_it(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.send("one", b"", ("shop.a",), event=_row("a", told=True))
+    log.level()
+    app, window = _first(log)
+    for step in _TO_DECODE:
+        step(app, window)
+    assert window.held["shop.a"].state is State.RELEASED
+    again, same = _first(log)  # nothing was published
+    _through(again, same)
+    assert (same.held, same.cut_ts) == ({}, window.cut_ts)
+    assert "shop.a" in same.tables
+    assert sum(entry.ledger.quarantined_bytes for entry in same.ledger) == 0
     kinds = [row["kind"] for row in control.read(log.lake, tables.SCHEMA_HISTORY).to_pylist() if row["table"] == "a"]
     assert sorted(kinds) == ["create", "healed"]

@@ -1,0 +1,65 @@
+"""What control/table_states says of a table is one value: written, read, released, asked about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tidegate import tables
+from tidegate.lake import control, held
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import DDL_NOT_READ, Place, TableState
+from tidegate.lake.questions import NewQuestions
+from tidegate.lake.status import way_out
+from tidegate.tables import DDL_APPROVED, DDL_ASKS, State
+
+PLACE = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
+BEGAN = datetime(2026, 5, 4, tzinfo=UTC)
+
+
+def recorded(lake: LakeFiles, minute: int, **states: TableState) -> None:
+    at = BEGAN + timedelta(minutes=minute)
+    rows = [state.to_row("shop", f"d.{name}", at) for name, state in states.items()]
+    control.append(lake, tables.TABLE_STATES, rows)
+
+
+def test_the_last_state_of_each_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    asks = TableState(State.HELD, "may it?", DDL_ASKS, 20, PLACE)
+    recorded(lake, 1, t=TableState(State.ACTIVE, applied_ts=10), u=TableState(State.HELD, "why", "SchemaMismatch", 5))
+    recorded(lake, 2, t=asks)
+    found = held.last_states(lake)
+    assert found["d.t"] == asks
+    assert (found["d.t"].pipeline, found["d.t"].table) == ("shop", "d.t")
+    assert found["d.t"].since == BEGAN + timedelta(minutes=2)
+    assert found["d.u"].place is None
+    assert set(held.held_tables(lake)) == {"d.t", "d.u"}
+    assert set(held.questions(lake)) == {"d.t"}
+
+
+def test_a_release_approves_what_was_asked_and_keeps_what_was_not_read(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    unread = TableState(State.HELD, "odd", DDL_NOT_READ, 20, PLACE)
+    recorded(lake, 1, t=TableState(State.HELD, "may it?", DDL_ASKS, 20, PLACE), u=unread)
+    assert (unread.judgeable, unread.state.waits) == (True, True)
+    for state in held.held_tables(lake).values():
+        held.release(lake, state, reason="somebody")
+    found = held.last_states(lake)
+    assert {name: (state.state, state.error) for name, state in found.items()} == {
+        "d.t": (State.RELEASED, DDL_APPROVED),
+        "d.u": (State.RELEASED, DDL_NOT_READ),
+    }
+    assert {state.reason for state in found.values()} == {"somebody"}
+    assert {state.applied_ts for state in found.values()} == {20}
+
+
+def test_a_question_is_new_once_per_statement(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    recorded(lake, 1, t=TableState(State.HELD, "may it?", DDL_ASKS, 20, PLACE))
+    looks = NewQuestions({})
+    looks.open(str(tmp_path), {})
+    assert looks.look() == {"tables": ["d.t"]}
+    assert looks.look() is None
+    assert looks.kept == {"d.t": 30}
+    told = way_out(held.last_states(lake)["d.t"])
+    assert "tidegate release shop d.t" in told
