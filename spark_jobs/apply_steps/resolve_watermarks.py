@@ -116,6 +116,8 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     if entry is None:
         return "its table takes no part in this window"
     applied = app.applied(name)
+    if entry.routed and (other := _changed_beside(app, name, wave.low_ts, applied)):
+        return f"a DDL changed {other}, which flows into the same table, since it was read"
     damage = app.damaged.get((wave.token, physical), "")
     if applied >= wave.high_ts:  # a window that was killed has written them
         damage = _damage(app, share)
@@ -138,6 +140,15 @@ def _unfit(version: TableVersion | None, share: _Share) -> str:
     shape = shape_of(schema_of(version))
     if any(ref.chunk.shape != shape for ref in share.refs):
         return f"it was read with other columns than version {version.version} of the table has"
+    return ""
+
+
+def _changed_beside(app: Application, name: str, low_ts: int, applied_ts: int) -> str:
+    """A shard with a DDL that is in silver already: between rows that are applied again it would be left out."""
+    for source, database, table in sorted(app.flows().get(name, ())):
+        versions = app.histories[source].versions(database, table)
+        if any(low_ts < version.commit_ts <= applied_ts for version in versions):
+            return f"{database}.{table}"
     return ""
 
 
