@@ -308,3 +308,18 @@ REWRITE_BYTES_MAX: Final = 64 << 20
 CODEGEN_BYTES_MIN: Final = 64 << 20
 # A window that fails by what may pass is tried so often by the application itself.
 WINDOW_ATTEMPTS_MAX: Final = 3
+
+# --- snapshots --------------------------------------------------------------------------------------
+# A chunk fits a worker's memory several times over; its statement ends before anybody waits for what it holds back.
+SNAPSHOT_CHUNK_ROWS_DEFAULT: Final = 100_000
+SNAPSHOT_CHUNK_BYTES_DEFAULT: Final = 16 * MIB
+SNAPSHOT_STATEMENT_SECONDS: Final = 2.0
+# A wave's chunks stay in memory until they are landed; the log is applied again from its low mark.
+SNAPSHOT_WAVE_BYTES_DEFAULT: Final = 256 * MIB
+SNAPSHOT_WAVE_SECONDS_DEFAULT: Final = 10.0
+# control/snapshots and a busy source are looked at again after this.
+SNAPSHOT_LOOK_SECONDS: Final = 0.5
+# The server is asked for the columns of each table of a wave.
+SNAPSHOT_WAVE_TABLES_MAX: Final = 200
+# A table whose statements fail in so many waves, one after the other, is given up with the server's words.
+SNAPSHOT_TABLE_ATTEMPTS_MAX: Final = 3

@@ -24,7 +24,7 @@ from tidegate.snapshot.reading import result_kernel as K  # noqa: N812 - a page 
 from tidegate.snapshot.reading.result_plan import ReadPlan
 from tidegate.snapshot.spans import Key, Span
 
-_FIXED: frozenset[int] = frozenset({K.FIXED, K.YEAR, K.SKIP_FIXED})
+_FIXED: frozenset[int] = frozenset({K.FIXED, K.YEAR})
 
 
 def key_literals(plan: ReadPlan, row: bytes) -> Key | None:
@@ -43,7 +43,7 @@ def key_literals(plan: ReadPlan, row: bytes) -> Key | None:
         cell = next(numbers) if listed else kept[places[column_id]]
         if cell is None:
             raise StreamCorrupt(f"key column {column.name} is NULL", where=plan.version.name, remedy="report it")
-        found.append(str(int.from_bytes(cell, "little")) if listed else literal(column, cell))
+        found.append(str(int(cell)) if listed else literal(column, cell))
     return tuple(found)
 
 
@@ -118,7 +118,10 @@ def key_order(key: tuple[str, ...]) -> str:
 
 
 def above(key: tuple[str, ...], bound: Key) -> str:
-    """A condition: keys above the bound. Written out, since servers don't use an index for a comparison of rows."""
+    """A condition: keys above the bound, which may have the first columns alone.
+
+    Written out, since servers don't use an index for a comparison of rows.
+    """
     return _beyond(key, bound, ">", ">")
 
 
@@ -129,7 +132,7 @@ def upto(key: tuple[str, ...], bound: Key) -> str:
 
 def _beyond(key: tuple[str, ...], bound: Key, strict: str, last: str) -> str:
     """As a > 1 OR (a = 1 AND b > 2), with a >= 1 in front, by which a server finds the index's range."""
-    names = list(map(quote_name, key))
+    names = list(map(quote_name, key[: len(bound)]))
     said = f"{names[-1]} {last} {bound[-1]}"
     for name, value in zip(names[-2::-1], bound[-2::-1], strict=True):
         said = f"{name} {strict}= {value} AND ({name} {strict} {value} OR ({said}))"

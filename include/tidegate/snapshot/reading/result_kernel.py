@@ -58,8 +58,7 @@ DECIMAL_TEXT: Final = 5
 DATE: Final = 6
 MOMENT: Final = 7
 TIME: Final = 8  # P3: digits of the fraction
-SKIP_FIXED: Final = 9  # not for the arena
-SKIP_BYTES: Final = 10
+SKIP_BYTES: Final = 9  # not for the arena
 WIRE_BYTES: Final = L.BEFORE_BYTES
 
 # State, int64.
@@ -261,13 +260,13 @@ def _take(at: int, end: int, columns: int, state: int) -> int:
         written = NULL
         null = (load8(nulls + ((c + 2) >> 3)) >> ((c + 2) & 7)) & 1
         if not null:
-            if read_as in (FIXED, YEAR, SKIP_FIXED):
+            if read_as in (FIXED, YEAR):
                 size = word(column, WIRE_BYTES)
                 if at + size > end:
                     written = L.ERROR_CUT
                 elif read_as == FIXED:
                     written = write_fixed(word(column, L.KIND), at, column, row)
-                elif read_as == YEAR:
+                else:
                     store16(word(column, L.VALUES) + 2 * row, load16(at))
                     written = VALUE
                 at += size
@@ -286,9 +285,9 @@ def _take(at: int, end: int, columns: int, state: int) -> int:
             if written < 0:
                 set_word(state, ERROR_COLUMN, c)
                 return written
-            if written == NULL and read_as < SKIP_FIXED:
+            if written == NULL and read_as < SKIP_BYTES:
                 set_word(column, L.NULL_DATES, word(column, L.NULL_DATES) + 1)
-        if read_as < SKIP_FIXED:
+        if read_as < SKIP_BYTES:
             valid = word(column, L.VALID) + byte
             if written == NULL:
                 write_null(column, row)

@@ -128,9 +128,9 @@ def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL
 
 
 def _number(column: Column) -> ReadColumn:
-    """A key's ENUM or SET as the number by which its index is ordered."""
-    expression = f"CAST({quote_name(column.name)} AS UNSIGNED)"
-    return ReadColumn(column.name, expression, None, frozenset({FIELD_TYPE.LONGLONG}), K.SKIP_FIXED, 8)
+    """A key's ENUM or SET as the number by which its index is ordered; servers differ in how wide a number is."""
+    expression = f"CAST(CAST({quote_name(column.name)} AS UNSIGNED) AS CHAR)"
+    return ReadColumn(column.name, expression, None, _STRINGS, K.SKIP_BYTES)
 
 
 def _column(column: Column, *, in_key: bool) -> ReadColumn:

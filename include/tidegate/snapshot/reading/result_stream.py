@@ -89,7 +89,8 @@ class Receiver:
         found = bytes(self.view[at : at + self.size()])
         self.read = at + len(found)
         if found[:1] == bytes([_ERR]):
-            raise named(_error(found), self.info)
+            said = _error(found)
+            raise named(said, self.info) from said
         return found
 
     def size(self) -> int:

@@ -1,0 +1,169 @@
+"""Chunks of one table's key ranges, read over one connection.
+
+In:  a table version as the server has it, a range of keys, bounds in rows and bytes.
+Out: Chunks, each from where the one before ended; what of the range is left.
+
+A statement asks for so many rows as fit a chunk by what rows came to so far; when they come to more, its result is cut
+into several chunks. Small ones cost little, and the last statement's rows never have to fit the memory twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.sql import quote_name
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import ZeroDates
+from tidegate.segments.crc32c import crc32c
+from tidegate.snapshot.chunk import Chunk, shape_of
+from tidegate.snapshot.reading.literals import key_order, span_condition
+from tidegate.snapshot.reading.result_plan import ReadPlan, make_read_plan
+from tidegate.snapshot.reading.result_stream import ResultStream
+from tidegate.snapshot.spans import Key, Span
+
+_FIRST_ROWS: Final = 1000  # before it is known how long rows are
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class WaveOf:
+    """What the chunks of a wave have in common."""
+
+    source: str
+    snapshot: str
+    wave: int
+    token: str
+    server_id: int
+    server_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkBounds:
+    """How much a chunk may have, and how long a statement should take."""
+
+    rows: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Pace:
+    """What a table's rows came to so far."""
+
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    def note(self, rows: int, size: int, seconds: float) -> None:
+        self.rows, self.bytes, self.seconds = self.rows + rows, self.bytes + size, self.seconds + seconds
+
+    def limit(self, bounds: ChunkBounds) -> int:
+        """Rows to ask for."""
+        if not self.rows:
+            return min(_FIRST_ROWS, bounds.rows)
+        by_bytes = bounds.bytes * self.rows // max(self.bytes, 1)
+        by_time = int(bounds.seconds * self.rows / max(self.seconds, 1e-6))
+        return max(1, min(bounds.rows, by_bytes, by_time, 16 * self.rows))
+
+
+class _Building:
+    """A chunk in the making: batches are packed as they come."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._sink = pa.BufferOutputStream()
+        self._writer = pa.ipc.new_stream(self._sink, schema, options=_OPTIONS)
+        self.rows = 0
+
+    @property
+    def bytes(self) -> int:
+        return int(self._sink.tell())
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def payload(self) -> pa.Buffer:
+        self._writer.close()
+        return self._sink.getvalue()
+
+
+class ChunkReader:
+    """Reads one table over one connection."""
+
+    def __init__(self, connection: Any, info: ConnectionInfo, version: TableVersion, where: str = "") -> None:
+        """where: a condition in SQL that rows must meet; "" for none. Raises UnsupportedValue."""
+        self._connection = connection
+        self._info = info
+        self._where = where
+        self.plan: ReadPlan = make_read_plan(version, ZeroDates.NULL)
+        self._shape = shape_of(self.plan.schema)
+        self._key = version.key_names
+        index = next((one.name for one in version.indexes if one.whole and one.parts == version.key), "")
+        self._hint = f" FORCE INDEX ({quote_name(index)})" if index else ""
+
+    def statement(self, span: Span, limit: int) -> str:
+        """The SELECT of a span's first rows."""
+        conditions = [condition for condition in (span_condition(self._key, span), self._where) if condition]
+        where = " WHERE " + " AND ".join(f"({condition})" for condition in conditions) if conditions else ""
+        version = self.plan.version
+        place = quote_name(version.database, version.table)
+        order = f" ORDER BY {key_order(self._key)}"
+        return f"SELECT {self.plan.select_list} FROM {place}{self._hint}{where}{order} LIMIT {limit}"
+
+    def read(self, span: Span, pace: Pace, bounds: ChunkBounds, wave: WaveOf) -> Iterator[tuple[Chunk, Span | None]]:
+        """(chunk without its number, what is left of the span then or None), from one statement.
+
+        The last chunk reaches to the span's end when the statement found fewer rows than it asked for. After an
+        exception the connection must be closed. Raises what ResultStream does.
+        """
+        limit = pace.limit(bounds)
+        stream = ResultStream(self._connection, self._info, self.plan)
+        started, rows, after = time.monotonic(), 0, span.after
+        building, ends, dates = _Building(self.plan.schema), None, 0
+        for batch in stream.batches(self.statement(span, limit)):
+            if building.rows and building.bytes + batch.nbytes > bounds.bytes and building.bytes > bounds.bytes // 2:
+                made = self._chunk(building, Span(after, ends), wave, stream.null_dates_before - dates)
+                dates = stream.null_dates_before
+                yield made, Span(ends, span.upto)
+                building, after = _Building(self.plan.schema), ends
+            building.add(batch)
+            rows += batch.num_rows
+            ends = stream.last_key
+        pace.note(rows, stream.bytes, time.monotonic() - started)
+        whole = rows < limit
+        upto: Key | None = span.upto if whole else ends
+        left = None if whole or ends == span.upto else Span(ends, span.upto)
+        yield self._chunk(building, Span(after, upto), wave, stream.null_dates - dates), left
+
+    def _chunk(self, building: _Building, span: Span, wave: WaveOf, null_dates: int) -> Chunk:
+        payload = building.payload()
+        version = self.plan.version
+        return Chunk(
+            source=wave.source,
+            snapshot=wave.snapshot,
+            database=version.database,
+            table=version.table,
+            wave=wave.wave,
+            chunk=0,
+            low_token=wave.token,
+            high_token=wave.token,
+            key_after=span.after,
+            key_upto=span.upto,
+            rows=building.rows,
+            version=0,
+            shape=self._shape,
+            payload=memoryview(payload).cast("B"),
+            payload_bytes=payload.size,
+            payload_crc32c=crc32c(memoryview(payload)),
+            null_dates=null_dates,
+            server_id=wave.server_id,
+            server_uuid=wave.server_uuid,
+            read_at=datetime.now(UTC),
+        )

@@ -1,0 +1,90 @@
+"""Writing marks at a source.
+
+In:  a connection whose account may create and write `tidegate.watermark`.
+Out: marks in the source's binlog, each in a transaction of its own.
+
+Why what was committed before a low mark is visible to every read that begins after it: write() returns when the server
+has committed the UPDATE, and the server makes transactions visible in the order of its binlog (MySQL:
+binlog_order_commits, which is looked at; MariaDB always does). All reads go to the same server.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pymysql
+
+from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
+from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.snapshot.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark
+from tidegate.tables import WATERMARK
+
+_NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
+
+
+class MarkWriter:
+    """Writes the marks of one pipeline at one source, over a connection of its own. For one thread at a time."""
+
+    def __init__(self, connection: Any, info: ConnectionInfo, pipeline: str, source: str) -> None:
+        """Raises ConfigError for names that are too long."""
+        if max(len(name.encode()) for name in (pipeline, source)) > NAME_BYTES_MAX:
+            raise ConfigError(f"a name has more than {NAME_BYTES_MAX} bytes", where=pipeline, remedy="shorten it")
+        self._connection = connection
+        self._info = info
+        self._names = (pipeline.encode(), source.encode())
+
+    def begin(self) -> None:
+        """Make the table and our row. Raises SourceRefused (settings or grants), SourceUnavailable."""
+        try:
+            with self._connection.cursor() as cursor:
+                self._check(cursor)
+                if not self._is_there(cursor):
+                    for statement in CREATE:
+                        cursor.execute(statement)
+                cursor.execute(BEGIN, self._names)
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise self._refused(error) from error
+
+    def write(self, mark: Mark) -> None:
+        """One mark, committed when this returns. Raises SourceRefused, SourceUnavailable (not known whether it is)."""
+        try:
+            with self._connection.cursor() as cursor:
+                changed = cursor.execute(WRITE, (mark.to_text(), *self._names))
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise self._refused(error) from error
+        if changed != 1:
+            raise SourceUnavailable(
+                f"our row of {WATERMARK} is gone", where=self._info.where, remedy="leave that table to tidegate"
+            )
+
+    def _is_there(self, cursor: Any) -> bool:
+        """An account that may only write the table needs no right to create it."""
+        cursor.execute(
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s", WATERMARK.split(".")
+        )
+        return cursor.fetchone() is not None
+
+    def _check(self, cursor: Any) -> None:
+        cursor.execute(
+            "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'sql_log_bin', 'autocommit', 'log_bin',"
+            " 'binlog_order_commits', 'read_only')"
+        )
+        told = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
+        on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in told.items()}
+        if on.get("read_only") == "1":
+            raise self._unfit("the server is read-only, and a snapshot writes marks", "read from its primary")
+        for name, wanted in _NEEDED.items():
+            if on.get(name, wanted) != wanted:
+                raise self._unfit(f"{name} is {told[name]}, and marks need {wanted}", f"set {name} there")
+        if on.get("binlog_order_commits", "1") != "1":
+            what = "binlog_order_commits is OFF: what was logged before a mark may not be visible when it is"
+            raise self._unfit(what, "set binlog_order_commits=ON at the source")
+
+    def _unfit(self, what: str, remedy: str) -> SourceRefused:
+        return SourceRefused(what, where=self._info.where, remedy=remedy)
+
+    def _refused(self, error: BaseException) -> BaseException:
+        found = named(error, self._info)
+        if isinstance(found, SourceRefused):
+            found.remedy = f"grant CREATE on `tidegate`.*, and SELECT, INSERT, UPDATE on {WATERMARK}"
+        return found

@@ -1,0 +1,254 @@
+"""The reader of a source's snapshots: waves between two marks, until every table is read or somebody stops it.
+
+In:  requests in control/snapshots, and apply's answers to earlier waves.
+Out: bronze/chunks, marks at the source, events.
+
+The order within a wave is what makes it exact: the low mark is committed; then the tables' columns are asked for; then
+rows are read, by several connections at once; the chunks are landed; then the high mark is written, and last the
+events. A kill before the high mark leaves chunks that no wave names. One behind it leaves a wave that apply takes and
+that is read again, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pymysql
+
+from tidegate.compiled import load_all
+from tidegate.errors import Terminal
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import (
+    SNAPSHOT_CHUNK_BYTES_DEFAULT,
+    SNAPSHOT_CHUNK_ROWS_DEFAULT,
+    SNAPSHOT_LOOK_SECONDS,
+    SNAPSHOT_STATEMENT_SECONDS,
+    SNAPSHOT_TABLE_ATTEMPTS_MAX,
+    SNAPSHOT_WAVE_BYTES_DEFAULT,
+    SNAPSHOT_WAVE_SECONDS_DEFAULT,
+    SNAPSHOT_WAVE_TABLES_MAX,
+)
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.start.baseline import read_schema
+from tidegate.position import Position
+from tidegate.schema.model.columns import TableVersion
+from tidegate.snapshot.chunk_reader import ChunkBounds, Pace, WaveOf
+from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader, snapshot_app_id
+from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.marks import MarkWriter
+from tidegate.snapshot.ranges import divide
+from tidegate.snapshot.reading import result_kernel
+from tidegate.snapshot.reading.result_plan import make_read_plan
+from tidegate.snapshot.requests import events_of, told
+from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection
+from tidegate.tables import SNAPSHOTS
+
+Name = tuple[str, str]
+
+_ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
+_KEYLESS: Final = "it has no key whose columns are all NOT NULL, so its rows can't be told apart"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """threads_running_max: no wave begins above it; 0: not looked at. bytes_per_second: 0 for no bound.
+
+    waves_waiting: so many waves at most that apply hasn't answered.
+    """
+
+    parallel: int = 4
+    chunk: ChunkBounds = field(
+        default_factory=lambda: ChunkBounds(
+            SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS
+        )
+    )
+    wave_bytes: int = SNAPSHOT_WAVE_BYTES_DEFAULT
+    wave_seconds: float = SNAPSHOT_WAVE_SECONDS_DEFAULT
+    threads_running_max: int = 0
+    bytes_per_second: int = 0
+    waves_waiting: int = 3
+
+
+class SnapshotReader:
+    """Reads the snapshots that were asked for of one source. One at a time per pipeline and source."""
+
+    def __init__(
+        self, pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, settings: ReaderSettings | None = None
+    ) -> None:
+        self._pipeline, self._source, self._info, self._lake = pipeline, source, info, lake
+        self._settings = settings or ReaderSettings()
+        self._control = ControlTables(lake)
+        self._paces: dict[Name, Pace] = {}
+        self._troubles: dict[Name, int] = {}
+        self._defined: dict[Name, str] = {}  # fingerprints of definitions that an event has told
+        self._claim = (snapshot_app_id(source), 0)
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Until no table is left that can be gone on with, or stop() says so; it is asked between waves.
+
+        Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
+        """
+        # Before a mark is written: a busy machine takes seconds over it, in which the log would go on.
+        load_all(result_kernel.__name__)
+        self._claim = (snapshot_app_id(self._source), claim_reader(self._control, self._source))
+        writer = ChunkWriter(self._lake, self._source, self._claim[1])
+        with WorkerConnection(self._info) as asked, connect(self._info) as marking:
+            marks = MarkWriter(marking, self._info, self._pipeline, self._source)
+            marks.begin()
+            while not stop():
+                active = [one for one in told(self._lake, self._pipeline, self._source) if one.state in _ACTIVE]
+                if not active:
+                    return
+                active = self._divided(active, asked)
+                self._end([one for one in active if one.is_read], marks)
+                todo = [one for one in active if one.left]
+                waiting = {token for one in active for token in one.waiting}
+                if not todo or len(waiting) >= self._settings.waves_waiting or self._is_busy(asked):
+                    time.sleep(SNAPSHOT_LOOK_SECONDS)
+                    continue
+                first = todo[0].snapshot
+                mine = [one for one in todo if one.snapshot == first]
+                self._wave(mine[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
+
+    # --- before a wave --------------------------------------------------------------------------------
+
+    def _is_busy(self, asked: WorkerConnection) -> bool:
+        if not self._settings.threads_running_max:
+            return False
+        ((_, running),) = asked.ask("SHOW GLOBAL STATUS LIKE 'Threads_running'")
+        return int(running) > self._settings.threads_running_max
+
+    def _versions(self, asked: WorkerConnection, names: Iterable[Name]) -> dict[Name, TableVersion]:
+        """The tables as the server has them now. Raises SourceUnavailable."""
+        wanted = set(names)
+        try:
+            with connect(self._info) as connection:
+                read = read_schema(
+                    connection, self._source, lambda *name: name in wanted, Position.of(f"{asked.server_id}.0", 0)
+                )
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self._info) from error
+        return {(one.database, one.table): one for one in read if one.table}
+
+    def _divided(self, active: Sequence[TableProgress], asked: WorkerConnection) -> list[TableProgress]:
+        """Tables that begin now are divided into ranges; what can't be read is given up with the reason."""
+        fresh = [one for one in active if one.state is SnapshotState.REQUESTED]
+        if not fresh:
+            return list(active)
+        versions = self._versions(asked, (one.name for one in fresh))
+        events, left = [], {one.name: one for one in active}
+        for one in fresh:
+            if reason := _unfit(versions.get(one.name)):
+                events.append(self._event(one, EventKind.FAILED, reason=reason))
+                del left[one.name]
+                continue
+            spans = divide(versions[one.name], asked.ask, self._settings.parallel)
+            events.append(self._event(one, EventKind.RANGES, spans=spans))
+            if one.left == (WHOLE,):
+                left[one.name] = replace(one, left=spans, state=SnapshotState.RUNNING)
+        self._record(events)
+        return list(left.values())
+
+    # --- a wave ---------------------------------------------------------------------------------------
+
+    def _wave(
+        self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: MarkWriter, writer: ChunkWriter
+    ) -> None:
+        snapshot, started = todo[0].snapshot, time.monotonic()
+        past = [one.wave for one in events_of(self._lake, self._pipeline) if one.snapshot == snapshot]
+        wave = WaveOf(
+            self._source, snapshot, max(past, default=0) + 1, uuid.uuid4().hex, asked.server_id, asked.server_uuid
+        )
+        marks.write(Mark(snapshot, wave.wave, MarkKind.LOW, wave.token))
+        versions = self._versions(asked, (one.name for one in todo))
+        events, work = [], []
+        for one in todo:
+            if reason := _unfit(versions.get(one.name)):
+                events.append(self._event(one, EventKind.FAILED, reason=reason))
+            else:
+                pace = self._paces.setdefault(one.name, Pace())
+                work.append(TableWork(versions[one.name], list(one.left), pace, str(one.options.get("where", ""))))
+        reading = WaveReading(self._info, wave, work, self._settings.chunk, self._settings.parallel)
+        reading.run(self._settings.wave_bytes, started + self._settings.wave_seconds)
+        done = [one for one in work if one.reads and not one.trouble]
+        chunks = [chunk for one in done for chunk in one.chunks]
+        if chunks:
+            writer.append(chunks)
+            manifests = tuple(Manifest(*one.name, len(one.chunks), one.crc) for one in done)
+            marks.write(Mark(snapshot, wave.wave, MarkKind.HIGH, wave.token, manifests))
+        seconds, by_name = time.monotonic() - started, {one.name: one for one in todo}
+        events += [self._read(by_name[one.name], wave, one, seconds) for one in done]
+        events += self._given_up(by_name, work)
+        self._record(events)
+        self._pause(sum(chunk.payload_bytes for chunk in chunks), seconds)
+
+    def _read(self, of: TableProgress, wave: WaveOf, work: TableWork, seconds: float) -> SnapshotEvent:
+        definition: dict[str, Any] = {}
+        if self._defined.get(work.name) != work.version.fingerprint:
+            self._defined[work.name] = work.version.fingerprint
+            definition = work.version.to_row()
+        return replace(
+            self._event(of, EventKind.WAVE, spans=work.read),
+            wave=wave.wave,
+            token=wave.token,
+            chunks=len(work.chunks),
+            rows=sum(chunk.rows for chunk in work.chunks),
+            bytes=sum(chunk.payload_bytes for chunk in work.chunks),
+            seconds=seconds,
+            definition=definition,
+        )
+
+    def _given_up(self, by_name: dict[Name, TableProgress], work: Sequence[TableWork]) -> list[SnapshotEvent]:
+        """Tables whose statements fail for good, or too often."""
+        events = []
+        for one in work:
+            if one.trouble is None:
+                self._troubles.pop(one.name, None)
+                continue
+            self._troubles[one.name] = self._troubles.get(one.name, 0) + 1
+            if self._troubles[one.name] >= SNAPSHOT_TABLE_ATTEMPTS_MAX:
+                events.append(self._event(by_name[one.name], EventKind.FAILED, reason=str(one.trouble)))
+        return events
+
+    def _pause(self, size: int, seconds: float) -> None:
+        if self._settings.bytes_per_second:
+            time.sleep(max(0.0, size / self._settings.bytes_per_second - seconds))
+
+    # --- behind the last one --------------------------------------------------------------------------
+
+    def _end(self, whole: Sequence[TableProgress], marks: MarkWriter) -> None:
+        for snapshot in dict.fromkeys(one.snapshot for one in whole):
+            mine = [one for one in whole if one.snapshot == snapshot]
+            tables = tuple(Manifest(*one.name) for one in mine)
+            marks.write(Mark(snapshot, 0, MarkKind.END, uuid.uuid4().hex, tables))
+            self._record([self._event(one, EventKind.ENDED) for one in mine])
+
+    def _event(self, of: TableProgress, kind: EventKind, *, reason: str = "", spans: Any = ()) -> SnapshotEvent:
+        place = (of.snapshot, self._pipeline, self._source)
+        return SnapshotEvent(*place, kind, datetime.now(UTC), *of.name, reason=reason, spans=tuple(spans))
+
+    def _record(self, events: Sequence[SnapshotEvent]) -> None:
+        if events:
+            self._control.append(SNAPSHOTS, [event.to_row() for event in events], claim=self._claim)
+            self._control.tidy()
+
+
+def _unfit(version: TableVersion | None) -> str:
+    """Why a table can't be read; "" when it can."""
+    if version is None:
+        return "there is no such table at the source"
+    if not version.key:
+        return _KEYLESS
+    try:
+        make_read_plan(version)
+    except Terminal as error:
+        return str(error)
+    return ""

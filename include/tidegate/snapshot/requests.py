@@ -1,0 +1,50 @@
+"""What a person, or a pipeline file, says of snapshots; and what was said so far.
+
+In:  a lake, names.
+Out: events in control/snapshots; TableProgress of each table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.snapshot.events import EventKind, SnapshotEvent, TableProgress, progress
+from tidegate.tables import SNAPSHOTS
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+def request(
+    lake: LakeFiles, pipeline: str, tables: Sequence[Physical], options: Mapping[str, Any] | None = None
+) -> str:
+    """Ask for a snapshot of these tables; its id. Raises LakeUnavailable, LakeRefused."""
+    snapshot, now = uuid.uuid4().hex, datetime.now(UTC)
+    events = [
+        SnapshotEvent(snapshot, pipeline, source, EventKind.REQUESTED, now, database, table, options=options or {})
+        for source, database, table in tables
+    ]
+    control.append(lake, SNAPSHOTS, [event.to_row() for event in events])
+    return snapshot
+
+
+def tell(lake: LakeFiles, pipeline: str, snapshot: str, kind: EventKind, reason: str = "") -> None:
+    """Pause, resume or cancel a snapshot as a whole. Raises LakeUnavailable, LakeRefused."""
+    event = SnapshotEvent(snapshot, pipeline, "", kind, datetime.now(UTC), reason=reason)
+    control.append(lake, SNAPSHOTS, [event.to_row()])
+
+
+def events_of(lake: LakeFiles, pipeline: str) -> list[SnapshotEvent]:
+    """All that happened to a pipeline's snapshots. Raises LakeUnavailable, LakeRefused."""
+    rows = control.read(lake, SNAPSHOTS, filters=[("pipeline", "=", pipeline)]).to_pylist()
+    return [SnapshotEvent.from_row(row) for row in rows]
+
+
+def told(lake: LakeFiles, pipeline: str, source: str = "") -> list[TableProgress]:
+    """How far each table's snapshots are, in order of their requests; of one source, or of all."""
+    found = progress(events_of(lake, pipeline)).values()
+    return [one for one in found if source in ("", one.source)]

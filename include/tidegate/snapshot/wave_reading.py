@@ -1,0 +1,194 @@
+"""The reads of one wave, by several connections at once.
+
+In:  tables with what is left of them, bounds of a wave.
+Out: per table its chunks and the spans that they cover; or what was in the way, and then none of it counts.
+
+What a table's statement meets is that table's trouble. A connection that breaks, or another server behind the same
+address, ends the wave: nothing of it is marked.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import xor
+from typing import Any, Final, Self
+
+import pymysql
+from pymysql.constants import ER
+
+from tidegate.errors import SourceUnavailable, Terminal, TidegateError
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.schema.model.columns import TableVersion
+from tidegate.snapshot.chunk import Chunk
+from tidegate.snapshot.chunk_reader import ChunkBounds, ChunkReader, Pace, WaveOf
+from tidegate.snapshot.reading.result_plan import SESSION
+from tidegate.snapshot.spans import Span
+
+# What a statement meets that another wave, or the table's owner, may mend: the table went, or isn't what it was.
+_OF_THE_TABLE: Final = frozenset(
+    {
+        *(ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.BAD_TABLE_ERROR, ER.PARSE_ERROR, ER.TABLE_DEF_CHANGED),
+        *(ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.KEY_DOES_NOT_EXITS, ER.LOCK_WAIT_TIMEOUT),
+    }
+)
+
+
+class WorkerConnection:
+    """A connection with the session that reads need. Its server is the same as long as it is open."""
+
+    def __init__(self, info: ConnectionInfo) -> None:
+        """Raises SourceRefused, SourceUnavailable."""
+        self.info = info
+        self.raw: Any = connect(info)
+        try:
+            self.raw.query(SESSION)
+            told = {str(_text(name)).lower(): _text(value) for name, value in self.ask(_IDS)}
+        except BaseException:
+            self.close()
+            raise
+        self.server_id = int(told.get("server_id", 0))
+        self.server_uuid = str(told.get("server_uuid") or told.get("server_uid") or "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.raw._force_close()  # noqa: SLF001  it may stand in the middle of a result
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows. Raises SourceRefused, SourceUnavailable."""
+        try:
+            with self.raw.cursor() as cursor:
+                cursor.execute(sql)
+                return [tuple(_text(cell) for cell in row) for row in cursor.fetchall()]
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self.info) from error
+
+
+_IDS: Final = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid')"
+
+
+def _text(cell: Any) -> Any:
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+
+
+@dataclass(slots=True)
+class TableWork:
+    """One table of a wave. left: spans to be read, of which none is at work. trouble: none of its chunks counts."""
+
+    version: TableVersion
+    left: list[Span]
+    pace: Pace
+    where: str = ""
+    chunks: list[Chunk] = field(default_factory=list)
+    reads: dict[Span, Span] = field(default_factory=dict)  # by the span that was left; each is one reader's at a time
+    trouble: TidegateError | None = None
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.version.database, self.version.table
+
+    @property
+    def crc(self) -> int:
+        """XOR of the chunks' checksums."""
+        return reduce(xor, (chunk.payload_crc32c for chunk in self.chunks), 0)
+
+    @property
+    def read(self) -> tuple[Span, ...]:
+        """The spans that were read, each from the beginning of one that was left."""
+        return tuple(self.reads.values())
+
+
+class WaveReading:
+    """Reads what is left of tables until the wave has enough."""
+
+    def __init__(
+        self, info: ConnectionInfo, wave: WaveOf, work: Sequence[TableWork], bounds: ChunkBounds, parallel: int
+    ) -> None:
+        self._info, self._wave, self._bounds, self._parallel = info, wave, bounds, parallel
+        self._items = deque((one, span, span) for one in work for span in one.left)
+        self._lock = threading.Lock()
+        self._bytes = 0
+        self._failed = False
+
+    def run(self, bytes_max: int, deadline: float) -> None:
+        """Until all is read, or the wave has so many bytes, or time.monotonic() is past the deadline.
+
+        At least one statement is run. Raises SourceRefused, SourceUnavailable: the wave is none.
+        """
+        workers = min(self._parallel, len(self._items))
+        if not workers:
+            return
+        with ThreadPoolExecutor(workers, "snapshot") as pool:
+            for done in [pool.submit(self._work, bytes_max, deadline) for _ in range(workers)]:
+                done.result()
+
+    def _take(self, bytes_max: int, deadline: float) -> tuple[TableWork, Span, Span] | None:
+        with self._lock:
+            over = self._bytes >= bytes_max or time.monotonic() > deadline
+            if self._failed or not self._items or (over and self._bytes):
+                return None
+            return self._items.popleft()
+
+    def _work(self, bytes_max: int, deadline: float) -> None:
+        connection: WorkerConnection | None = None
+        try:
+            while (item := self._take(bytes_max, deadline)) is not None:
+                if connection is None:
+                    connection = self._connected()
+                try:
+                    self._read(connection, *item)
+                except TidegateError as error:
+                    connection.close()
+                    connection = None
+                    if not _is_of_table(error):
+                        raise
+                    item[0].trouble = error
+        except BaseException:
+            self._failed = True
+            raise
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _connected(self) -> WorkerConnection:
+        found = WorkerConnection(self._info)
+        if (found.server_id, found.server_uuid) != (self._wave.server_id, self._wave.server_uuid):
+            found.close()
+            raise SourceUnavailable(
+                "another server answers now than the one that has the wave's mark",
+                where=self._info.where,
+                remedy="it is tried again; give the connection the address of one server",
+            )
+        return found
+
+    def _read(self, connection: WorkerConnection, work: TableWork, of: Span, span: Span) -> None:
+        """One statement. of: the span that was left, of which `span` is the rest."""
+        if work.trouble is not None:
+            return
+        reader = ChunkReader(connection.raw, self._info, work.version, work.where)
+        rest: Span | None = span
+        for chunk, left in reader.read(span, work.pace, self._bounds, self._wave):
+            with self._lock:
+                work.chunks.append(replace(chunk, chunk=len(work.chunks) + 1))
+                work.reads[of] = Span(of.after, chunk.key_upto)
+                self._bytes += chunk.payload_bytes
+            rest = left
+        if rest is not None:
+            with self._lock:
+                self._items.append((work, of, rest))
+
+
+def _is_of_table(error: TidegateError) -> bool:
+    cause = error.__cause__
+    code = cause.args[0] if isinstance(cause, pymysql.err.MySQLError) and cause.args else 0
+    return code in _OF_THE_TABLE or (isinstance(error, Terminal) and cause is None)
