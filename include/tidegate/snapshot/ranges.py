@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from tidegate.mysql.sql import quote_name
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.model.types import Kind, canonical
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import canonical
 from tidegate.snapshot.spans import WHOLE, Key, Span
 
 Ask = Callable[[str], Sequence[Sequence[Any]]]
