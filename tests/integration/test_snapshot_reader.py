@@ -28,12 +28,12 @@ from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunk import changes_of
-from tidegate.snapshot.chunk_reader import ChunkBounds
 from tidegate.snapshot.chunk_table import chunk_refs
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.ranges import divide
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.literals import span_condition
+from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import events_of, request, tell, told
 from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.watermark import Mark, watermark_version

@@ -38,13 +38,13 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
-from tidegate.snapshot.chunk_reader import ChunkBounds, Pace, WaveOf
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader, snapshot_app_id
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.marks import MarkWriter
 from tidegate.snapshot.ranges import divide
 from tidegate.snapshot.reading import result_kernel
 from tidegate.snapshot.reading.result_plan import make_read_plan
+from tidegate.snapshot.reading.table_reader import ChunkBounds, Pace, WaveOf
 from tidegate.snapshot.requests import events_of, told
 from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.watermark import Manifest, Mark, MarkKind

@@ -26,8 +26,8 @@ from tidegate.errors import SourceUnavailable, Terminal, TidegateError
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunk import Chunk
-from tidegate.snapshot.chunk_reader import ChunkBounds, ChunkReader, Pace, WaveOf
 from tidegate.snapshot.reading.result_plan import SESSION
+from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
 from tidegate.snapshot.spans import Span
 
 # What a statement meets that another wave, or the table's owner, may mend: the table went, or isn't what it was.
