@@ -194,11 +194,14 @@ class World:
             raise Wrong(self.capture.failure)
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + _CATCH_UP_SECONDS
+        """Raises Wrong when nothing comes any more: a machine that is busy with other things only takes longer."""
+        end, seen = time.monotonic() + _CATCH_UP_SECONDS, self.witness.position
         while not condition():
             self.check()
+            if self.witness.position != seen:
+                end, seen = time.monotonic() + _CATCH_UP_SECONDS, self.witness.position
             if time.monotonic() > end:
-                raise Wrong(f"{what} in {_CATCH_UP_SECONDS:.0f} s")
+                raise Wrong(f"{what}: nothing came in {_CATCH_UP_SECONDS:.0f} s after {seen[0]}:{seen[1]}")
             time.sleep(0.1)
 
     # --- apply --------------------------------------------------------------------------------------------
