@@ -65,12 +65,12 @@ environment: .tidegate/.warm
 
 # Compile the numba kernels once, rather than in the first task of each worker; anew when one, or a page of constants
 # beside them, changes.
-KERNELS := $(shell grep -rlwE 'compiled|njit' --include='*.py' include/tidegate) $(wildcard include/tidegate/*/kernel/*.py)
+KERNELS := $(shell grep -rlE '^@(compiled|numba\.njit)' --include='*.py' include/tidegate)
 
-.tidegate/.warm: .venv/.made $(KERNELS)
+.tidegate/.warm: .venv/.made $(KERNELS) $(wildcard include/tidegate/*/kernel/*.py)
 	@mkdir -p .tidegate
 	@$(BIN)/python -m tidegate.binlog.warm
-	@$(BIN)/python -c 'import tidegate.merge.net_change, tidegate.mysql.reader, tidegate.upsert.warm, tidegate.compiled; tidegate.compiled.load_all()'
+	@$(BIN)/python -c 'import sys; from importlib import import_module as load; [load(name[8:-3].replace("/", ".")) for name in sys.argv[1:]]; load("tidegate.compiled").load_all()' $(KERNELS)
 	@touch $@
 
 jars: .venv/.made
