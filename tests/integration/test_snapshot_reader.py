@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,16 @@ from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunk import changes_of
-from tidegate.snapshot.chunk_table import chunk_refs
+from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.marks import MarkWriter
 from tidegate.snapshot.ranges import divide
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.literals import span_condition
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import events_of, request, tell, told
 from tidegate.snapshot.spans import WHOLE
-from tidegate.snapshot.watermark import Mark, watermark_version
+from tidegate.snapshot.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.wave_reading import WorkerConnection
 from tidegate.snapshot.waves import SeenMark, follow, refusals
 from tidegate.tables import COMMIT_TS, OP, OP_DELETE, SNAPSHOTS, WATERMARK_DATABASE, WATERMARK_TABLE
@@ -230,6 +231,58 @@ def test_a_snapshot_beside_writes_is_the_table(world: World) -> None:
     applied, waves = world.applied()
     assert waves > 3
     assert writer.changes > 50
+    for table in TABLES:
+        assert applied[table] == world.truth(table), table
+
+
+@pytest.mark.parametrize(
+    "place", ["before landing", "before the high mark", "before the events", "before the end's events"]
+)
+def test_a_reader_that_dies_is_gone_on_with_and_nothing_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Each time in the second wave, or at the end; then another reader comes."""
+    calls = {"landed": 0, "marked": 0, "told": 0}
+
+    def dies(owner: type, name: str, count: str, at: Callable[[tuple[Any, ...]], bool]) -> None:
+        real = getattr(owner, name)
+
+        def killed(*given: Any, **more: Any) -> Any:
+            calls[count] += at(given)
+            if at(given) and calls[count] == 2:
+                raise KeyboardInterrupt
+            return real(*given, **more)
+
+        monkeypatch.setattr(owner, name, killed)
+
+    def tells(*kinds: EventKind) -> Callable[[tuple[Any, ...]], bool]:
+        return lambda given: any(event.event in kinds for event in given[1])
+
+    match place:
+        case "before landing":
+            dies(ChunkWriter, "append", "landed", lambda _: True)
+        case "before the high mark":
+            dies(MarkWriter, "write", "marked", lambda given: given[1].kind is MarkKind.HIGH)
+        case "before the events":
+            dies(SnapshotReader, "_record", "told", tells(EventKind.WAVE))
+        case _:
+            calls["told"] = 1
+            dies(SnapshotReader, "_record", "told", tells(EventKind.ENDED))
+    world.ask()
+    writer, answers = Writer(world.server, world.database), Answers(world.lake, refused=set())
+    writer.start()
+    answers.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            world.reader().run()
+        monkeypatch.undo()
+        world.reader().run()
+    finally:
+        writer.stopped.set()
+        answers.stopped.set()
+        writer.join()
+        answers.join()
+    applied, _ = world.applied()
     for table in TABLES:
         assert applied[table] == world.truth(table), table
 
