@@ -24,8 +24,16 @@ from tidegate.delta.state import TableState
 SPARK: Final = "Spark"
 _PRIVATE: Final = re.compile(r"tg-[0-9a-f]{32}")
 _MERGED_ROWS: Final = 5
-# What a reader can't do by itself, whoever wrote the table: (reader, what it says) -> why. docs/readers.md has them.
-LIMITS: Final[dict[tuple[str, str], str]] = {}
+# What a reader refuses by itself, whoever wrote the table: (reader, words of its refusal) -> the table's feature. No
+# table that tidegate makes has one of these; docs/query.md names them.
+LIMITS: Final[dict[tuple[str, str], str]] = {
+    ("Polars", "['columnMapping'], which polars does not support"): "columnMapping",
+    ("Polars", "['typeWidening'], which polars does not support"): "typeWidening",
+    ("Polars", "['v2Checkpoint'], which polars does not support"): "v2Checkpoint",
+    ("Polars", "['vacuumProtocolCheck'], which polars does not support"): "vacuumProtocolCheck",
+    ("delta-rs", "Unsupported table features required: [TypeWidening]"): "typeWidening",
+    ("delta-rs", "Unsupported table features required: [VacuumProtocolCheck]"): "vacuumProtocolCheck",
+}
 
 
 @dataclass(frozen=True, slots=True)

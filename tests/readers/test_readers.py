@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,9 @@ from tests.readers import lake as module
 from tests.readers.canonical import difference, digest
 from tests.readers.lake import check, report
 from tests.support.readers import READERS
+from tidegate.delta.actions import lines, metadata, protocol
+from tidegate.delta.names import commit_name
+from tidegate.delta.store import log_store
 
 ROWS = pa.table(
     {
@@ -44,6 +48,21 @@ def test_a_lost_and_a_doubled_row_change_the_digest(taken: list[int]) -> None:
 def test_a_null_is_no_empty_value() -> None:
     assert digest(pa.table({"a": [""]})) != digest(pa.table({"a": pa.array([None], pa.string())}))
     assert digest(pa.table({"a": ["1"]})) != digest(pa.table({"a": [1]}))
+
+
+@pytest.mark.parametrize("feature", sorted(set(module.LIMITS.values())))
+def test_what_is_called_a_readers_limit_is_one(feature: str, tmp_path: Path) -> None:
+    """A reader that has learned a feature leaves the list."""
+    column = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    first = lines([protocol([feature]), metadata({"type": "struct", "fields": [column]}, {})])
+    log_store(f"{tmp_path}/_delta_log", {}).create(commit_name(0), first)
+    limits = {reader: words for (reader, words), named in module.LIMITS.items() if named == feature}
+    for name, read in READERS.items():
+        if name in limits:
+            with pytest.raises(Exception, match=re.escape(limits[name])):
+                read(str(tmp_path))
+        else:
+            assert read(str(tmp_path)).num_rows == 0
 
 
 @pytest.mark.spark
