@@ -21,7 +21,11 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
     options.add_argument("--sizes", choices=["formal", "quick", "tiny"], default="formal")
     options.add_argument(
-        "--only", nargs="+", default=[], metavar="SECTION", help="capture decode road apply latency quiet commit"
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="SECTION",
+        help="capture decode road apply snapshot latency quiet commit",
     )
     options.add_argument("--publish", action="store_true", help="measure nothing: the last report into the README here")
     chosen = options.parse_args()

@@ -3,7 +3,7 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all but latency, quiet and commit's new tables, which start their own. A workload is played
+One MariaDB serves all but snapshot, latency, quiet and commit's new tables, which start their own. A workload is played
 just before it is used, so that capture can run to the end of the server's binlog and has that workload alone; what
 every road of it reads is the same file.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import apply, capture, commit, decode, lakes, latency, new_tables, quiet, road, spark
+from benchmarks import apply, capture, commit, decode, lakes, latency, new_tables, quiet, road, snapshot, spark
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row
@@ -26,8 +26,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
 from tidegate.local import mariadb
 
-ALL = ("capture", "decode", "road", "apply", "latency", "quiet", "commit")
-_OWN_SERVER = {"latency", "quiet", "commit"}
+ALL = ("capture", "decode", "road", "apply", "snapshot", "latency", "quiet", "commit")
+_OWN_SERVER = {"snapshot", "latency", "quiet", "commit"}
 
 
 class Progress:
@@ -93,6 +93,10 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
                     _logs(ctx, progress, wanted, warm)
                 if "apply" in wanted:
                     progress.section("apply", lambda: apply.measure(ctx, warm))
+    if "snapshot" in wanted:
+        with server(root, folder / "snapshot") as running:
+            meter.without.add(running.pid)
+            progress.section("snapshot", lambda: snapshot.measure(running, sizes, meter))
     if "latency" in wanted:
         progress.section("latency", lambda: latency.measure(sizes))
     if "quiet" in wanted:
