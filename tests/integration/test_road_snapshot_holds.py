@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.rebuild import Rebuild, rebuild
+from spark_jobs.session.background import BackgroundSession
 from tests.integration.test_road_snapshots import finished, road_of, state, stepped, stocked
 from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
@@ -156,4 +158,30 @@ def test_a_shard_is_snapshotted_in_place_beside_others(
     app = finished(road, spark, reader)
     assert state(app, database, "t") == "active"
     assert road.assert_equal() == {"t_1": 2, "t_2": 0}
+    reader.close()
+
+
+def test_a_rebuild_reads_the_marks_and_chunks_that_bronze_has(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    stocked(mariadb, database)
+    road = road_of(mariadb, tmp_path, database)
+    stepped(road, spark)
+    reader = PlainReader(road, database, "t")
+    reader.low()
+    reader.read(4)
+    mariadb.query(f"UPDATE {database}.t SET id = 90 WHERE id = 2")
+    stepped(road, spark)
+    reader.high()
+    mariadb.query(f"ALTER TABLE {database}.t ADD COLUMN c INT NOT NULL DEFAULT 5")
+    stepped(road, spark)
+    finished(road, spark, reader)
+    mariadb.query(f"DELETE FROM {database}.t WHERE id = 3")
+    stepped(road, spark)
+    assert road.assert_equal() == {"t": 9}
+    lines: list[str] = []
+    plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.t", "", "")
+    code = rebuild(plan, BackgroundSession(lambda: spark), compare=True, report=lines.append)
+    assert (code, lines[-1]) == (0, "equal")
     reader.close()

@@ -23,13 +23,11 @@ from tidegate.snapshot.events import SnapshotState
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 ROWS = 100_000
-WAVE_ROWS = 30_000
+WAVE_ROWS = 50_000
 # Where apply dies, wave by wave; each kill is of the same window again, one step further.
 POINTS = (
-    ("apply_before_snapshot_version", "apply_after_snapshot_version", "apply_after_watermarks", "apply_in_chunks"),
-    ("apply_in_chunks:2", "apply_before_commit", "apply_after_commit", "apply_after_merge"),
-    ("apply_after_watermarks", "apply_before_publish"),
-    ("apply_after_publish",),
+    ("apply_before_snapshot_version", "apply_after_snapshot_version", "apply_in_chunks"),
+    ("apply_after_watermarks", "apply_after_merge"),
 )
 
 
@@ -96,8 +94,8 @@ def test_a_large_table_is_the_source_after_its_snapshot(
     waves = iter(POINTS)
     while not reader.told.is_read:
         reader.low()
-        while reader.rows_of_wave < WAVE_ROWS and reader.read(chance.randint(3000, 9000)):
-            if chance.random() < 0.2:  # a window ends in mid-wave
+        while reader.rows_of_wave < WAVE_ROWS and reader.read(chance.randint(5000, 15000)):
+            if chance.random() < 0.1:  # a window ends in mid-wave
                 road.capture()
                 road.apply(spark)
         reader.high()
