@@ -36,13 +36,16 @@ def publish_cut(app: Application, window: Window) -> None:
         _caught_up(app, window, window.catches_up, found)
     for name, state in window.waves.states.items():
         found.setdefault(name, state)
+    # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
+    # leave readers of the cut with the version from before, until the table changes again.
+    whole = {name: found.pop(name) for name in _whole(found)} if window.catches_up is not None else {}
     app.record_states(found)
     record_answers(app, answers)
     failpoint("apply_before_publish")
     named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states))
     if window.catches_up is not None:
-        named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
-    rows = [_row(app, window, name) for name in named]
+        named |= {name: None for name, state in (found | whole).items() if state.state != State.RELEASED}
+    rows = [_row(app, window, name, whole.get(name) or app.states.get(name)) for name in named]
     now = datetime.now(UTC)
     if window.main:
         cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": State.ACTIVE}
@@ -53,6 +56,7 @@ def publish_cut(app: Application, window: Window) -> None:
         app.cut_ts = window.cut_ts
     elif rows:  # below the published cut only their own rows are new
         app.publish([{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
+    app.record_states(whole)
     if window.behind is not None:
         source_reached(app, window.behind, window.cut_ts)
         if window.behind not in app.followed.behind:
@@ -60,6 +64,10 @@ def publish_cut(app: Application, window: Window) -> None:
     app.index.forget(app.cut_ts)
     app.forget_versions()
     failpoint("apply_after_publish")
+
+
+def _whole(found: Mapping[str, TableState]) -> list[str]:
+    return [name for name, state in found.items() if state.state in (State.ACTIVE, State.DROPPED)]
 
 
 def _found_above(app: Application, window: Window, found: dict[str, TableState]) -> None:
@@ -127,9 +135,8 @@ def _is_dropped(app: Application, name: str, physical: Collection[Physical], cut
     return bool(known) and not versions_at(app, entry, cut_ts)
 
 
-def _row(app: Application, window: Window, name: str) -> dict[str, object]:
-    """A row of control/cuts. The table's state is recorded already."""
-    state = app.states.get(name)
+def _row(app: Application, window: Window, name: str, state: TableState | None) -> dict[str, object]:
+    """A row of control/cuts."""
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
     database, table = app.pair(name)
     version = window.delta_versions.get(name)

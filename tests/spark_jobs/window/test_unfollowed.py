@@ -13,6 +13,7 @@ import pytest
 import typer.testing
 
 from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up
+from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_up_selection
 from tests.support.event_log import ONE, Log, held
 from tests.unit.binlog import encode as e
@@ -167,6 +168,29 @@ def test_a_restart_leaves_tables_where_they_are_that_joined_with_the_newest_chan
     assert next_catch_up(again, 0) is None
     log.keeps("'shop.a'")
     assert log.apply().states["shop.b"].state == "left"
+
+
+def test_a_table_that_caught_up_is_in_the_cut_whatever_was_killed_before_it_was_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path)
+    log.keeps("'shop.a'")
+    log.level()
+    log.apply()
+    log.keeps("'shop.*'")
+    real = Application.publish
+
+    def killed(app: Application, rows: Any, *given: Any) -> None:
+        if not given:
+            raise KeyboardInterrupt
+        real(app, rows, *given)
+
+    monkeypatch.setattr(Application, "publish", killed)
+    with pytest.raises(KeyboardInterrupt):
+        log.apply()
+    monkeypatch.undo()
+    assert log.apply().states["shop.b"].state == "active"
+    assert "shop.b" in control.read(log.lake, tables.CUTS)["table"].to_pylist()
 
 
 def test_a_damaged_segment_with_ddl_holds_the_tables_that_it_names(tmp_path: Path) -> None:
