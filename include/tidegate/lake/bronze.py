@@ -169,7 +169,7 @@ class Bronze:
                 return None
             if there not in written:
                 self._check_continues(there, segments, left)
-                written[there] = [self._write(day, rows) for day, rows in by_day(left).items()]
+                written[there] = [self._write(day, rows) for day, rows in by_day(left)]
                 failpoint("capture_after_bronze_file")
             table = [] if read.created else _new_table()
             return Change([*table, *written[there]], "WRITE", {self._app_id: left[-1].seq})

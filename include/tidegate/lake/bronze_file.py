@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from itertools import groupby
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -154,12 +155,12 @@ def added(path: str, size: int, partition: Mapping[str, str], stats: str) -> dic
     }
 
 
-def by_day(segments: Sequence[Segment]) -> dict[date, list[Segment]]:
-    """A batch may cross midnight (UTC): one file per day."""
-    days: dict[date, list[Segment]] = {}
-    for segment in segments:
-        days.setdefault(segment.captured_at.date(), []).append(segment)
-    return days
+def by_day(segments: Sequence[Segment]) -> list[tuple[date, list[Segment]]]:
+    """A batch may cross midnight (UTC), a clock that is set back more than once: a file per run of one day.
+
+    Never a file per day, for a file's seqs are without holes.
+    """
+    return [(day, list(run)) for day, run in groupby(segments, key=lambda segment: segment.captured_at.date())]
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.bronze import QuietBronze
+from tests.unit.capture.test_lander import chain
 from tidegate.delta.actions import add, lines, remove
 from tidegate.delta.names import commit_name
 from tidegate.errors import LakeRefused, StreamCorrupt
@@ -213,3 +215,20 @@ def test_a_deletion_vector_on_bronze_is_named(tmp_path: Path) -> None:
         BronzeIndex(lake).refresh(0)
     with pytest.raises(LakeRefused, match="were deleted by a deletion vector"):
         BronzeLog(lake, log, log.state()).files()
+
+
+def test_a_clock_that_is_set_back_over_midnight_within_a_batch_leaves_no_file_with_holes(tmp_path: Path) -> None:
+    night = datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)
+    times = [night, night + timedelta(seconds=2), night, night + timedelta(seconds=2), night + timedelta(seconds=3)]
+    landed = [
+        dataclasses.replace(one, captured_at=at, payload_crc32c=crc32c(one.payload))
+        for one, at in zip(chain(range(1, 6)), times, strict=True)
+    ]
+    lake = LakeFiles(str(tmp_path))
+    Bronze(lake, landed[0].source).append(landed)
+    index = BronzeIndex(lake)
+    index.refresh(0)
+    (refs,) = index.refs.values()
+    assert [ref.seq for ref in refs] == [1, 2, 3, 4, 5]
+    assert [segment.captured_at for _, segment in read_segments(lake, refs)] == times
+    assert len({ref.path for ref in refs}) == 4
