@@ -6,8 +6,7 @@ Out: Arrow schemas that capture and jobs write, and people read with whatever re
 A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
 Bronze stays plain (no deletion vectors, no clustering), so that every reader can read it; capture only appends to it,
 and maintain packs files and takes whole ones out.
-Control tables can be rebuilt from bronze; tidegate alone writes them (tidegate/lake/control.py).
-Those of snapshots are in tables_snapshot.py.
+Control tables can be rebuilt from bronze; tidegate alone writes them (lake/control.py). Snapshots: tables_snapshot.py.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ import pyarrow as pa
 
 from tidegate.tables_form import Table
 from tidegate.tables_form import field as _field
-from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
+from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS
+from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
 # What is defined elsewhere and is read from here.
 __all__ = ["CHUNKS", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]

@@ -1,7 +1,7 @@
-"""The tables of snapshots: chunks in bronze, their events in control, the watermark at the source.
+"""The tables of snapshots: chunks in bronze, their events in control.
 
 In:  nothing; this is data, a part of tables.py.
-Out: Arrow schemas; names.
+Out: Arrow schemas.
 """
 
 from __future__ import annotations
@@ -106,9 +106,3 @@ SNAPSHOTS: Final = Table(
         ]
     ),
 )
-
-# --- the watermark, a table at the source -----------------------------------------------------------
-# One row per pipeline and source. It is captured like any other table, whatever the pipeline file includes.
-WATERMARK_DATABASE: Final = "tidegate"
-WATERMARK_TABLE: Final = "watermark"
-WATERMARK: Final = f"{WATERMARK_DATABASE}.{WATERMARK_TABLE}"

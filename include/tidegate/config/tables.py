@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import OWN_DATABASES, compile_pattern, matches, matches_database, shadowed
-from tidegate.tables_snapshot import WATERMARK
+from tidegate.watermark_table import WATERMARK
 
 
 class Route(Section):
