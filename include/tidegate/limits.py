@@ -314,6 +314,9 @@ WINDOW_ATTEMPTS_MAX: Final = 3
 SNAPSHOT_CHUNK_ROWS_DEFAULT: Final = 100_000
 SNAPSHOT_CHUNK_BYTES_DEFAULT: Final = 16 * MIB
 SNAPSHOT_STATEMENT_SECONDS: Final = 2.0
+# Below it what a chunk costs by itself (a row group, a line of the log) is more than its rows.
+SNAPSHOT_CHUNK_BYTES_MIN: Final = 64 << 10
+SNAPSHOT_THREADS_DEFAULT: Final = 4
 # A wave's chunks stay in memory until they are landed; the log is applied again from its low mark.
 SNAPSHOT_WAVE_BYTES_DEFAULT: Final = 256 * MIB
 SNAPSHOT_WAVE_SECONDS_DEFAULT: Final = 10.0
@@ -323,3 +326,5 @@ SNAPSHOT_LOOK_SECONDS: Final = 0.5
 SNAPSHOT_WAVE_TABLES_MAX: Final = 200
 # A table whose statements fail in so many waves, one after the other, is given up with the server's words.
 SNAPSHOT_TABLE_ATTEMPTS_MAX: Final = 3
+# ... and one of whose waves apply has taken none, with the reason of the last that it refused.
+SNAPSHOT_WAVE_ATTEMPTS_MAX: Final = 10

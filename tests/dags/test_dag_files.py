@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.servers import ROOT
 from tidegate import tables
-from tidegate.config import Apply, Capture, Maintain
+from tidegate.config import Apply, Capture, Maintain, Snapshot
 from tidegate.limits import JOB_HANGS_SECONDS
 
 SHOP = """
@@ -29,8 +29,9 @@ tables: {include: ["shop.*"]}
 apply: {mode: micro_batch, parallel_tables: 3}
 maintain: {schedule: "", keep_cuts_hours: 48}
 ddl: {drop_column: ask}
+snapshot: {parallel: 2, bytes_per_second: 5000000}
 """
-KINDS = ("capture", "apply", "maintain")
+KINDS = ("capture", "apply", "maintain", "snapshot")
 TWO = """
 pipeline: two
 lake: {path: "s3://bucket/two", conn_id: keys}
@@ -152,11 +153,25 @@ def test_maintain_runs_by_the_files_schedule_or_by_hand_and_can_be_a_dry_run_of_
     assert params["keep_cuts_hours"]["value"] == 48
 
 
+def test_snapshot_runs_by_hand_for_tables_that_are_named_or_all_that_wait(parsed: dict[str, Any]) -> None:
+    for name in ("shop", "two"):
+        dag = parsed["dags"][f"{name}__snapshot"]["serialised"]["dag"]
+        assert parsed["dags"][f"{name}__snapshot"]["summary"] == "None"
+        assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
+        assert [task["__var"]["task_type"] for task in dag["tasks"]] == ["SnapshotOperator"]
+    params = parsed["dags"]["shop__snapshot"]["params"]
+    assert set(params) == {*Snapshot.model_fields, "tables"}
+    assert (params["tables"]["value"], params["tables"]["schema"]["type"]) == ([], "array")
+    assert (params["parallel"]["value"], params["bytes_per_second"]["value"]) == (2, 5_000_000)
+
+
 def test_every_setting_is_a_described_and_bounded_param_with_the_files_value(parsed: dict[str, Any]) -> None:
-    for kind, model in (("capture", Capture), ("apply", Apply)):
+    for kind, model in (("capture", Capture), ("apply", Apply), ("snapshot", Snapshot)):
         params = parsed["dags"][f"shop__{kind}"]["params"]
-        assert set(params) == set(model.model_fields)
+        assert set(params) - {"tables"} == set(model.model_fields)
         for name, param in params.items():
+            if name == "tables":
+                continue
             assert param["description"] == model.model_fields[name].description
             assert param["schema"]["title"]
             assert param["schema"]["type"]

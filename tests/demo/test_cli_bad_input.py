@@ -38,6 +38,7 @@ WITH_A_PIPELINE = [
     ),
     *(["rebuild", "FILE", "shop.a"], ["latency", "FILE"], ["release", "FILE", "shop.a"], ["up", "FILE"]),
     *(["schema", "log", "FILE", "shop.a"], ["schema", "refresh", "FILE", "shop.a"], ["vlog", "check", "FILE"]),
+    *(["snapshot", word, "FILE"] for word in ("start", "run", "pause", "resume", "cancel", "status")),
 ]
 IDS = [" ".join(word for word in words if word != "FILE") for words in WITH_A_PIPELINE]
 
@@ -108,7 +109,7 @@ def test_a_pipeline_file_that_is_wrong(run: Run, words: list[str], file: Path) -
     [
         *(["rebuild", "FILE", "shop.nope"], ["maintain", "FILE", "--table", "shop.nope"]),
         *(["release", "FILE", "shop.nope"], ["schema", "log", "FILE", "shop.nope"]),
-        ["schema", "refresh", "FILE", "shop.nope"],
+        *(["schema", "refresh", "FILE", "shop.nope"], ["snapshot", "pause", "FILE", "shop.nope"]),
     ],
     ids=" ".join,
 )
@@ -126,6 +127,7 @@ def test_unknown_source(run: Run, words: list[str], file: Path) -> None:
 
 
 NEEDS_THE_SOURCE = [["capture", "FILE"], ["verify", "FILE"], ["latency", "FILE"], ["up", "FILE"], ["check", "FILE"]]
+NEEDS_THE_SOURCE += [["snapshot", "run", "FILE"], ["snapshot", "start", "FILE", "shop.a"]]
 
 
 @pytest.mark.parametrize("words", NEEDS_THE_SOURCE, ids=" ".join)
@@ -136,7 +138,7 @@ def test_no_connection(run: Run, words: list[str], file: Path, monkeypatch: pyte
     assert CONNECTION in ended.line
 
 
-@pytest.mark.parametrize("words", NEEDS_THE_SOURCE[:3], ids=" ".join)
+@pytest.mark.parametrize("words", [*NEEDS_THE_SOURCE[:3], NEEDS_THE_SOURCE[-1]], ids=" ".join)
 def test_the_server_is_down(run: Run, words: list[str], file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -171,6 +173,7 @@ def test_a_lake_that_cannot_be_read(run: Run, words: list[str], file: Path, tmp_
         *(["decode", "/nope/binlog.000001"], ["decode", "--schema", "/nope/x.sql", __file__]),
         *(["ddl", "/nope/x.sql"], ["ddl", "--server", "99.9", __file__], ["vlog", "ls", "/nope/log"]),
         *(["demo", "--seconds", "1"], ["stauts"], ["status"], ["status", "demo", "--jso"], ["vlog", "lss"]),
+        *(["snapshot", "begin", "demo"], ["snapshot", "start"]),
     ],
     ids=" ".join,
 )
@@ -225,3 +228,27 @@ def test_version_and_json_of_nothing(run: Run, file: Path) -> None:
     assert run("--version").out.startswith("tidegate 0.")
     ended = run("status", str(file), "--json")
     assert (ended.code, json.loads(ended.out)["tables"]) == (0, [])
+
+
+def test_a_lake_without_snapshots_has_none_to_tell_of(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
+    ended = run("snapshot", "status", str(file))
+    assert (ended.code, ended.out, ended.err) == (0, "no snapshot was asked for\n", "")
+    ended = run("snapshot", "status", str(file), "--json")
+    assert (ended.code, json.loads(ended.out)) == (0, [])
+    for word, told in (("pause", "paused"), ("resume", "resumed"), ("cancel", "cancelled")):
+        assert run("snapshot", word, str(file)).out == f"{told}: no table\n"
+    for word in ("run", "start"):
+        ended = run("snapshot", word, str(file))
+        assert ended.code == 0
+        assert "0 tables are read" in ended.out
+
+
+def test_the_table_of_a_route_is_not_one_that_a_snapshot_fills(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
+    file.write_text(file.read_text().replace("include:", "routes: [{match: 'shop.s[0-9]', to: shop.all}], include:"))
+    ended = run("snapshot", "start", str(file), "shop.all")
+    assert ended.code == EXIT_USAGE
+    assert "shop.all has the rows of several tables (tables.routes)" in ended.line

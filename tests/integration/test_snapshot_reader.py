@@ -23,6 +23,7 @@ from tests.support.servers import FreshDatabase
 from tidegate.binlog.decode import decode_segment
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import SNAPSHOT_WAVE_ATTEMPTS_MAX
 from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
@@ -335,6 +336,20 @@ def test_a_table_that_cant_be_read_is_given_up_alone_with_the_reason(world: Worl
     assert "NOT NULL" in progress["nulls"].reason
     assert (progress["hollow"].state, progress["hollow"].rows) == (SnapshotState.ENDED, 0)
     assert progress["numbers"].rows == ROWS
+
+
+def test_a_table_that_apply_never_takes_is_given_up(world: World) -> None:
+    request(world.lake, "p", [("s", world.database, "numbers")])
+    answers = Answers(world.lake, refused=set(range(1, 1000)))
+    answers.start()
+    try:
+        world.reader().run()
+    finally:
+        answers.stopped.set()
+        answers.join()
+    (told_of,) = world.progress().values()
+    assert (told_of.state, told_of.rows) == (SnapshotState.FAILED, 0)
+    assert SNAPSHOT_WAVE_ATTEMPTS_MAX <= len(told_of.refused) < 2 * SNAPSHOT_WAVE_ATTEMPTS_MAX
 
 
 @pytest.mark.parametrize("kind", ["numbers", "pairs", "bytes", "listed", "words"])

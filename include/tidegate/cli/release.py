@@ -34,7 +34,7 @@ def release(
         raise UsageError(
             f"{table} needs rows that bronze does not have ({last.reason})",
             where=loaded.pipeline,
-            remedy=way_to_rows(last.reason),
+            remedy=way_to_rows(last),
         )
     if last.error == SHARD_JOINED:
         what, _, _ = last.reason.rpartition("; ")

@@ -15,6 +15,7 @@ from tidegate.config.file import load, parse
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.pipeline import Pipeline
+from tidegate.config.snapshot import Snapshot
 from tidegate.config.sources import DumpMode, Flavour, MysqlSource, Source, Start
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
@@ -35,6 +36,7 @@ __all__ = [
     "Pipeline",
     "Policy",
     "Route",
+    "Snapshot",
     "Source",
     "Start",
     "Tables",

@@ -17,6 +17,7 @@ from tidegate.config.ddl import Ddl
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.section import Section
+from tidegate.config.snapshot import Snapshot
 from tidegate.config.sources import Source
 from tidegate.config.tables import Tables
 
@@ -34,6 +35,7 @@ class Pipeline(Section):
     apply: Apply = Field(default_factory=Apply)
     ddl: Ddl = Field(default_factory=Ddl)
     maintain: Maintain = Field(default_factory=Maintain)
+    snapshot: Snapshot = Field(default_factory=Snapshot)
 
     @property
     def land_seconds(self) -> float:

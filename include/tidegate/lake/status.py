@@ -25,14 +25,16 @@ from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
 from tidegate.tables import State
 
-# The way out of what only a snapshot would end, as long as there are none.
-NEEDS_ROWS: Final = (
-    "its rows can't be filled in yet (there are no snapshots): leave it out by tables.exclude, or begin a new lake with"
-    " start: earliest if the binlog reaches back to its creation, or empty it at the source if its rows may go"
+# The way out of what a snapshot ends, and of what else there is for a table that has none.
+_NEEDS_ROWS: Final = (
+    "tidegate snapshot start {pipeline} {table} reads its rows, if it has a key; or leave it out by tables.exclude, or"
+    " begin a new lake with start: earliest if the binlog reaches back to its creation, or empty it at the source if"
+    " its rows may go"
 )
 _NO_VERSION: Final = (
-    "its older rows and columns aren't in the log that was read: DROP and CREATE it at the source if its rows may go,"
-    " make them pass through the log (docs/operate.md, existing rows), or leave it out by tables.exclude"
+    "its older rows and columns aren't in the log that was read: tidegate snapshot start {pipeline} {table} reads them,"
+    " if it has a key; or DROP and CREATE it at the source if its rows may go, make them pass through the log"
+    " (docs/operate.md, existing rows), or leave it out by tables.exclude"
 )
 _DDL_SHOWN = 120
 _LAST = ["seq", "kind", "server_id", "file", "end_pos", "gtid_executed"]
@@ -140,14 +142,14 @@ def way_out(state: TableState) -> str:
     """What a person does about a held table, as one command where one does it."""
     pipeline, table = state.pipeline, state.table
     if state.error == tables.NEEDS_SNAPSHOT:
-        return way_to_rows(state.reason)
+        return way_to_rows(state)
     if state.error == SHARD_JOINED:
         return state.reason.rpartition("; ")[2]
     if state.error == tables.UNLOGGED_CHANGES:
         return "take its cause away at the source, then truncate the table there, or drop and create it"
     told = any(way in state.reason for way in (REFILL, RECREATE))
     if state.error == SchemaMismatch.__name__ and told:  # refresh needs an older version
-        return _NO_VERSION
+        return _told_of(_NO_VERSION, state)
     if state.place is not None and state.error in (SchemaMismatch.__name__, DDL_NOT_READ):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
     if state.judgeable:
@@ -160,14 +162,19 @@ def way_out(state: TableState) -> str:
     if state.error == tables.DDL_STOPS:
         return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
     if "snapshot" in state.reason:  # released it would be held again at the same place
-        return NEEDS_ROWS
+        return _told_of(_NEEDS_ROWS, state)
     return f"mend the cause, then: tidegate release {pipeline} {table}"
 
 
-def way_to_rows(reason: str) -> str:
+def way_to_rows(state: TableState) -> str:
     """What a person does about a table whose rows bronze doesn't have."""
     # Where its columns aren't known either, its reason offers no TRUNCATE (errors.RECREATE, merge/follow.py).
-    return _NO_VERSION if "drop and create it at the source" in reason.casefold() else NEEDS_ROWS
+    unknown = "drop and create it at the source" in state.reason.casefold()
+    return _told_of(_NO_VERSION if unknown else _NEEDS_ROWS, state)
+
+
+def _told_of(text: str, state: TableState) -> str:
+    return text.format(pipeline=state.pipeline or "PIPELINE", table=state.table or "TABLE")
 
 
 def _judge(state: TableState) -> str:

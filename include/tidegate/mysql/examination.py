@@ -157,7 +157,7 @@ class _Source:
             return
         yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
         if began is None and self.pipeline.sources[self.name].start is Start.NOW:
-            text = "hold rows already and will be held (there are no snapshots yet; see start: earliest)"
+            text = "hold rows already and are held until `tidegate snapshot start` reads them (or see start: earliest)"
             yield from self._about(Verdict.HELD, text, versions, lambda v: v.status.waits)
         elif began is not None:
             yield from self._unknown_rows([version for version in versions if version.status.waits])

@@ -17,7 +17,7 @@ import pymysql
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
 from tidegate.mysql.connection import ConnectionInfo, named
 from tidegate.snapshot.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark
-from tidegate.tables import WATERMARK
+from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 
 _NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
 
@@ -31,12 +31,15 @@ class MarkWriter:
             raise ConfigError(f"a name has more than {NAME_BYTES_MAX} bytes", where=pipeline, remedy="shorten it")
         self._connection = connection
         self._info = info
+        self._account = f"'{info.user}'"
         self._names = (pipeline.encode(), source.encode())
 
     def begin(self) -> None:
         """Make the table and our row. Raises SourceRefused (settings or grants), SourceUnavailable."""
         try:
             with self._connection.cursor() as cursor:
+                cursor.execute("SELECT CURRENT_USER()")
+                self._account = "@".join(f"'{part}'" for part in str(cursor.fetchone()[0]).rsplit("@", 1))
                 self._check(cursor)
                 if not self._is_there(cursor):
                     for statement in CREATE:
@@ -86,5 +89,7 @@ class MarkWriter:
     def _refused(self, error: BaseException) -> BaseException:
         found = named(error, self._info)
         if isinstance(found, SourceRefused):
-            found.remedy = f"grant CREATE on `tidegate`.*, and SELECT, INSERT, UPDATE on {WATERMARK}"
+            found.remedy = (
+                f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {self._account}"
+            )
         return found

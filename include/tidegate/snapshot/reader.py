@@ -30,6 +30,8 @@ from tidegate.limits import (
     SNAPSHOT_LOOK_SECONDS,
     SNAPSHOT_STATEMENT_SECONDS,
     SNAPSHOT_TABLE_ATTEMPTS_MAX,
+    SNAPSHOT_THREADS_DEFAULT,
+    SNAPSHOT_WAVE_ATTEMPTS_MAX,
     SNAPSHOT_WAVE_BYTES_DEFAULT,
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
     SNAPSHOT_WAVE_TABLES_MAX,
@@ -64,7 +66,7 @@ class ReaderSettings:
     waves_waiting: so many waves at most that apply hasn't answered.
     """
 
-    parallel: int = 4
+    parallel: int = SNAPSHOT_THREADS_DEFAULT
     chunk: ChunkBounds = field(
         default_factory=lambda: ChunkBounds(
             SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS
@@ -107,7 +109,7 @@ class SnapshotReader:
                 active = [one for one in told(self._lake, self._pipeline, self._source) if one.state in _ACTIVE]
                 if not active:
                     return
-                active = self._divided(active, asked)
+                active = self._divided(self._not_refused_for_good(active), asked)
                 self._end([one for one in active if one.is_read], marks)
                 todo = [one for one in active if one.left]
                 waiting = {token for one in active for token in one.waiting}
@@ -137,6 +139,12 @@ class SnapshotReader:
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self._info) from error
         return {(one.database, one.table): one for one in read if one.table}
+
+    def _not_refused_for_good(self, active: Sequence[TableProgress]) -> list[TableProgress]:
+        """Apply may never take a table: what it refuses each time from the first wave on is given up."""
+        bad = [one for one in active if one.low_ts is None and len(one.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
+        self._record([self._event(one, EventKind.FAILED, reason=one.refused[-1]) for one in bad])
+        return [one for one in active if one not in bad]
 
     def _divided(self, active: Sequence[TableProgress], asked: WorkerConnection) -> list[TableProgress]:
         """Tables that begin now are divided into ranges; what can't be read is given up with the reason."""

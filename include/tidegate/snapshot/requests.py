@@ -20,10 +20,18 @@ Physical = tuple[str, str, str]  # source, database, table
 
 
 def request(
-    lake: LakeFiles, pipeline: str, tables: Sequence[Physical], options: Mapping[str, Any] | None = None
+    lake: LakeFiles,
+    pipeline: str,
+    tables: Sequence[Physical],
+    options: Mapping[str, Any] | None = None,
+    *,
+    snapshot: str = "",
 ) -> str:
-    """Ask for a snapshot of these tables; its id. Raises LakeUnavailable, LakeRefused."""
-    snapshot, now = uuid.uuid4().hex, datetime.now(UTC)
+    """Ask for a snapshot of these tables; its id. snapshot: the id that it gets; "" for one of its own.
+
+    Raises LakeUnavailable, LakeRefused.
+    """
+    snapshot, now = snapshot or uuid.uuid4().hex, datetime.now(UTC)
     events = [
         SnapshotEvent(snapshot, pipeline, source, EventKind.REQUESTED, now, database, table, options=options or {})
         for source, database, table in tables
@@ -36,6 +44,13 @@ def tell(lake: LakeFiles, pipeline: str, snapshot: str, kind: EventKind, reason:
     """Pause, resume or cancel a snapshot as a whole. Raises LakeUnavailable, LakeRefused."""
     event = SnapshotEvent(snapshot, pipeline, "", kind, datetime.now(UTC), reason=reason)
     control.append(lake, SNAPSHOTS, [event.to_row()])
+
+
+def tell_tables(lake: LakeFiles, pipeline: str, tables: Sequence[TableProgress], kind: EventKind) -> None:
+    """The same of single tables. Raises LakeUnavailable, LakeRefused."""
+    now = datetime.now(UTC)
+    events = [SnapshotEvent(one.snapshot, pipeline, one.source, kind, now, *one.name) for one in tables]
+    control.append(lake, SNAPSHOTS, [event.to_row() for event in events])
 
 
 def events_of(lake: LakeFiles, pipeline: str) -> list[SnapshotEvent]:

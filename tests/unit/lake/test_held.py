@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidegate import tables
+from tidegate.errors import RECREATE
 from tidegate.lake import control, held
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
@@ -63,3 +64,9 @@ def test_a_question_is_new_once_per_statement(tmp_path: Path) -> None:
     assert looks.kept == {"d.t": 30}
     told = way_out(held.last_states(lake)["d.t"])
     assert "tidegate release shop d.t" in told
+
+
+def test_the_way_out_of_what_lacks_rows_is_a_command_that_can_be_copied() -> None:
+    for reason in ("its rows from before aren't in the log", f"its columns aren't known; {RECREATE}"):
+        state = TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, 20, PLACE, pipeline="shop", table="d.t")
+        assert "tidegate snapshot start shop d.t reads" in way_out(state)

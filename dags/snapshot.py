@@ -1,0 +1,46 @@
+"""Reads the rows that tables held before capture began, by SELECT and without locks, while everything goes on.
+
+**Tables read:** `control/table_states` (which tables wait for a snapshot), `control/snapshots`; on the source: the
+tables themselves, and information_schema.
+
+**Tables written:** `control/snapshots` (requests, and how far they are), `bronze/chunks` (the rows); on the source:
+marks in `tidegate.watermark`, for which the account needs a grant.
+
+**How it runs:** by hand only. `tables` names tables as in silver; empty: every table that waits for a snapshot. The
+pipeline's capture and apply run meanwhile: each wave of rows is taken by apply, and the task ends when all tables are
+read and marked. A table must have a key whose columns are all NOT NULL. One reader works on a source at a time.
+`tidegate snapshot pause`, `resume` and `cancel` work on it from outside.
+
+**When it is red:** the task's log ends with one line: what, where, what to do.
+
+- *Up for retry:* a source or the lake can't be reached, or somebody else reads the source's snapshots. It tries again
+  by itself, and goes on where it was.
+- *Failed:* a grant is missing, or a table can't be read: do what the line says, then clear the task.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from tidegate import pipelines
+from tidegate_airflow.dag_arguments import dag_arguments
+from tidegate_airflow.params import params_of
+from tidegate_airflow.snapshot_operator import SnapshotOperator
+
+for file in pipelines.good_files():
+    pipeline = file.pipeline
+    params = params_of(pipeline.snapshot) | {
+        "tables": Param(
+            [],
+            title="Tables",
+            type="array",
+            items={"type": "string"},
+            description="Tables, database.table as in silver; empty: every table that waits for a snapshot",
+        )
+    }
+    with DAG(
+        schedule=None,
+        description=f"Rows of {pipeline.pipeline} from before its capture began",
+        **dag_arguments(pipeline, "snapshot", params, __doc__),
+    ):
+        SnapshotOperator(task_id="snapshot", pipeline_file=str(file.path), max_active_tis_per_dag=1)

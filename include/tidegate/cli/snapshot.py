@@ -1,0 +1,179 @@
+"""`tidegate snapshot start|run|pause|resume|cancel|status PIPELINE [TABLE...]`: rows from before capture, by SELECT.
+
+In:  a pipeline file; its sources' connections, whose accounts may write `tidegate.watermark`; capture and apply, which
+     run meanwhile: each wave of rows is taken by apply before the reader may end.
+Out: requests and events in control/snapshots, rows in bronze/chunks, marks at the source; lines on stderr meanwhile.
+     Ctrl-C ends behind the wave that is being read, with 130; `run` goes on. Exit code 1 when a table wasn't read.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate import pipelines
+from tidegate.cli.lake import open_lake
+from tidegate.connections import from_environment
+from tidegate.errors import UsageError
+from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
+from tidegate.text_layout import columns, paragraph
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tidegate.config import Pipeline
+    from tidegate.snapshot.events import EventKind, SnapshotState, TableProgress
+    from tidegate.snapshot.work import SnapshotWork
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
+
+PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file", metavar="PIPELINE")]
+Tables = Annotated[
+    list[str] | None, typer.Argument(help="Tables, database.table as in silver; all when empty", metavar="[TABLE]...")
+]
+
+
+@app.command("start")
+def start(pipeline: PipelineName, table: Tables = None) -> None:
+    """Ask for tables (without names: all that wait for a snapshot), and read them until they are marked."""
+    loaded, work = _work(pipeline)
+    new = work.request(table or ())
+    typer.echo(f"{len(new)} tables are asked for; what is asked for and not read yet goes on", err=True)
+    _read(loaded, work)
+
+
+@app.command("run")
+def run(pipeline: PipelineName) -> None:
+    """Go on with what was asked for."""
+    _read(*_work(pipeline))
+
+
+@app.command("pause")
+def pause(pipeline: PipelineName, table: Tables = None) -> None:
+    """Stop reading behind the wave that is being read, until resumed."""
+    from tidegate.snapshot.events import EventKind, SnapshotState
+
+    _tell(pipeline, table or (), EventKind.PAUSED, (SnapshotState.REQUESTED, SnapshotState.RUNNING))
+
+
+@app.command("resume")
+def resume(pipeline: PipelineName, table: Tables = None) -> None:
+    """Let what is paused be gone on with, by `run` or `start`."""
+    from tidegate.snapshot.events import EventKind, SnapshotState
+
+    _tell(pipeline, table or (), EventKind.RESUMED, (SnapshotState.PAUSED,))
+
+
+@app.command("cancel")
+def cancel(pipeline: PipelineName, table: Tables = None) -> None:
+    """Give snapshots up: a table that lacks rows then is held."""
+    from tidegate.snapshot.events import EventKind, SnapshotState
+
+    states = (SnapshotState.REQUESTED, SnapshotState.RUNNING, SnapshotState.PAUSED, SnapshotState.ENDED)
+    _tell(pipeline, table or (), EventKind.CANCELLED, states)
+
+
+@app.command("status")
+def status(
+    pipeline: PipelineName, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False
+) -> None:
+    """How far each table's last snapshot is; exit code 1 when one failed."""
+    from tidegate.snapshot.events import SnapshotState
+    from tidegate.snapshot.requests import told
+    from tidegate.snapshot.work import newest
+
+    loaded, lake = open_lake(pipeline)
+    found = newest(told(lake, loaded.pipeline))
+    if as_json:
+        print(json.dumps([_cells(one) for one in found], ensure_ascii=False))
+    elif not found:
+        print("no snapshot was asked for")
+    else:
+        print("\n".join(_lines(found)))
+    raise typer.Exit(EXIT_ERROR if any(one.state is SnapshotState.FAILED for one in found) else 0)
+
+
+def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
+    loaded, lake = open_lake(pipeline)
+    for source in loaded.sources:
+        pipelines.source_info(loaded, source, from_environment)  # a missing one is better told now
+
+    from tidegate.snapshot.work import SnapshotWork  # numba, pyarrow: a second, not waited for to hear of a typo
+
+    work = SnapshotWork(
+        loaded,
+        lake,
+        lambda source: pipelines.source_info(loaded, source, from_environment),
+        lambda line: typer.echo(line, err=True),
+    )
+    return loaded, work
+
+
+def _read(loaded: Pipeline, work: SnapshotWork) -> None:
+    from tidegate.snapshot.work import is_read, logical_name
+
+    stop: threading.Event = work.stop
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    found = work.read()
+    left = [one for one in found if not is_read(one)]
+    if stop.is_set() and left:
+        typer.echo(f"stopped; {len(left)} tables are left: tidegate snapshot run {loaded.pipeline} goes on", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    for one in left:
+        why = f": {one.reason}" if one.reason else ""
+        typer.echo(f"{logical_name(loaded, one)} of {one.source} is {one.state}{why}", err=True)
+    rows = sum(one.rows for one in found)
+    typer.echo(f"{len(found) - len(left)} tables are read, {rows:,} rows; each is whole when apply has come to its end")
+    raise typer.Exit(EXIT_ERROR if left else 0)
+
+
+def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collection[SnapshotState]) -> None:
+    from tidegate.snapshot.requests import tell_tables, told
+    from tidegate.snapshot.work import logical_name
+
+    loaded, lake = open_lake(pipeline)
+    fit = [one for one in told(lake, loaded.pipeline) if one.state in states]
+    found = [one for one in fit if not names or logical_name(loaded, one) in names]
+    if missing := sorted(set(names) - {logical_name(loaded, one) for one in found}):
+        raise UsageError(
+            f"{missing[0]} has no snapshot that can be {kind}",
+            where=loaded.pipeline,
+            remedy=f"tables with one: {', '.join(logical_name(loaded, one) for one in fit) or 'none'}",
+        )
+    if found:
+        tell_tables(lake, loaded.pipeline, found, kind)
+    typer.echo(f"{kind}: {', '.join(logical_name(loaded, one) for one in found) or 'no table'}")
+
+
+def _cells(one: TableProgress) -> dict[str, object]:
+    return {
+        "snapshot": one.snapshot,
+        "source": one.source,
+        "database": one.database,
+        "table": one.table,
+        "state": str(one.state),
+        "rows": one.rows,
+        "bytes": one.bytes,
+        "waves": one.waves,
+        "waiting": len(one.waiting),
+        "refused": list(one.refused),
+        "reason": one.reason,
+    }
+
+
+def _lines(found: Sequence[TableProgress]) -> list[str]:
+    shown = [("source", "table", "state", "rows", "waves", "waiting for apply")]
+    shown += [
+        (one.source, ".".join(one.name), str(one.state), f"{one.rows:,}", str(one.waves), str(len(one.waiting)))
+        for one in found
+    ]
+    lines = columns(shown, right=(3, 4, 5))
+    for one in found:
+        if (one.reason and not one.state.is_over) or one.state == "failed":
+            lines += ["", *paragraph(f"{'.'.join(one.name)} of {one.source}:", one.reason)]
+    return lines

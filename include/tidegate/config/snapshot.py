@@ -1,0 +1,35 @@
+"""The section `snapshot` of a pipeline file: how rows from before capture are read.
+
+In:  the section, as pydantic gets it.
+Out: a Snapshot, frozen.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tidegate import limits
+from tidegate.config.section import Section
+
+
+class Snapshot(Section):
+    """How `tidegate snapshot` reads rows by SELECT, and how much of a source it takes."""
+
+    parallel: int = Field(
+        limits.SNAPSHOT_THREADS_DEFAULT, ge=1, le=64, description="Connections that read a source at the same time"
+    )
+    chunk_rows: int = Field(
+        limits.SNAPSHOT_CHUNK_ROWS_DEFAULT, ge=100, le=10_000_000, description="Most rows that one SELECT asks for"
+    )
+    chunk_bytes: int = Field(
+        limits.SNAPSHOT_CHUNK_BYTES_DEFAULT,
+        ge=limits.SNAPSHOT_CHUNK_BYTES_MIN,
+        le=256 << 20,
+        description="A chunk is cut past so many bytes; each connection holds one in memory",
+    )
+    bytes_per_second: int = Field(
+        0, ge=0, description="Most bytes of rows that are read in a second, as they are packed; 0: no bound"
+    )
+    threads_running_max: int = Field(
+        0, ge=0, description="Reading pauses while the source's Threads_running is above this; 0: it isn't looked at"
+    )

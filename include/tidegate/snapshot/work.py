@@ -1,0 +1,224 @@
+"""Snapshots as a person or a DAG wants them: tables are asked for, and read until they are marked.
+
+In:  a pipeline, its lake, how to reach its sources; names of logical tables, or none for all that wait.
+Out: requests in control/snapshots; what SnapshotReader does; lines that say how far it is; TableProgress at the end.
+
+Where to go on stands in the lake alone, so whoever is stopped, killed or tried again reads what is left. One reader per
+source: the lease says who has it, and a former holder's chunks are refused by the epoch of claim_reader.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+import pymysql
+
+from tidegate.config import Pipeline, Snapshot
+from tidegate.errors import TidegateError, UsageError
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import held_tables
+from tidegate.lake.leases import take_lease
+from tidegate.limits import (
+    REPORT_SECONDS,
+    SNAPSHOT_CHUNK_BYTES_MIN,
+    SNAPSHOT_STATEMENT_SECONDS,
+    SNAPSHOT_WAVE_BYTES_DEFAULT,
+    SNAPSHOT_WAVE_SECONDS_DEFAULT,
+)
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.snapshot.events import SnapshotState, TableProgress
+from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
+from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.snapshot.requests import Physical, request, told
+from tidegate.tables import NEEDS_SNAPSHOT
+
+# What is there, and about how many rows: estimates of the storage engine, NULL where it has none.
+_SHOWN: Final = (
+    "SELECT table_schema, table_name, table_rows FROM information_schema.tables"
+    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+)
+_READ: Final = (SnapshotState.ENDED, SnapshotState.DONE)
+_OPEN: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
+_SHARE_MAX: Final = 99  # of an estimate; the last percent is the end mark's
+
+
+def settings_of(section: Snapshot) -> ReaderSettings:
+    """The section of a pipeline file as the reader takes it."""
+    wave, chunk, rate = SNAPSHOT_WAVE_BYTES_DEFAULT, section.chunk_bytes, section.bytes_per_second
+    if rate:  # the reader sleeps behind a wave that came too quickly, and hears nobody meanwhile: waves are small then
+        wave = min(wave, max(SNAPSHOT_CHUNK_BYTES_MIN, int(rate * SNAPSHOT_WAVE_SECONDS_DEFAULT)))
+        chunk = min(chunk, max(SNAPSHOT_CHUNK_BYTES_MIN, wave // section.parallel))
+    return ReaderSettings(
+        parallel=section.parallel,
+        chunk=ChunkBounds(section.chunk_rows, chunk, SNAPSHOT_STATEMENT_SECONDS),
+        wave_bytes=wave,
+        threads_running_max=section.threads_running_max,
+        bytes_per_second=rate,
+    )
+
+
+def logical_name(pipeline: Pipeline, one: TableProgress) -> str:
+    """The table as in silver."""
+    return ".".join(pipeline.tables.logical(*one.name)[:2])
+
+
+def is_read(one: TableProgress) -> bool:
+    """Whether nothing of it is left to the reader."""
+    return one.state in _READ
+
+
+def newest(tables: Collection[TableProgress]) -> list[TableProgress]:
+    """Of each physical table its last snapshot. tables: in order of their requests."""
+    return sorted({(one.source, one.name): one for one in tables}.values(), key=lambda one: (one.source, one.name))
+
+
+@dataclass(slots=True)
+class SnapshotWork:
+    """Work on the snapshots of one pipeline. info_of: how to reach a source; report: takes a line.
+
+    stop: set by whoever wants it to end behind the wave that is being read.
+    """
+
+    pipeline: Pipeline
+    lake: LakeFiles
+    info_of: Callable[[str], ConnectionInfo]
+    report: Callable[[str], None]
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
+        """Ask for these logical tables; without names for all that wait for a snapshot. What is new of it.
+
+        A table whose snapshot isn't over isn't asked for again, nor one that `snapshot`, an id, has had already.
+        Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
+        LakeUnavailable.
+        """
+        for name in names:
+            if name in {route.to for route in self.pipeline.tables.routes}:
+                raise UsageError(
+                    f"{name} has the rows of several tables (tables.routes), which a snapshot can't fill",
+                    where=self.pipeline.pipeline,
+                    remedy="see docs/operate.md, existing rows",
+                )
+        wanted = set(names) or {name for name, state in held_tables(self.lake).items() if state.error == NEEDS_SNAPSHOT}
+        if not wanted:
+            return []
+        found = [
+            (source, *name)
+            for source in self.pipeline.sources
+            for name in self._shown(source)
+            if self.pipeline.tables.keeps(*name) and ".".join(name) in wanted and not self._routed(*name)
+        ]
+        there = {".".join(physical[1:]) for physical in found}
+        if names and (missing := sorted(wanted - there)):
+            raise UsageError(
+                f"no source has a table {missing[0]} that the pipeline keeps",
+                where=self.pipeline.pipeline,
+                remedy="give database.table as in silver; tidegate status names the tables that wait",
+            )
+        for name in sorted(wanted - there):
+            self.report(f"{name} waits, but no snapshot can fill it: no source has it as a table of its own")
+        known = told(self.lake, self.pipeline.pipeline)
+        had = {(one.source, *one.name) for one in known if not one.state.is_over or one.snapshot == snapshot}
+        new = [physical for physical in found if physical not in had]
+        if new:
+            request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
+        return new
+
+    def _routed(self, database: str, table: str) -> bool:
+        """Whether it flows into another table: apply refuses the waves of one that isn't whole."""
+        return self.pipeline.tables.logical(database, table)[2]
+
+    def open(self) -> list[TableProgress]:
+        """Tables that a reader has to go on with. Raises LakeUnavailable."""
+        mine = told(self.lake, self.pipeline.pipeline)
+        return [one for one in mine if one.state in _OPEN and one.source in self.pipeline.sources]
+
+    def read(self, *, snapshot: str = "") -> list[TableProgress]:
+        """Read what is open, all sources at the same time, until it is read and marked or `stop` is set; how far it is.
+
+        snapshot: the id of a request whose tables are told of even if they are over.
+        Raises ConfigError, and what SnapshotReader.run raises; LeaseHeld where somebody else reads the source.
+        """
+        active = {(one.snapshot, one.source, one.name) for one in self.open()}
+        sources = sorted({source for _, source, _ in active})
+        with ThreadPoolExecutor(max(1, len(sources)), "snapshots") as pool:
+            for done in [pool.submit(self._read, source) for source in sources]:
+                done.result()
+        after = told(self.lake, self.pipeline.pipeline)
+        return [one for one in after if (one.snapshot, one.source, one.name) in active or one.snapshot == snapshot]
+
+    def _read(self, source: str) -> None:
+        try:
+            info = self.info_of(source)
+            with take_lease(self.lake, source, "snapshot", report=self.report, stop=self.stop) as lease:
+                watch = _Watch(self, source, self._shown(source))
+
+                def over() -> bool:
+                    lease.check()
+                    watch.look()
+                    return self.stop.is_set()
+
+                settings = settings_of(self.pipeline.snapshot)
+                SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings).run(over)
+                watch.look(last=True)
+        except TidegateError as error:
+            if len(self.pipeline.sources) > 1:  # it is raised when the other sources' readers have ended
+                self.report(f"{source}: {error}")
+            raise
+
+    def _shown(self, source: str) -> dict[tuple[str, str], int | None]:
+        """(database, table) -> about how many rows; None when nobody knows."""
+        info = self.info_of(source)
+        try:
+            with connect(info) as connection, connection.cursor() as cursor:
+                cursor.execute(_SHOWN)
+                rows = cursor.fetchall()
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, info) from error
+        return {(str(row[0]), str(row[1])): None if row[2] is None else int(row[2]) for row in rows}
+
+
+class _Watch:
+    """Says how far the snapshots of a source are, now and then."""
+
+    def __init__(self, work: SnapshotWork, source: str, rows: Mapping[tuple[str, str], int | None]) -> None:
+        self._work, self._source, self._rows = work, source, rows
+        self._mine = {(one.snapshot, one.name) for one in work.open() if one.source == source}
+        self._said, self._before = time.monotonic(), -1
+
+    def look(self, *, last: bool = False) -> None:
+        """A line, when it is time for one or this is the last."""
+        now = time.monotonic()
+        if not last and now - self._said < REPORT_SECONDS:
+            return
+        tables = [
+            one
+            for one in told(self._work.lake, self._work.pipeline.pipeline, self._source)
+            if (one.snapshot, one.name) in self._mine
+        ]
+        rows = sum(one.rows for one in tables)
+        seconds, before = now - self._said, self._before
+        self._said, self._before = now, rows
+        rate = (rows - before) / seconds if before >= 0 and seconds > 0 else None
+        self._work.report(progress_line(self._source, tables, self._rows, None if last else rate))
+
+
+def progress_line(
+    source: str, tables: Sequence[TableProgress], estimates: Mapping[tuple[str, str], int | None], rate: float | None
+) -> str:
+    """estimates: of each table's rows. rate: rows a second; None when it isn't known."""
+    rows, read = sum(one.rows for one in tables), sum(is_read(one) for one in tables)
+    parts = [f"{read} of {len(tables)} tables are read and marked", f"{rows:,} rows"]
+    parts += [f"{rate:,.0f} rows/s"] if rate is not None else []
+    guesses = [estimates.get(one.name) for one in tables]
+    total = sum(guess or 0 for guess in guesses)
+    if total and None not in guesses and read < len(tables):
+        parts.append(f"about {min(_SHARE_MAX, 100 * rows // total)} %")
+    waiting = {token for one in tables for token in one.waiting}
+    parts += [f"{len(waiting)} waves wait for capture and apply"] if waiting else []
+    return f"{source}: {', '.join(parts)}"

@@ -1,0 +1,77 @@
+"""Ask for snapshots inside an Airflow task, and read them.
+
+In:  a pipeline file, the run's params: those of its part `snapshot`, and tables.
+Out: rows in bronze/chunks, marks at the sources. The task ends well when every table that was open is read and marked,
+     and fails with the library's own error (retries.py says what is tried again).
+
+Nothing is kept in Airflow: a try after a kill goes on where control/snapshots stands, and asks for no table twice:
+the request's id is the run's.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from tidegate import pipelines
+from tidegate.errors import Terminal, Transient
+from tidegate_airflow.connections import lake_connection, source_connection
+from tidegate_airflow.params import with_params
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SnapshotStopped(Transient):
+    """The task was told to end; the next try reads what is left."""
+
+
+class SnapshotIncomplete(Terminal):
+    """Tables could not be read, or a person paused or cancelled them."""
+
+
+class SnapshotOperator(BaseOperator):
+    """Reads the snapshots of a pipeline: those of the param `tables`, or of all tables that wait, and what is open."""
+
+    shallow_copy_attrs = ("_stop",)  # Airflow copies operators; a lock can't be copied
+
+    def __init__(self, *, pipeline_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline_file = pipeline_file
+        self._stop = threading.Event()
+
+    def execute(self, context: Context) -> None:
+        """Read until all is marked. Raises what the reader raises, SnapshotStopped, or SnapshotIncomplete."""
+        from tidegate.snapshot.work import SnapshotWork, is_read, logical_name  # numba, pyarrow
+
+        file = pipelines.load(Path(self.pipeline_file))
+        part = with_params(file.snapshot, context["params"], where=str(context["run_id"]))
+        pipeline = file.model_copy(update={"snapshot": part})
+        lake = pipelines.open_lake(pipeline, lake_connection)
+        work = SnapshotWork(
+            pipeline,
+            lake,
+            lambda source: pipelines.source_info(pipeline, source, source_connection),
+            lambda line: self.log.info("%s", line),
+            self._stop,
+        )
+        asked = uuid.uuid5(uuid.NAMESPACE_URL, f"{self.dag_id}/{context['run_id']}").hex
+        new = work.request(context["params"].get("tables") or (), snapshot=asked)
+        self.log.info("%d tables are asked for; what is open goes on", len(new))
+        left = [one for one in work.read(snapshot=asked) if not is_read(one)]
+        if self._stop.is_set() and left:
+            raise SnapshotStopped("the snapshot was told to end", where=pipeline.pipeline)
+        if left:
+            told = "; ".join(f"{logical_name(pipeline, one)} is {one.state} {one.reason}".strip() for one in left)
+            raise SnapshotIncomplete(
+                f"not read: {told}", where=pipeline.pipeline, remedy="end what the line says, then trigger it again"
+            )
+
+    def on_kill(self) -> None:
+        """Called from SIGTERM's handler: the reader ends behind its wave."""
+        # Not here: this thread may be inside the very lock that set() takes.
+        threading.Thread(target=self._stop.set).start()

@@ -1,0 +1,103 @@
+"""`tidegate snapshot` as a person runs it: a table with rows from before capture is the source's, and held no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.road import Road
+from tests.support.servers import ROOT, FreshDatabase
+from tidegate import config
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.lake.leases import take_lease
+from tidegate.local.server import Server
+from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+ROWS = 3000
+RIGHTS = "CREATE, SELECT, INSERT, UPDATE"
+
+
+def begun(road: Road, *words: str) -> subprocess.Popen[str]:
+    """`tidegate snapshot` in a process of its own."""
+    server = road.server
+    connection = {
+        "conn_type": "mysql",
+        "host": server.host,
+        "port": server.port,
+        "login": server.user,
+        "password": server.password,
+    }
+    return subprocess.Popen(
+        [str(Path(sys.executable).parent / "tidegate"), "snapshot", words[0], str(road.file), *words[1:]],
+        env=os.environ | {"TIDEGATE_HOME": str(ROOT), "AIRFLOW_CONN_ROAD_ONE": json.dumps(connection)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, what it said, and its last line on stderr."""
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in err, err
+    return process.returncode, out.strip(), (err.splitlines() or [""])[-1]
+
+
+@pytest.mark.timeout(900)
+def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    rows = ", ".join(f"({i}, 'old {i}')" for i in range(ROWS))
+    for name, key in (("t", " PRIMARY KEY"), ("bare", "")):
+        mariadb.query(f"CREATE TABLE {database}.{name} (id INT{key}, a VARCHAR(20))")
+        mariadb.query(f"INSERT INTO {database}.{name} VALUES {rows}")
+    mariadb.query(f"DROP DATABASE IF EXISTS {WATERMARK_DATABASE}")
+    for way in ("GRANT {} ON {}.* TO '{}'@'%'", "REVOKE {} ON {}.* FROM '{}'@'%'"):
+        mariadb.query(way.format(RIGHTS, WATERMARK_DATABASE, mariadb.user))
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.file.write_text(road.text + "snapshot: {parallel: 2, chunk_rows: 500}\n")
+    road.pipeline = config.load(road.file)
+    road.capture()
+    app = road.apply(spark)
+    assert {app.states[f"{database}.{name}"].error for name in ("t", "bare")} == {NEEDS_SNAPSHOT}
+
+    code, _, line = ended(begun(road, "start", f"{database}.t"))
+    grant = line.partition("run there: ")[2]
+    assert (code, grant) == (EXIT_ERROR, f"GRANT {RIGHTS} ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    mariadb.query(grant)
+    with take_lease(road.lake, "one", "snapshot", report=road.lines.append):
+        code, _, line = ended(begun(road, "run"))
+        assert (code, "snapshot of one" in line) == (EXIT_TRANSIENT, True), line
+
+    process, step = (
+        begun(road, "start"),
+        0,
+    )  # all that wait: the one that was asked for goes on, and the one without key
+    while process.poll() is None:
+        step += 1
+        mariadb.query(f"UPDATE {database}.t SET a = 'new {step}' WHERE id % 50 = {step % 50}")
+        mariadb.query(f"DELETE FROM {database}.t WHERE id = {7 * step}")
+        road.capture()
+        app = road.apply(spark)
+    code, out, line = ended(process)
+    assert (code, out.split(" rows;")[0].split(",")[0]) == (EXIT_ERROR, "1 tables are read"), out
+    assert f"{database}.bare of one is failed: it has no key" in line
+    road.capture()
+    app = road.apply(spark)
+    assert app.states[f"{database}.t"].state == "active"
+    assert app.states[f"{database}.bare"].error == NEEDS_SNAPSHOT
+    assert 0 < road.assert_equal()["t"] < ROWS
+    code, out, _ = ended(begun(road, "status"))
+    assert (code, [line.split()[1:3] for line in out.splitlines()[1:3]]) == (
+        EXIT_ERROR,
+        [[f"{database}.bare", "failed"], [f"{database}.t", "done"]],
+    )

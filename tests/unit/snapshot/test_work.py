@@ -1,0 +1,71 @@
+"""A pipeline file's section `snapshot` as the reader takes it, and the line that says how far a source is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.config import Snapshot, parse
+from tidegate.errors import ConfigError
+from tidegate.limits import SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
+from tidegate.snapshot.events import SnapshotState, TableProgress
+from tidegate.snapshot.reader import ReaderSettings
+from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.work import newest, progress_line, settings_of
+
+BASE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
+
+
+def test_an_empty_section_is_the_readers_own_settings() -> None:
+    assert settings_of(parse(BASE, where="p.yaml").snapshot) == ReaderSettings()
+
+
+def test_every_key_reaches_the_reader() -> None:
+    text = "snapshot: {parallel: 7, chunk_rows: 500, chunk_bytes: 70000, threads_running_max: 9, bytes_per_second: 8}"
+    found = settings_of(parse(BASE + text, where="p.yaml").snapshot)
+    assert (found.parallel, found.threads_running_max, found.bytes_per_second) == (7, 9, 8)
+    assert (found.chunk.rows, found.chunk.bytes) == (500, 65536), "a slow reader's chunks are small"
+    assert settings_of(Snapshot(chunk_bytes=70000)).chunk.bytes == 70000
+
+
+def test_a_wave_of_a_slow_reader_is_no_more_than_it_may_read_in_its_time() -> None:
+    for rate in (100_000, 1_000_000, 5_000_000):
+        found = settings_of(Snapshot(bytes_per_second=rate))
+        assert found.wave_bytes == rate * SNAPSHOT_WAVE_SECONDS_DEFAULT
+        assert found.chunk.bytes * found.parallel <= found.wave_bytes
+    assert settings_of(Snapshot(bytes_per_second=10**9)).wave_bytes == SNAPSHOT_WAVE_BYTES_DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("parallel", 0), ("parallel", 65), ("chunk_rows", 1), ("chunk_bytes", 1), ("bytes_per_second", -1), ("waves", 3)],
+)
+def test_a_value_out_of_bounds_is_refused_with_its_line(key: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=rf"p\.yaml:5: snapshot\.{key}: "):
+        parse(f"{BASE}snapshot: {{{key}: {value}}}", where="p.yaml")
+
+
+def told(
+    table: str, state: SnapshotState, rows: int, waiting: tuple[str, ...] = (), snapshot: str = "1"
+) -> TableProgress:
+    return TableProgress(snapshot, "s", "d", table, state, (WHOLE,), waiting, rows=rows)
+
+
+def test_a_line_says_tables_rows_rate_and_share() -> None:
+    tables = [told("a", SnapshotState.ENDED, 1000), told("b", SnapshotState.RUNNING, 500, ("w1", "w2"))]
+    line = progress_line("s", tables, {("d", "a"): 1000, ("d", "b"): 2000}, 250.4)
+    assert line == (
+        "s: 1 of 2 tables are read and marked, 1,500 rows, 250 rows/s, about 50 %, 2 waves wait for capture and apply"
+    )
+    assert "%" not in progress_line("s", tables, {("d", "a"): 1000, ("d", "b"): None}, None), "nobody knows"
+    assert "about 99 %" in progress_line("s", tables, {("d", "a"): 10, ("d", "b"): 10}, None), "an estimate"
+
+
+def test_the_newest_snapshot_of_each_table_is_shown() -> None:
+    found = newest(
+        [
+            told("b", SnapshotState.FAILED, 1),
+            told("a", SnapshotState.DONE, 1),
+            told("b", SnapshotState.DONE, 2, snapshot="2"),
+        ]
+    )
+    assert [(one.table, one.state) for one in found] == [("a", "done"), ("b", "done")]
