@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,14 +16,17 @@ from pyspark.sql import SparkSession
 from tests.kit.road import Road
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import config
-from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT
 from tidegate.lake.leases import take_lease
 from tidegate.local.server import Server
+from tidegate.snapshot.events import SnapshotState
+from tidegate.snapshot.requests import told
 from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 ROWS = 3000
+WORDS = {"pause": ("paused", SnapshotState.PAUSED), "resume": ("resumed", SnapshotState.RUNNING)}
 RIGHTS = "CREATE, SELECT, INSERT, UPDATE"
 
 
@@ -78,10 +83,18 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
         code, _, line = ended(begun(road, "run"))
         assert (code, "snapshot of one" in line) == (EXIT_TRANSIENT, True), line
 
-    process, step = (
-        begun(road, "start"),
-        0,
-    )  # all that wait: the one that was asked for goes on, and the one without key
+    process = begun(road, "run")
+    while not any(one.waiting for one in told(road.lake, "road")) and process.poll() is None:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    code, _, line = ended(process)
+    assert (code, line) == (EXIT_INTERRUPTED, "stopped; 1 tables are left: tidegate snapshot run road goes on")
+    for word, (said, state) in WORDS.items():
+        code, out, _ = ended(begun(road, word, f"{database}.t"))
+        assert (code, out, told(road.lake, "road")[0].state) == (0, f"{said}: {database}.t", state)
+
+    step = 0
+    process = begun(road, "start")  # all that wait: the one that was asked for goes on, and the one without key
     while process.poll() is None:
         step += 1
         mariadb.query(f"UPDATE {database}.t SET a = 'new {step}' WHERE id % 50 = {step % 50}")
