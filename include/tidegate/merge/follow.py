@@ -176,7 +176,11 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: G
             versions = [v for v in ground.versions(physical) if v.commit_ts <= ground.cut_ts]
             if versions and versions[-1].status is VersionStatus.UNPROVEN and (why := _not_told(versions[-1])):
                 return _held(name, joined, ground, why)
-        return _held(name, joined, ground, Untold("silver lacked rows of it when it was left out"))
+        lacked = "silver lacked rows of it when it was left out"
+        gone = all(_dropped(physical, ground) for physical in joined)
+        return _held(
+            name, joined, ground, Untold(f"{lacked}; it is gone at the source", GONE) if gone else Untold(lacked)
+        )
     start = left_ts
     for physical in joined:
         if left_ts < ground.begins.get(physical[0], 0):

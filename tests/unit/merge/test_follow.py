@@ -106,6 +106,8 @@ def test_a_table_that_comes_back_when_it_is_gone_isn_t_to_be_emptied_at_the_sour
         {"s": 60},
     )
     assert "it is gone at the source; leave it out" in follow({}, {T: "d.t"}, ground)["d.t"].reason
+    short = replace(ground, left={(T, "d.t"): -1})
+    assert "it is gone at the source; leave it out" in follow({}, {T: "d.t"}, short)["d.t"].reason
     kept = replace(ground, begins={"s": 40}, emptied=lambda _: False)
     assert follow({}, {T: "d.t"}, kept)["d.t"].state == "held", "deleted rows from before the DROP stay"
     lost = replace(ground, begins={"s": 40}, gaps={"s": 45}, versions=lambda _: versions(CREATED, EMPTIED))
