@@ -163,8 +163,8 @@ def test_the_kernel_and_its_twin_agree_on_images_that_lack_columns() -> None:
         found.append(agree(made))
 
     collect()
-    assert sum(images for _, images in found) > 10  # most examples say something
-    assert sum(net for net, _ in found) > 3
+    assert sum(images for _, images in found) > len(found) // 6  # most examples say something
+    assert sum(net for net, _ in found) > len(found) // 20
 
 
 @pytest.mark.long
