@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 ROWS = 100_000 if LONG else 20_000
 WAVE_ROWS = ROWS // 2
+# A source that is written to is never silent: capture goes on so long, and longer until it has what was there.
+BUSY_SECONDS = 2
 WRITERS = ("positional", "merge")
 # Where apply dies, wave by wave; each kill is of the same window again, one step further.
 POINTS = (
@@ -101,19 +103,19 @@ def test_a_large_table_is_the_source_after_its_snapshot(
         reader.low()
         while reader.rows_of_wave < WAVE_ROWS and reader.read(chance.randint(WAVE_ROWS // 10, WAVE_ROWS // 3)):
             if chance.random() < 0.1:  # a window ends in mid-wave
-                road.capture()
+                road.capture(seconds=BUSY_SECONDS)
                 road.apply(spark)
         reader.high()
         if reader.waves == 2:
             any_server.query(f"ALTER TABLE {database}.t ADD COLUMN c INT NOT NULL DEFAULT 3")
-        road.capture()
+        road.capture(seconds=BUSY_SECONDS)
         for point in next(waves, ()):
             killed(spark, road.file, point)
         app = road.apply(spark)
         assert app.states[f"{database}.t"].state == "snapshot"
         assert reader.waves < 40, reader.told
     reader.end()
-    road.capture()
+    road.capture(seconds=BUSY_SECONDS)
     killed(spark, road.file, "apply_before_publish")
     app = road.apply(spark)
     assert (app.states[f"{database}.t"].state, reader.told.state) == ("active", SnapshotState.DONE)
