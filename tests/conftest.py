@@ -16,9 +16,9 @@ from tests.kit.s3 import s3
 from tests.kit.spark import spark
 from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
-from tests.support.servers import ROOT, any_server, fresh_database, mariadb, mysql9
+from tests.support.servers import ROOT, any_server, fresh_database, log_settings_put_back, mariadb, mysql9
 
-__all__ = ["any_server", "fresh_database", "mariadb", "mysql9", "nursery", "s3", "spark"]
+__all__ = ["any_server", "fresh_database", "log_settings_put_back", "mariadb", "mysql9", "nursery", "s3", "spark"]
 
 # Set before anything compiled or Airflow is imported: both read it once, at import.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))

@@ -11,7 +11,7 @@ from spark_jobs.window.application import Application
 from tests.kit.road import Road
 from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
-from tidegate import config, tables
+from tidegate import tables
 from tidegate.local.server import Server
 from tidegate.snapshot.events import SnapshotState
 
@@ -32,11 +32,7 @@ def stocked(server: Server, database: str, rows: int = 10) -> None:
 
 
 def road_of(server: Server, folder: Path, database: str, settings: str = "writer: positional", more: str = "") -> Road:
-    road = Road(server, folder, include=f"{database}.*", extra=more)
-    road.text = road.text.replace("apply: {mode: batch}", f"apply: {{mode: batch, {settings}}}")
-    road.file.write_text(road.text)
-    road.pipeline = config.load(road.file)
-    return road
+    return Road(server, folder, include=f"{database}.*", extra=more, apply=f", {settings}")
 
 
 def stepped(road: Road, spark: SparkSession) -> Application:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pytest
@@ -67,13 +67,28 @@ def row_of(table: str, n: int, v: str) -> tuple[str, tuple[Any, ...]]:
     return "INSERT INTO listed VALUES (%s, %s, %s)", ("abc"[n % 3], n, v)
 
 
-class Writer(threading.Thread):
-    """Changes the tables until it is stopped."""
+class Beside(threading.Thread):
+    """Works beside a reader until the `with` statement ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopped = threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        self.join()
+
+
+class Writer(Beside):
+    """Changes the tables."""
 
     def __init__(self, server: Server, database: str) -> None:
         super().__init__()
         self._server, self._database = server, database
-        self.stopped = threading.Event()
         self.changes = 0
 
     def run(self) -> None:
@@ -97,13 +112,12 @@ class Writer(threading.Thread):
                 time.sleep(0.001)
 
 
-class Answers(threading.Thread):
+class Answers(Beside):
     """Apply, as far as the reader sees it: each wave that it recorded is answered."""
 
     def __init__(self, lake: LakeFiles, refused: set[int]) -> None:
         super().__init__()
         self._lake, self._refused = lake, refused
-        self.stopped = threading.Event()
 
     def run(self) -> None:
         while not self.stopped.is_set():
@@ -125,7 +139,6 @@ class Answers(threading.Thread):
 def world(any_server: Server, fresh_database: FreshDatabase, tmp_path: Path) -> Iterator[World]:
     any_server.query("SET GLOBAL sync_binlog = 0, GLOBAL innodb_flush_log_at_trx_commit = 2")
     yield World(any_server, fresh_database(any_server), LakeFiles(str(tmp_path)))
-    any_server.query("SET GLOBAL sync_binlog = 1, GLOBAL innodb_flush_log_at_trx_commit = 1")
     any_server.query(f"DROP DATABASE IF EXISTS {WATERMARK_DATABASE}")
 
 
@@ -213,19 +226,11 @@ class World:
 def test_a_snapshot_beside_writes_is_the_table(world: World) -> None:
     """Small waves, a refused one among them, and a reader that is stopped and started again."""
     world.ask()
-    writer, answers = Writer(world.server, world.database), Answers(world.lake, refused={2})
-    writer.start()
-    answers.start()
-    try:
+    with Writer(world.server, world.database) as writer, Answers(world.lake, refused={2}):
         looks = iter([False, False, True])
         world.reader().run(stop=lambda: next(looks))
         assert any(one.left for one in world.progress().values())
         world.reader().run()
-    finally:
-        writer.stopped.set()
-        answers.stopped.set()
-        writer.join()
-        answers.join()
     progress = world.progress()
     assert {one.table: one.reason for one in progress.values() if one.state is not SnapshotState.ENDED} == {}
     assert all(one.left == () and one.refused for one in progress.values() if one.refused)
@@ -270,19 +275,11 @@ def test_a_reader_that_dies_is_gone_on_with_and_nothing_is_lost(
             calls["told"] = 1
             dies(SnapshotReader, "_record", "told", tells(EventKind.ENDED))
     world.ask()
-    writer, answers = Writer(world.server, world.database), Answers(world.lake, refused=set())
-    writer.start()
-    answers.start()
-    try:
+    with Writer(world.server, world.database), Answers(world.lake, refused=set()):
         with pytest.raises(KeyboardInterrupt):
             world.reader().run()
         monkeypatch.undo()
         world.reader().run()
-    finally:
-        writer.stopped.set()
-        answers.stopped.set()
-        writer.join()
-        answers.join()
     applied, _ = world.applied()
     for table in TABLES:
         assert applied[table] == world.truth(table), table
@@ -298,13 +295,8 @@ def test_a_person_pauses_goes_on_and_cancels(world: World) -> None:
     assert len(events_of(world.lake, "p")) == before
     assert {one.state for one in world.progress().values()} == {SnapshotState.PAUSED}
     tell(world.lake, "p", snapshot, EventKind.RESUMED)
-    answers = Answers(world.lake, refused=set())
-    answers.start()
-    try:
+    with Answers(world.lake, refused=set()):
         world.reader(ReaderSettings(parallel=2, threads_running_max=10_000, bytes_per_second=1 << 30)).run()
-    finally:
-        answers.stopped.set()
-        answers.join()
     assert {one.state for one in world.progress().values()} == {SnapshotState.ENDED}
     assert {one.rows for one in world.progress().values()} == {ROWS}, "nothing is read twice"
     other = world.ask()
@@ -319,13 +311,8 @@ def test_a_table_that_cant_be_read_is_given_up_alone_with_the_reason(world: Worl
         cursor.execute("CREATE TABLE hollow (k INT PRIMARY KEY)")
     names = ("keyless", "nulls", "hollow", "missing", "numbers")
     request(world.lake, "p", [("s", world.database, table) for table in names], {"where": "1 = 1"})
-    answers = Answers(world.lake, refused=set())
-    answers.start()
-    try:
+    with Answers(world.lake, refused=set()):
         world.reader().run()
-    finally:
-        answers.stopped.set()
-        answers.join()
     progress = world.progress()
     assert {name for name, one in progress.items() if one.state is SnapshotState.FAILED} == {
         "keyless",
@@ -340,13 +327,8 @@ def test_a_table_that_cant_be_read_is_given_up_alone_with_the_reason(world: Worl
 
 def test_a_table_that_apply_never_takes_is_given_up(world: World) -> None:
     request(world.lake, "p", [("s", world.database, "numbers")])
-    answers = Answers(world.lake, refused=set(range(1, 1000)))
-    answers.start()
-    try:
+    with Answers(world.lake, refused=set(range(1, 1000))):
         world.reader().run()
-    finally:
-        answers.stopped.set()
-        answers.join()
     (told_of,) = world.progress().values()
     assert (told_of.state, told_of.rows) == (SnapshotState.FAILED, 0)
     assert SNAPSHOT_WAVE_ATTEMPTS_MAX <= len(told_of.refused) < 2 * SNAPSHOT_WAVE_ATTEMPTS_MAX

@@ -17,7 +17,6 @@ from tests.support.driver import killed
 from tests.support.plain_snapshot import PlainReader
 from tests.support.seeds import LONG
 from tests.support.servers import FreshDatabase
-from tidegate import config
 from tidegate.local.server import Server
 from tidegate.snapshot.events import SnapshotState
 
@@ -77,10 +76,7 @@ def stocked_road(server: Server, folder: Path, database: str, writer: str) -> Ro
             rows = [(i, f"old {i}", i % 7) for i in range(first, first + 10_000)]
             cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows)
         connection.commit()
-    road = Road(server, folder, include=f"{database}.*")
-    road.text = road.text.replace("apply: {mode: batch}", f"apply: {{mode: batch, writer: {writer}}}")
-    road.file.write_text(road.text)
-    road.pipeline = config.load(road.file)
+    road = Road(server, folder, include=f"{database}.*", apply=f", writer: {writer}")
     road.capture()
     return road
 

@@ -33,14 +33,18 @@ _RUNS_MAX = 10
 class Road:
     """One pipeline of one source named `one`."""
 
-    def __init__(self, server: Server, folder: Path, *, include: str, start: str = "now", extra: str = "") -> None:
+    def __init__(
+        self, server: Server, folder: Path, *, include: str, start: str = "now", extra: str = "", apply: str = ""
+    ) -> None:
+        """extra, apply: more keys of `tables` and of `apply`, each behind a comma."""
         self.server = server
         self.folder = folder
         self.text = (
             f"pipeline: road\nlake: {{path: {folder / 'lake'}}}\n"
             f"sources: {{one: {{conn_id: road_one, flavour: {server.flavour}, start: {start}}}}}\n"
             f"tables: {{include: ['{include}']{extra}}}\n"
-            "capture: {land_seconds: 0.1, heartbeat_seconds: 0.5}\napply: {mode: batch}\n"
+            "capture: {land_seconds: 0.1, heartbeat_seconds: 0.5}\n"
+            f"apply: {{mode: batch{apply}}}\n"
         )
         self.file = folder / "road.yaml"
         self.file.write_text(self.text)

@@ -19,6 +19,7 @@ from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_up_selection
+from spark_jobs.window.window import Window
 from tests.kit.decoding import segment
 from tests.kit.spark import no_spark
 from tests.unit.binlog import encode as e
@@ -32,6 +33,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import EVERY_TABLE, SegmentFlag, State
 
+TO_DECODE = (plan_window, replay_schema_history, judge_ddl, decode_changes)
 CREATES = [f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("shop.a", "shop.b", "crm.c")]
 
 
@@ -83,19 +85,31 @@ class Log:
     def application(self) -> Application:
         return Application(BackgroundSession(no_spark), config.load(self.file), self.lake, BronzeIndex(self.lake))
 
-    def apply(self) -> Application:
-        """A fresh application, until nothing is left to do."""
+    def started(self) -> Application:
+        """A fresh application that knows what earlier ones left and what the pipeline file keeps."""
         app = self.application()
         app.load()
         take_up_selection(app)
+        return app
+
+    def first_window(self) -> tuple[Application, Window]:
+        """A fresh application and its first window above the cut, before any step."""
+        app = self.started()
+        app.index.refresh(0)
+        window = next_window(app)
+        assert window is not None
+        return app, window
+
+    def apply(self) -> Application:
+        """A fresh application, until nothing is left to do."""
+        app = self.started()
         while True:
             app.index.refresh(app.cut_ts)
             window = next_catch_up(app, 0) or next_window(app)
             if window is None:
                 return app
-            for step in (plan_window, replay_schema_history, judge_ddl, decode_changes):
+            for step in (*TO_DECODE, publish_cut):
                 step(app, window)
-            publish_cut(app, window)
 
     def keeps(self, include: str, exclude: str = "") -> None:
         """Rewrite the pipeline file's patterns."""

@@ -2,7 +2,8 @@
 
 In:  the root of the checkout (downloads are shared under .tidegate/, behind file locks).
 Out: `mariadb`, `mysql9`: tidegate.local.server.Server; `any_server`: both, one after the other;
-     `fresh_database`: a factory of empty databases that are dropped after the test.
+     `fresh_database`: a factory of empty databases that are dropped after the test;
+     `log_settings_put_back`: for every test, what it changed of how the shared servers write their log is put back.
 
 Where MySQL 9 can't be had its tests are skipped (tests/support/own_server.py).
 """
@@ -18,11 +19,14 @@ import pytest
 from tests.support.own_server import ROOT, own_server, own_server_or_skip
 from tidegate.local.server import Server
 
-__all__ = ["ROOT", "FreshDatabase", "any_server", "fresh_database", "mariadb", "mysql9"]
+__all__ = ["ROOT", "FreshDatabase", "any_server", "fresh_database", "log_settings_put_back", "mariadb", "mysql9"]
 
 FreshDatabase = Callable[[Server], str]
 
 _numbers = itertools.count(1)
+
+# What the next test on the same server would otherwise meet in the log, or be slowed by.
+_LOG_SETTINGS = "binlog%", "log_bin%", "mysql56_temporal_format", "sync_binlog", "innodb_flush_log_at_trx_commit"
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +48,31 @@ def any_server(request: pytest.FixtureRequest) -> Server:
     """Each server in turn: for promises that hold for both flavours."""
     server: Server = request.getfixturevalue(request.param)
     return server
+
+
+@pytest.fixture(autouse=True)
+def log_settings_put_back(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that a failure ends early, or a random workload whose last word is "compress", changes no other test."""
+    used = {"mariadb", "mysql9"} & set(request.fixturenames)
+    servers: list[Server] = [request.getfixturevalue(name) for name in sorted(used)]
+    if "any_server" in request.fixturenames:
+        servers.append(request.getfixturevalue("any_server"))
+    before = [_log_settings(server) for server in servers]
+    yield
+    for server, settings in zip(servers, before, strict=True):
+        if server.process is None:  # a test may have killed it on purpose
+            continue
+        for name, value in _log_settings(server).items():
+            if value != settings.get(name, value):
+                number = settings[name].isdecimal()
+                server.query(f"SET GLOBAL {name} = {settings[name] if number else repr(settings[name])}")
+
+
+def _log_settings(server: Server) -> dict[str, str]:
+    if server.process is None:
+        return {}
+    names = " OR ".join(f"Variable_name LIKE '{name}'" for name in _LOG_SETTINGS)
+    return {str(name): str(value) for name, value in server.query(f"SHOW GLOBAL VARIABLES WHERE {names}")}
 
 
 @pytest.fixture

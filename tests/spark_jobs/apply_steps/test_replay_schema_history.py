@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.apply_steps.plan_window import next_window, plan_window
+from spark_jobs.apply_steps.plan_window import plan_window
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import take_up_selection
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tidegate import tables
@@ -18,12 +17,7 @@ from tidegate.tables import State
 
 def _replayed(log: Log) -> tuple[Application, Window]:
     """A fresh application's first window, up to this step."""
-    app = log.application()
-    app.load()
-    take_up_selection(app)
-    app.index.refresh(0)
-    window = next_window(app)
-    assert window is not None
+    app, window = log.first_window()
     plan_window(app, window)
     replay_schema_history(app, window)
     return app, window

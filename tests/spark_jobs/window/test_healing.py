@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.apply_steps.decode_changes import decode_changes
-from spark_jobs.apply_steps.judge_ddl import judge_ddl
-from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, plan_window
+from spark_jobs.apply_steps.plan_window import next_catch_up
 from spark_jobs.apply_steps.publish_cut import publish_cut
-from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import take_up_selection
 from spark_jobs.window.window import Window
-from tests.support.event_log import Log
+from tests.support.event_log import TO_DECODE, Log
 from tests.unit.binlog import encode as e
 from tidegate import tables
 from tidegate.binlog.events import EventType
@@ -31,22 +27,9 @@ def _row(table: str, *, told: bool) -> bytes:
     return e.event(EventType.TABLE_MAP, body) + e.rows(EventType.WRITE_ROWS_V1, 7, 1, b"\0" + (5).to_bytes(8, "little"))
 
 
-_TO_DECODE = (plan_window, replay_schema_history, judge_ddl, decode_changes)
-
-
 def _through(app: Application, window: Window) -> None:
-    for step in (*_TO_DECODE, publish_cut):
+    for step in (*TO_DECODE, publish_cut):
         step(app, window)
-
-
-def _first(log: Log) -> tuple[Application, Window]:
-    app = log.application()
-    app.load()
-    take_up_selection(app)
-    app.index.refresh(0)
-    window = next_window(app)
-    assert window is not None
-    return app, window
 
 
 def test_a_healed_table_catches_up_in_a_window_of_its_own_and_no_other_table_waits(tmp_path: Path) -> None:
@@ -54,7 +37,7 @@ def test_a_healed_table_catches_up_in_a_window_of_its_own_and_no_other_table_wai
     for name, told in (("a", True), ("b", False)):
         log.send("one", b"", (f"shop.{name}",), event=_row(name, told=told))
     log.level()
-    app, first = _first(log)
+    app, first = log.first_window()
     _through(app, first)
     assert {name: state.state for name, state in first.held.items()} == {
         "shop.a": State.RELEASED,
@@ -81,11 +64,11 @@ def test_killed_behind_the_healed_version_the_same_window_decodes_with_it(tmp_pa
     log = Log(tmp_path)
     log.send("one", b"", ("shop.a",), event=_row("a", told=True))
     log.level()
-    app, window = _first(log)
-    for step in _TO_DECODE:
+    app, window = log.first_window()
+    for step in TO_DECODE:
         step(app, window)
     assert window.held["shop.a"].state is State.RELEASED
-    again, same = _first(log)  # nothing was published
+    again, same = log.first_window()  # nothing was published
     _through(again, same)
     assert (same.held, same.cut_ts) == ({}, window.cut_ts)
     assert "shop.a" in same.tables

@@ -161,9 +161,7 @@ def test_a_restart_leaves_tables_where_they_are_that_joined_with_the_newest_chan
     log.keeps("'shop.*'")
     app = log.apply()
     assert app.states["shop.b"].state == "active", "it caught up"
-    again = log.application()
-    again.load()
-    take_up_selection(again)
+    again = log.started()
     assert again.states["shop.b"].state == "active"
     assert next_catch_up(again, 0) is None
     log.keeps("'shop.a'")

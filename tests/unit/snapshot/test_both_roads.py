@@ -45,7 +45,6 @@ def reading(any_server: Server) -> Iterator[tuple[Any, ConnectionInfo]]:
     with any_server.connect() as opened, opened.cursor() as cursor:
         cursor.execute(SESSION)
         yield opened, info
-    any_server.query("SET GLOBAL sync_binlog = 1, GLOBAL innodb_flush_log_at_trx_commit = 1")
 
 
 def read(reading: tuple[Any, ConnectionInfo], version: TableVersion, condition: str = "", tail: str = "") -> pa.Table:
