@@ -168,6 +168,18 @@ def unexpected(error: Exception) -> Unexpected:
     return Unexpected(f"unexpected {type(error).__name__}: {error}{place}", remedy=remedy)
 
 
+class CutNotYet(Transient):
+    """No cut is published that is so new."""
+
+
+class CutForgotten(Terminal):
+    """A cut that was asked for can't be read any more; `remedy` names the oldest that can."""
+
+
+class QueryRefused(Terminal):
+    """A query over silver that the query engine refuses, or that names a table which isn't complete."""
+
+
 class VerifyError(Terminal):
     """Verification can't be carried out (not: found a difference)."""
 

@@ -328,3 +328,8 @@ SNAPSHOT_WAVE_TABLES_MAX: Final = 200
 SNAPSHOT_TABLE_ATTEMPTS_MAX: Final = 3
 # ... and one of whose waves apply has taken none, with the reason of the last that it refused.
 SNAPSHOT_WAVE_ATTEMPTS_MAX: Final = 10
+
+# --- queries ------------------------------------------------------------------------------------
+# DuckDB would take most of the machine by itself; what doesn't fit goes to files for temporary data. A query may say
+# `SET memory_limit` for itself.
+QUERY_MEMORY_BYTES: Final = 2048 * MIB

@@ -6,14 +6,13 @@ Out: its rows, an Arrow table. None of the readers shares code with the writers.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Protocol
 
-import duckdb
 import polars as pl
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
+
+from tidegate.query import duck
 
 
 class Reader(Protocol):
@@ -24,15 +23,9 @@ class Reader(Protocol):
 
 
 def by_duckdb(path: str, version: int | None = None) -> pa.Table:
-    package = find_spec("duckdb_extension_delta")
-    assert package is not None
-    assert package.origin is not None
-    extension = Path(package.origin).parent / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
-    at = "" if version is None else f", version = {version}"
-    place = path.replace("'", "''")
-    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
-        connection.execute(f"LOAD '{extension}'")
-        return connection.execute(f"SELECT * FROM delta_scan('{place}'{at})").to_arrow_table()
+    with duck.connect(1 << 30) as connection:
+        found = f"delta_scan({duck.literal(path)})" if version is None else duck.scan(path, version)
+        return connection.execute(f"SELECT * FROM {found}").to_arrow_table()
 
 
 def by_polars(path: str, version: int | None = None) -> pa.Table:

@@ -53,6 +53,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),
     "schema": ("tidegate.cli.schema", "schema", "A table's versions; its columns asked of the server again."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),
+    "query": ("tidegate.cli.query", "query", "Ask DuckDB about all tables at one cut."),
     "decode": ("tidegate.cli.decode", "decode", "Binlog files as NDJSON, one line per row change."),
     "vlog": ("tidegate.cli.vlog", "app", "A value log's files: listed, checked, shown."),
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),

@@ -11,18 +11,15 @@ import shlex
 import sys
 from pathlib import Path
 
+from tidegate.query.duck import delta_extension
+
 _SQL = "SELECT channel, status, count(*) AS orders, sum(total) AS total FROM {orders} GROUP BY ALL ORDER BY ALL"
-
-
-def duckdb_extension() -> Path:
-    """DuckDB's Delta extension, as its package on the index ships it: LOAD works offline, INSTALL doesn't."""
-    return next(_package("duckdb_extension_delta").rglob("delta.duckdb_extension"))
 
 
 def duckdb_command(lake: Path) -> str:
     """Prints the result as a table."""
     sql = _SQL.format(orders=f"delta_scan('{lake / 'silver' / 'shop' / 'orders'}')")
-    script = f'import duckdb; duckdb.sql("LOAD \'{duckdb_extension()}\'"); duckdb.sql("{sql}").show()'
+    script = f'import duckdb; duckdb.sql("LOAD \'{delta_extension()}\'"); duckdb.sql("{sql}").show()'
     return f"{sys.executable} -c {shlex.quote(script)}"
 
 

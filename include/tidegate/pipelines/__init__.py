@@ -7,13 +7,14 @@ Out: the pipeline with its paths resolved; its lake; its sources' connections, a
     pipeline = load(file)                      checked, and relative paths taken from the project's root
     pipeline = with_settings(pipeline, ...)    what a form, or an argument of a job, says instead of the file
     lake = open_lake(pipeline, connections)
+    cut = open_cut("shop")                     all its tables at one instant of the sources (tidegate/query)
 
 Nothing heavy (pyarrow, numba, delta-rs, PyMySQL) is imported before a lake or a connection is asked for: Airflow reads
 pipeline files every few seconds.
 """
 
 from tidegate.pipelines.files import PipelineFile, find, folder, good_files, load, read, resolved
-from tidegate.pipelines.opened import asking, capture_run, open_lake, source_info, storage_options
+from tidegate.pipelines.opened import asking, capture_run, open_cut, open_lake, source_info, storage_options
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "folder",
     "good_files",
     "load",
+    "open_cut",
     "open_lake",
     "overlay",
     "read",

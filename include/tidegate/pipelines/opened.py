@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from tidegate.config import MysqlSource
+from tidegate.connections import from_environment
 from tidegate.lake.storage import delta_options, store_keys
+from tidegate.pipelines.files import find, load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
     from tidegate.mysql.connection import ConnectionInfo
+    from tidegate.query.pinned import PinnedCut
 
 
 def storage_options(lake: Lake, connections: Connections) -> dict[str, str]:
@@ -35,6 +38,20 @@ def open_lake(pipeline: Pipeline, connections: Connections) -> LakeFiles:
     from tidegate.lake.files import LakeFiles
 
     return LakeFiles(pipeline.lake.path, storage_options(pipeline.lake, connections))
+
+
+def open_cut(name: str, at: str | int | None = None, connections: Connections = from_environment) -> PinnedCut:
+    """All tables of a pipeline, by its name or file, at one cut, for DuckDB, Polars and Spark.
+
+    at: a commit_ts, or a time in ISO 8601 (UTC when it has no offset): the newest cut up to then; None: the newest.
+    Raises UsageError, ConfigError, CutNotYet, CutForgotten.
+    """
+    from tidegate.lake.cuts import instant
+    from tidegate.query.pinned import PinnedCut
+
+    pipeline = load(find(name))
+    stamp = None if at is None else instant(str(at))
+    return PinnedCut.at(open_lake(pipeline, connections), pipeline.pipeline, stamp)
 
 
 def source_info(pipeline: Pipeline, source: str, connections: Connections) -> ConnectionInfo:

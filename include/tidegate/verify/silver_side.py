@@ -2,24 +2,22 @@
 
 In:  the address of a silver table and the version that a cut names.
 Out: its column names; rows in the same form as the source's.
-
-The extension is the one that the environment has installed as a package; nothing is fetched from the internet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final
 
 from tidegate import tables
 from tidegate.errors import VerifyError
+from tidegate.query import duck
+from tidegate.query.duck import literal, scan
 from tidegate.verify.cells import Cell
 from tidegate.verify.comparison import Row
 
 _BATCH_ROWS: Final = 20_000
-_OFFLINE: Final = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+_MEMORY_BYTES: Final = 1 << 30  # comparing streams
 
 
 class SilverSide:
@@ -28,20 +26,9 @@ class SilverSide:
     def __init__(self) -> None:
         import duckdb
 
-        package = find_spec("duckdb_extension_delta")
-        folder = Path(package.origin if package and package.origin else "duckdb_extension_delta").parent
-        extension = folder / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
-        if not extension.is_file():
-            raise VerifyError(
-                f"DuckDB {duckdb.__version__} has no Delta extension here",
-                where=str(folder),
-                remedy="install duckdb and duckdb-extension-delta of the same version",
-            )
-        self._database = duckdb.connect(":memory:", config=dict(_OFFLINE))
+        self._database = duck.connect(_MEMORY_BYTES)
         self._error: type[Exception] = duckdb.Error
-        self._database.execute(f"LOAD {_literal(str(extension))}")
-        # 128 MiB less than everything: comparing streams, but DuckDB would otherwise take most of the machine.
-        self._database.execute("SET memory_limit = '1GB'; SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+        self._database.execute("SET preserve_insertion_order = false")
 
     def close(self) -> None:
         self._database.close()
@@ -51,7 +38,7 @@ class SilverSide:
         return [name for name in self._names(address, version) if not name.startswith(tables.SYSTEM_PREFIX)]
 
     def _names(self, address: str, version: int) -> list[str]:
-        return [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {_scan(address, version)}", address)]
+        return [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {scan(address, version)}", address)]
 
     def _live(self, address: str, version: int) -> str:
         """A condition: the source has the row."""
@@ -59,16 +46,16 @@ class SilverSide:
 
     def count(self, address: str, version: int) -> int:
         """Rows of a silver table, deleted ones that it keeps left out."""
-        sql = f"SELECT count(*) FROM {_scan(address, version)} WHERE {self._live(address, version)}"
+        sql = f"SELECT count(*) FROM {scan(address, version)} WHERE {self._live(address, version)}"
         return int(next(self._run(sql, address))[0])
 
     def rows(
         self, address: str, version: int, cells: Sequence[Cell], only: Mapping[str, str] | None = None
     ) -> Iterator[Row]:
         """All live rows; only: column -> value that a row must have (the shard of a routed table)."""
-        tests = [f'"{name}" = {_literal(value)}' for name, value in (only or {}).items()]
+        tests = [f'"{name}" = {literal(value)}' for name, value in (only or {}).items()]
         where = " AND ".join([*tests, self._live(address, version)])
-        sql = f"SELECT {', '.join(cell.silver_sql for cell in cells)} FROM {_scan(address, version)} WHERE {where}"
+        sql = f"SELECT {', '.join(cell.silver_sql for cell in cells)} FROM {scan(address, version)} WHERE {where}"
         converts = [(n, cell.from_silver) for n, cell in enumerate(cells) if cell.from_silver is not None]
         for found in self._run(sql, address):
             row = list(found)
@@ -89,11 +76,3 @@ class SilverSide:
                 where=address,
                 remedy="check the lake's path and keys",
             ) from error
-
-
-def _scan(address: str, version: int) -> str:
-    return f"delta_scan({_literal(address)}, version = {version:d})"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,112 @@
+"""`tidegate query PIPELINE "SQL"`: DuckDB over all tables at one cut; without SQL a shell.
+
+In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); SQL as an argument or on stdin.
+Out: rows on stdout, as a table or as NDJSON; on stderr which cut it is, and what isn't in it. With --views a script for
+     DuckDB itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tidegate import pipelines
+from tidegate.connections import from_environment
+from tidegate.errors import TidegateError
+from tidegate.home import EXIT_ERROR
+
+if TYPE_CHECKING:
+    from tidegate.query.pinned import PinnedCut
+
+_ROWS_SHOWN: Final = 1000
+_BATCH_ROWS: Final = 10_000
+_PROMPT, _GOES_ON = "tidegate> ", "      ... "
+
+
+def query(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    sql: Annotated[str | None, typer.Argument(help="What to ask; a shell, or stdin, when empty")] = None,
+    *,
+    at: Annotated[
+        str | None, typer.Option(help="A cut, or a time (UTC when it has no offset): the newest cut up to then")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Rows as NDJSON, all of them")] = False,
+    views: Annotated[Path | None, typer.Option(help="Write a script with views for DuckDB here, and end")] = None,
+) -> None:
+    """Ask DuckDB about all tables at one cut."""
+    with pipelines.open_cut(pipeline, at, from_environment) as cut:
+        print(_told(cut), file=sys.stderr)
+        if views is not None:
+            views.write_text(cut.views_file())
+        elif sql is not None:
+            _answer(cut, sql, as_json=as_json)
+        elif not sys.stdin.isatty():
+            _answer(cut, sys.stdin.read(), as_json=as_json)
+        elif _shell(cut, as_json=as_json):
+            raise typer.Exit(EXIT_ERROR)
+
+
+def _told(cut: PinnedCut) -> str:
+    from tidegate.commit_ts import time_text
+
+    found = cut.cut
+    absent = [f"not in it: {name}: {reason}" for name, reason in {**found.missing, **cut.unclear}.items()]
+    return "\n".join([f"cut {found.cut_ts} ({time_text(found.cut_ts)}): {len(found.tables)} tables", *absent])
+
+
+def _shell(cut: PinnedCut, *, as_json: bool) -> bool:
+    """Statements, each up to its semicolon, until the end of input; whether the last one was refused."""
+    import readline  # noqa: F401 - input() edits its line by it
+
+    text, refused = "", False
+    while True:
+        try:
+            text += input(_GOES_ON if text else _PROMPT) + "\n"
+        except EOFError:
+            print()
+            return refused
+        if text.rstrip().endswith(";"):
+            try:
+                _answer(cut, text, as_json=as_json)
+                refused = False
+            except TidegateError as error:
+                print(f"tidegate: {error}", file=sys.stderr)
+                refused = True
+            text = ""
+        elif not text.strip():
+            text = ""
+
+
+def _answer(cut: PinnedCut, sql: str, *, as_json: bool) -> None:
+    """Print what the last statement gives. DuckDB reads rows while they are printed: its errors may come late."""
+    import duckdb
+
+    found = cut.sql(sql)
+    if found is None:  # a statement without rows
+        return
+    try:
+        if as_json:
+            for line in _lines(found):
+                print(line)
+        else:
+            found.show(max_rows=_ROWS_SHOWN, max_width=10_000)
+    except duckdb.Error as error:
+        raise cut.refused(error) from error
+
+
+def _lines(found: Any) -> Iterator[str]:
+    names = found.columns
+    while rows := found.fetchmany(_BATCH_ROWS):
+        for row in rows:
+            yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_text)
+
+
+def _text(value: Any) -> str:
+    """What JSON has no form for, as `tidegate decode` has it: bytes in base64, the rest as its text."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

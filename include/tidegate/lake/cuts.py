@@ -1,0 +1,179 @@
+"""A published cut: which Delta version of each table holds all changes up to one commit_ts, and none after.
+
+In:  control/cuts and control/table_states, each at one version of its log; a cut_ts, or none for the newest.
+Out: a Cut: tables that are complete at it, with the version to read; those that aren't, and why.
+
+Why the versions of a cut belong together, whatever number of sources there are:
+1. A cut_ts is at or below resolved_ts of every source that isn't behind, and resolved_ts moves at transaction ends
+   only: no transaction at or below the cut comes any more, and none is in it by half.
+2. A table's window ends at the cut in one Delta commit: the version that it makes holds its changes up to the cut.
+   The window's rows of control/cuts and the cut's own are one commit: who sees a cut sees all versions it is made of.
+3. A table that no row names since an earlier cut had no change: its earlier version is its version at this cut.
+4. So a reader picks a cut that is there, then for each table the newest row at or below that cut. A commit_ts between
+   two kept cuts is no cut: rows of cuts that were forgotten since may be missing there for one table, and there for
+   another (kept_cuts.py).
+5. A table that can't be at the cut is named in control/table_states before the cut is published; and a source that is
+   left behind, with its tables, before the cut goes on without it. What is said there after the table's row counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate import tables
+from tidegate.commit_ts import compose, time_text
+from tidegate.errors import CutForgotten, CutNotYet, UsageError
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.tables import State
+
+_COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at"]
+_STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CutTable:
+    """A complete table of a cut. path: under the lake; version: the Delta version that is the table at the cut."""
+
+    name: str
+    database: str
+    table: str
+    path: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """tables: by name. missing: name of a table that isn't complete at the cut -> why, one line.
+
+    dropped: tables that the source doesn't have at the cut.
+    """
+
+    cut_ts: int
+    published_at: datetime
+    tables: Mapping[str, CutTable]
+    missing: Mapping[str, str]
+    dropped: frozenset[str]
+
+
+def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
+    """The newest cut at or below a commit_ts; None: the newest of all.
+
+    Raises CutNotYet (there is none, or none so new), CutForgotten (those that old aren't kept), LakeUnavailable.
+    """
+    rows = control.read(lake, tables.CUTS, columns=_COLUMNS)  # of one version: `forget` may run beside us
+    stamps = _stamps(rows)
+    cut_ts = _chosen(lake, stamps, at)
+    (published_at,) = pc.unique(
+        rows.filter(pc.and_(pc.equal(rows["table"], ""), pc.equal(rows["cut_ts"], cut_ts)))["published_at"]
+    ).to_pylist()[-1:]
+    mine = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
+    last = control.last_of(mine, ["table"], ["cut_ts", "published_at"]).to_pylist()
+    told = _told(lake, pipeline, None if cut_ts == stamps[-1] else published_at)
+    found, missing, dropped = dict[str, CutTable](), dict[str, str](), set[str]()
+    for row in sorted(last, key=lambda row: str(row["table"])):
+        name, event = row["table"], told.get(row["table"])
+        state, reason = _state(row, event, cut_ts)
+        if state is State.DROPPED:
+            dropped.add(name)
+        elif state is not State.ACTIVE:
+            since = f", complete up to {time_text(row['applied_ts'])}" if state.waits else ""
+            missing[name] = f"{state}{since}{': ' if reason else ''}{reason}"
+        elif row["delta_version"] >= 0:
+            found[name] = _table(lake, name, row["delta_version"])
+    missing |= {
+        name: f"{event['state']}: {event['reason']}"
+        for name, event in told.items()
+        if name not in found.keys() | missing.keys() | dropped and not _is_over(State(event["state"]))
+    }
+    return Cut(cut_ts, published_at, found, dict(sorted(missing.items())), frozenset(dropped))
+
+
+def instant(text: str) -> int:
+    """What a person gives as a cut or a time, as a commit_ts; of a time the last one in its millisecond.
+
+    Raises UsageError.
+    """
+    if text.isdecimal():
+        return int(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is neither a cut nor a time", remedy="write 2026-11-22T08:00:00, or a cut_ts"
+        ) from error
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return compose((at - _EPOCH) // timedelta(milliseconds=1) + 1) - 1
+
+
+def known_cuts(lake: LakeFiles) -> list[int]:
+    """cut_ts of every cut that is kept, ascending."""
+    return _stamps(control.read(lake, tables.CUTS, columns=["cut_ts", "table"], filters=[("table", "=", "")]))
+
+
+def _stamps(rows: pa.Table) -> list[int]:
+    return sorted(set(rows.filter(pc.equal(rows["table"], ""))["cut_ts"].to_pylist()))
+
+
+def _chosen(lake: LakeFiles, stamps: list[int], at: int | None) -> int:
+    if not stamps:
+        raise CutNotYet("no cut is published yet", where=lake.root, remedy="is apply running?")
+    if at is None:
+        return stamps[-1]
+    if at > stamps[-1]:
+        raise CutNotYet(
+            f"silver is complete up to {stamps[-1]} ({time_text(stamps[-1])}), not {at} ({time_text(at)})",
+            where=lake.root,
+            remedy="wait until apply has come so far, or ask for an earlier time",
+        )
+    if at < stamps[0]:
+        raise CutForgotten(
+            f"cuts as old as {at} ({time_text(at)}) aren't kept",
+            where=lake.root,
+            remedy=f"the oldest one is {stamps[0]} ({time_text(stamps[0])}); maintain.keep_cuts_hours says how long",
+        )
+    return max(stamp for stamp in stamps if stamp <= at)
+
+
+def _told(lake: LakeFiles, pipeline: str, until: datetime | None) -> dict[str, dict[str, Any]]:
+    """Per table the newest event of control/table_states, recorded until then."""
+    filters: list[tuple[str, str, Any]] = [("pipeline", "=", pipeline)]
+    if until is not None:
+        filters.append(("recorded_at", "<=", until))
+    rows = control.newest(
+        lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"], columns=_STATE_COLUMNS, filters=filters
+    )
+    return {row["table"]: row for row in rows.to_pylist()}
+
+
+def _state(row: Mapping[str, Any], event: Mapping[str, Any] | None, cut_ts: int) -> tuple[State, str]:
+    """A table's state at a cut, and its reason. row: its row of control/cuts; event: of control/table_states."""
+    state = State(row["state"])
+    if event is None:
+        return state, ""
+    if event["recorded_at"] <= row["published_at"]:
+        return state, event["reason"]
+    said = State(event["state"])
+    if state.waits and not said.waits and event["commit_ts"] > cut_ts:
+        return state, event["reason"]  # it is at the next cut that it is whole again, and that isn't published yet
+    return said, event["reason"]
+
+
+def _is_over(state: State) -> bool:
+    """Whether a table that no cut names needn't be named: it had no change, or it is gone."""
+    return state in (State.ACTIVE, State.DROPPED)
+
+
+def _table(lake: LakeFiles, name: str, version: int) -> CutTable:
+    pairs = tables.splits(name)
+    if len(pairs) > 1:  # a name with a dot in it: the one that silver has
+        pairs = [pair for pair in pairs if lake.log(tables.silver_path(*pair)).state().created] or pairs
+    database, table = pairs[0]
+    return CutTable(name, database, table, tables.silver_path(database, table), version)

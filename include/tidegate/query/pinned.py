@@ -1,0 +1,162 @@
+"""All tables of a lake at one cut, for DuckDB, Polars and Spark.
+
+In:  a lake and a Cut.
+Out: a DuckDB connection with a view of each table, LazyFrames and DataFrames: each at the version that the cut names,
+     however long one reads. A table that isn't complete at the cut is refused by name, never read as it stands.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tidegate.commit_ts import time_text
+from tidegate.errors import HostLacks, QueryRefused
+from tidegate.lake.cuts import Cut, CutTable, cut_at
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import QUERY_MEMORY_BYTES
+from tidegate.query import duck
+from tidegate.query.readable import check_readable
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+
+class PinnedCut:
+    """A cut that can be read. Close it, or use it in a `with`: DuckDB's database ends then."""
+
+    def __init__(self, lake: LakeFiles, pipeline: str, cut: Cut) -> None:
+        self.lake = lake
+        self.pipeline = pipeline
+        self.cut = cut
+        self._database: duckdb.DuckDBPyConnection | None = None
+
+    @classmethod
+    def at(cls, lake: LakeFiles, pipeline: str, at: int | None = None) -> PinnedCut:
+        """The newest cut at or below a commit_ts; None: the newest. Raises CutNotYet, CutForgotten."""
+        pinned = cls(lake, pipeline, cut_at(lake, pipeline, at))
+        if at is not None:
+            pinned.check()
+        return pinned
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End DuckDB's database."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def check(self) -> None:
+        """Raises CutForgotten when a table's version can't be read any more."""
+        check_readable(self.lake, self.pipeline, self.cut)
+
+    def table(self, name: str) -> CutTable:
+        """A complete table, `database.table`. Raises QueryRefused, with the reason where there is one."""
+        if name in self.cut.tables:
+            return self.cut.tables[name]
+        what, remedy = self._why_not(name)
+        raise QueryRefused(f"{what} at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})", where=name, remedy=remedy)
+
+    def _why_not(self, name: str) -> tuple[str, str]:
+        if name in self.cut.missing:
+            return f"it isn't complete ({self.cut.missing[name]})", "`tidegate status` says what ends that"
+        if name in self.cut.dropped:
+            return "the source doesn't have it", "ask for an earlier cut"
+        close = difflib.get_close_matches(name, self.cut.tables, n=1)
+        return "there is no such table", f"did you mean {close[0]}?" if close else "name it as database.table"
+
+    # --- Polars and Spark -------------------------------------------------------------------------------
+
+    def polars(self, name: str) -> pl.LazyFrame:
+        """A table for Polars. Raises QueryRefused."""
+        import polars as pl
+
+        table = self.table(name)
+        options = self.lake.storage_options or None
+        return pl.scan_delta(self.lake.uri(table.path), version=table.version, storage_options=options)
+
+    def spark(self, session: Any, name: str) -> Any:
+        """A table as a DataFrame of a Spark session that has Delta (and the keys of the lake's store)."""
+        table = self.table(name)
+        reader = session.read.format("delta").option("versionAsOf", str(table.version))
+        return reader.load(self.lake.spark_uri(table.path))
+
+    def spark_views(self, session: Any) -> list[str]:
+        """A temporary view of each table, to be named in backticks: SELECT * FROM `shop.orders`. Their names."""
+        for name in self.cut.tables:
+            self.spark(session, name).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+        return list(self.cut.tables)
+
+    # --- DuckDB -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def unclear(self) -> Mapping[str, str]:
+        """Tables that DuckDB can't tell from others, since it doesn't tell upper from lower case -> the reason."""
+        same: dict[tuple[str, str], list[str]] = {}
+        for table in self.cut.tables.values():
+            same.setdefault((table.database.lower(), table.table.lower()), []).append(table.name)
+        return {
+            name: f"DuckDB can't tell it from {', '.join(other for other in names if other != name)}"
+            for names in same.values()
+            if len(names) > 1
+            for name in names
+        }
+
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB with a view of each complete table, "database"."table"; the same connection every time."""
+        if self._database is None:
+            if not self.lake.is_local:
+                raise HostLacks(
+                    "DuckDB reaches no object store by what is installed here",
+                    where=self.lake.root,
+                    remedy="read the cut by Polars or Spark, or --views where DuckDB has httpfs",
+                )
+            database = duck.connect(QUERY_MEMORY_BYTES)
+            for statement in self._views():
+                database.execute(statement)
+            self._database = database
+        return self._database
+
+    def sql(self, text: str) -> duckdb.DuckDBPyRelation:
+        """DuckDB's answer to a query. Raises QueryRefused, CutForgotten."""
+        import duckdb
+
+        try:
+            return self.connection().sql(text)
+        except duckdb.Error as error:
+            raise self.refused(error) from error
+
+    def refused(self, error: Exception) -> QueryRefused:
+        """What DuckDB's error means. Raises CutForgotten when it is that files are gone."""
+        self.check()
+        absent = {**self.cut.missing, **self.unclear}
+        told = [f"{name}: {reason}" for name, reason in absent.items()]
+        remedy = f"not in this cut: {'; '.join(told)}" if told else "see DuckDB's documentation of its SQL"
+        return QueryRefused(" ".join(str(error).split()), remedy=remedy)
+
+    def views_file(self) -> str:
+        """A script for DuckDB that makes the same views, wherever the lake can be reached."""
+        told = [f"-- not in it: {name}: {reason}" for name, reason in {**self.cut.missing, **self.unclear}.items()]
+        head = f"-- {self.pipeline} at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})"
+        lines = [head, *(" ".join(line.split()) for line in told), "INSTALL delta; LOAD delta;"]
+        return "\n".join([*lines, *(f"{statement};" for statement in self._views())]) + "\n"
+
+    def _views(self) -> Iterator[str]:
+        shown = [table for table in self.cut.tables.values() if table.name not in self.unclear]
+        for database in sorted({table.database for table in shown}):
+            yield f"CREATE SCHEMA IF NOT EXISTS {duck.identifier(database)}"
+        for table in shown:
+            named = f"{duck.identifier(table.database)}.{duck.identifier(table.table)}"
+            rows = duck.scan(self.lake.uri(table.path), table.version)
+            yield f"CREATE OR REPLACE VIEW {named} AS SELECT * FROM {rows}"
+        if len({table.database for table in shown}) == 1:
+            yield f"USE {duck.identifier(shown[0].database)}"

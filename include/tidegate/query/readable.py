@@ -1,0 +1,68 @@
+"""From which version on a table of Delta can still be read, and so from which cut on a lake can.
+
+In:  a lake; its published cuts.
+Out: the oldest readable version of a table; the oldest cut whose tables can all be read.
+
+VACUUM removes files that commits before some time took out, and a log's old commits go: what can't be read is a
+table's oldest versions, so the first that can is found by halving. One listing per table, and a few looks at its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from tidegate.commit_ts import time_text
+from tidegate.delta.state import TableState
+from tidegate.errors import CutForgotten
+from tidegate.lake.cuts import Cut, cut_at, known_cuts
+from tidegate.lake.files import LakeFiles
+
+
+def check_readable(lake: LakeFiles, pipeline: str, cut: Cut) -> None:
+    """Raises CutForgotten when a table of the cut has lost its version; it names the oldest cut that has all."""
+    oldest = {table.path: oldest_readable(lake, table.path) for table in cut.tables.values()}
+    lost = [table.name for table in cut.tables.values() if table.version < oldest[table.path]]
+    if not lost:
+        return
+    first = _oldest_cut(lake, pipeline, cut.cut_ts, oldest)
+    way = f"the oldest cut that can be read is {first} ({time_text(first)})" if first else "ask for the newest cut"
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    raise CutForgotten(
+        f"files of {lost[0]}{more} at cut {cut.cut_ts} ({time_text(cut.cut_ts)}) were vacuumed",
+        where=lake.root,
+        remedy=f"{way}; maintain.keep_cuts_hours says how long cuts stay readable",
+    )
+
+
+def oldest_readable(lake: LakeFiles, path: str) -> int:
+    """The oldest version of which log and files are there; the one behind the newest when not even that has all."""
+    log = lake.log(path)
+    newest = log.state().version
+    there = lake.written_ms(path).keys()
+    low, high = 0, newest + 1  # high can be read, or is behind the newest
+    while low < high:
+        middle = (low + high) // 2
+        state = log.state_at(middle)
+        if state is not None and _has_files(state, there):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _has_files(state: TableState, there: Collection[str]) -> bool:
+    return all(file.local_path in there for file in state.files)
+
+
+def _oldest_cut(lake: LakeFiles, pipeline: str, above_ts: int, oldest: Mapping[str, int]) -> int:
+    """0 when there is none above the one that was asked for."""
+    stamps = [stamp for stamp in known_cuts(lake) if stamp > above_ts]
+    low, high = 0, len(stamps)
+    while low < high:
+        middle = (low + high) // 2
+        found = cut_at(lake, pipeline, stamps[middle]).tables.values()
+        if all(table.version >= oldest.get(table.path, 0) for table in found):
+            high = middle
+        else:
+            low = middle + 1
+    return stamps[high] if high < len(stamps) else 0

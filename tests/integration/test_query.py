@@ -1,0 +1,195 @@
+"""All tables at one cut: money that moves between shards is all there in every cut, for DuckDB, Polars and Spark.
+
+Readers of the newest versions see a window by half: after each commit of apply both are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.demo.test_cli import tidegate
+from tests.kit.road import Road
+from tests.support.servers import FreshDatabase
+from tests.support.writing import writing
+from tidegate import tables
+from tidegate.delta.log import DeltaLog
+from tidegate.errors import CutForgotten, QueryRefused
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.lake import control
+from tidegate.lake.cuts import known_cuts
+from tidegate.lake.held import TableState
+from tidegate.local.server import Server
+from tidegate.query.pinned import PinnedCut
+from tidegate.tables import State
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+SHARDS = [f"shard_{number}" for number in range(4)]
+ACCOUNTS, MONEY = 20, 1000
+TOTAL = len(SHARDS) * ACCOUNTS * MONEY
+SUM = " UNION ALL ".join(f"SELECT balance FROM {shard}" for shard in SHARDS)
+
+
+def begun(server: Server, database: str, folder: Path) -> Road:
+    accounts = ", ".join(f"({number}, {MONEY})" for number in range(ACCOUNTS))
+    statements = [f"CREATE TABLE {shard} (id INT PRIMARY KEY, balance INT NOT NULL)" for shard in SHARDS]
+    statements += [f"INSERT INTO {shard} VALUES {accounts}" for shard in SHARDS]
+    return Road.begun(server, folder, database, "BEGIN", *statements[:4], "BEGIN", *statements[4:])
+
+
+def move(cursor: Any, number: int) -> None:
+    """A transaction over two shards."""
+    given, taken = random.sample(SHARDS, 2)
+    amount = random.randrange(1, 50)
+    cursor.execute("BEGIN")
+    cursor.execute(f"UPDATE {given} SET balance = balance - {amount} WHERE id = {random.randrange(ACCOUNTS)}")
+    cursor.execute(f"UPDATE {taken} SET balance = balance + {amount} WHERE id = {random.randrange(ACCOUNTS)}")
+    cursor.execute("COMMIT")
+
+
+def in_cut(road: Road, at: int | None = None) -> int:
+    with PinnedCut.at(road.lake, "road", at) as cut:
+        return int(cut.sql(f"SELECT sum(balance) FROM ({SUM})").fetchall()[0][0])
+
+
+def newest(road: Road, database: str) -> int:
+    """As one reads without cuts: each table as it is now."""
+    with PinnedCut.at(road.lake, "road") as cut:
+        paths = [road.lake.uri(tables.silver_path(database, shard)) for shard in SHARDS]
+        scans = " UNION ALL ".join(f"SELECT balance FROM delta_scan('{path}')" for path in paths)
+        return int(cut.sql(f"SELECT sum(balance) FROM ({scans})").fetchall()[0][0])
+
+
+@pytest.mark.timeout(600)
+def test_the_sum_over_shards_is_the_same_in_every_cut_and_by_every_reader(
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    database = fresh_database(mariadb)
+    road = begun(mariadb, database, tmp_path)
+    road.capture()
+    road.apply(spark)
+    seen: list[tuple[int, int]] = []
+    commit, one_by_one = DeltaLog.commit, threading.RLock()
+
+    def looking(log: DeltaLog, *given: Any, **named: Any) -> Any:
+        with one_by_one:
+            made = commit(log, *given, **named)
+            if "/silver/" in log.place:
+                seen.append((in_cut(road), newest(road, database)))
+            return made
+
+    with writing(mariadb, database, move, pause_seconds=0.005):
+        for _ in range(2):
+            road.capture(seconds=2)
+            with monkeypatch.context() as patch:
+                patch.setattr(DeltaLog, "commit", looking)
+                road.apply(spark)
+    assert len(seen) >= 2 * len(SHARDS)
+    assert {pinned for pinned, _ in seen} == {TOTAL}
+    assert {plain for _, plain in seen} != {TOTAL}, "reading the newest versions was consistent by luck"
+
+    road.capture()
+    road.apply(spark)
+    road.assert_equal()
+    cuts = known_cuts(road.lake)
+    assert len(cuts) >= 3
+    for cut_ts in cuts[1:]:
+        assert in_cut(road, cut_ts) == TOTAL
+    with PinnedCut.at(road.lake, "road", cuts[-2]) as cut:
+        frames = [cut.polars(f"{database}.{shard}").select("balance").collect() for shard in SHARDS]
+        assert sum(frame["balance"].sum() for frame in frames) == TOTAL
+        assert set(cut.spark_views(spark)) == {f"{database}.{shard}" for shard in SHARDS}
+        union = " UNION ALL ".join(f"SELECT balance FROM `{database}.{shard}`" for shard in SHARDS)
+        assert spark.sql(f"SELECT sum(balance) FROM ({union})").first()[0] == TOTAL
+        views = cut.views_file().replace("INSTALL delta; LOAD delta;", "")
+        with PinnedCut.at(road.lake, "road") as other:
+            other.connection().execute(views)
+            mine, theirs = (one.sql(f"FROM {database}.shard_0 ORDER BY id").fetchall() for one in (cut, other))
+            assert mine == theirs
+
+
+@pytest.mark.timeout(600)
+def test_the_command_answers_from_one_cut_and_says_what_isnt_in_it(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = begun(mariadb, database, tmp_path)
+    odd = "CREATE TABLE `Shard_0` (id INT PRIMARY KEY, `select` BLOB, `when it was` DATETIME(6))"
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute(odd)
+        cursor.execute("CREATE TABLE `odd.name` (id INT PRIMARY KEY, `select` BLOB, `when it was` DATETIME(6))")
+        cursor.execute("INSERT INTO `odd.name` VALUES (1, X'FF00', '2026-11-22 08:00:00.5'), (2, NULL, NULL)")
+        connection.commit()
+        cursor.execute("DELETE FROM `odd.name` WHERE id = 2")
+        connection.commit()
+    road.capture()
+    first = road.apply(spark).cut_ts
+    file = str(road.file)
+
+    done = tidegate("query", file, "SELECT count(*) AS n, sum(balance) AS b FROM shard_1", "--json")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [{"n": ACCOUNTS, "b": ACCOUNTS * MONEY}]
+    assert f"cut {first} " in done.stderr
+    assert f"{database}.Shard_0: DuckDB can't tell it from {database}.shard_0" in done.stderr
+    done = tidegate("query", file, 'FROM "odd.name"', "--json")
+    assert json.loads(done.stdout) == {
+        "id": 1,
+        "select": "/wA=",
+        "when~20~it~20~was": "2026-11-22 08:00:00.500000",
+        **{name: json.loads(done.stdout)[name] for name in ("_tg_commit_ts",)},
+    }
+    assert tidegate("query", file, "SELECT 42 AS answer").stdout.count("42") == 1
+
+
+@pytest.mark.timeout(600)
+def test_a_held_table_is_refused_by_name_and_lost_versions_are_told_with_the_oldest_cut_left(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = begun(mariadb, database, tmp_path)
+    road.capture()
+    first, file = road.apply(spark).cut_ts, str(road.file)
+    held = TableState(State.HELD, "a person said so", applied_ts=first)
+    control.append(road.lake, tables.TABLE_STATES, [held.to_row("road", f"{database}.shard_2", datetime.now(UTC))])
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        for _ in range(3):
+            cursor.execute("UPDATE shard_1 SET balance = balance + 1")
+            connection.commit()
+    road.capture()
+    road.apply(spark)
+    done = tidegate("query", file, "SELECT * FROM shard_2")
+    assert done.returncode == EXIT_ERROR
+    assert "a person said so" in done.stderr.splitlines()[-1]
+    assert tidegate("query", file, "SELECT count(*) AS n FROM shard_2", "--json", "--at", str(first)).stdout
+    with PinnedCut.at(road.lake, "road") as cut, pytest.raises(QueryRefused, match=r"isn't complete .*said so"):
+        cut.polars(f"{database}.shard_2")
+    assert tidegate("query", file, "SELECT 1", "--at", "2100-01-01").returncode == EXIT_TRANSIENT
+
+    # Versions whose files are gone: the cut says so, whoever asks, and names the oldest that is there.
+    last = known_cuts(road.lake)[-1]
+    old = PinnedCut.at(road.lake, "road", first)
+    for table in old.cut.tables.values():
+        needed = {file.local_path for file in road.lake.log(table.path).state().files}
+        for name in road.lake.written_ms(table.path).keys() - needed:
+            Path(road.lake.uri(table.path), name).unlink()
+    with pytest.raises(CutForgotten, match=f"shard_1.* were vacuumed; the oldest cut that can be read is {last} "):
+        old.check()
+    with pytest.raises(CutForgotten, match="were vacuumed"):
+        PinnedCut.at(road.lake, "road", first)
+    assert in_cut_of(road, last) == ACCOUNTS * (MONEY + 3)
+
+
+def in_cut_of(road: Road, at: int) -> int:
+    with PinnedCut.at(road.lake, "road", at) as cut:
+        return int(cut.sql("SELECT sum(balance) FROM shard_1").fetchall()[0][0])
