@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -25,8 +25,8 @@ def no_spark() -> SparkSession:
 
 
 @contextmanager
-def session() -> Iterator[SparkSession]:
-    """A local session with tidegate's own settings (tidegate.spark_settings).
+def session(more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A local session with tidegate's own settings (tidegate.spark_settings), and more: those of a store.
 
     Tests' own statements are about small tables: they run without generated code, as apply's do over small windows.
     Sessions that jobs make from this one start from Spark's defaults. It lives through hundreds of tests: with more
@@ -43,7 +43,7 @@ def session() -> Iterator[SparkSession]:
         "sources: {s: {conn_id: none, flavour: mysql}}\ntables: {include: ['*.*']}\n",
         where="steps.yaml",
     )
-    conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT)
+    conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(pipeline, ROOT) | dict(more or {})
     made = application_session("tidegate tests", conf)
     fit_to_size(made, large=False)
     yield made

@@ -107,6 +107,8 @@ FORMS: dict[str, tuple[pa.Array, pa.DataType, dict[str, Any]]] = {
     "text": (pa.array(["d", "a", "ü" * 50, ""]), pa.string(), {}),
     "text without a mark": (pa.array([b"d", b"a", b"\xc3\xbc", b""]), pa.string(), {}),
     "text in prefixes": (pa.array(["da", "db", "ü" * 50, ""]), pa.string(), PREFIXED),
+    "text in views": (pa.array(["d", "a", "ü" * 50, ""], pa.string_view()), pa.string(), {}),
+    "bytes in views": (pa.array([b"\0", b"\xff", b"", b"abc"], pa.binary_view()), pa.binary(), {}),
     "bytes": (pa.array([b"\0", b"\xff", b"", b"abc"]), pa.binary(), {}),
     "unsigned": (pa.array(AMOUNTS, UNSIGNED), UNSIGNED, {}),
     "decimal as integer": (pa.array(AMOUNTS[:1] + AMOUNTS[3:], pa.decimal128(9, 0)), pa.decimal128(9, 0), AS_INTEGER),

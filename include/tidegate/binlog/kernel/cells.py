@@ -341,7 +341,7 @@ def write_fixed(kind: int, at: int, column: int, row: int) -> int:
 
 
 @compiled(I(I, I), **FAST)
-def write_null(column: int, row: int) -> int:
+def _write_null(column: int, row: int) -> int:
     """NULL at row: a zero (or no bytes) under a cleared validity bit, so that no buffer holds what was there before."""
     kind = word(column, L.KIND)
     values = word(column, L.VALUES)
@@ -360,3 +360,19 @@ def write_null(column: int, row: int) -> int:
     else:
         store64(values + 8 * row, 0)
     return NULL
+
+
+@compiled(I(I, I, I), forceinline=True, **FAST)
+def close_cell(written: int, column: int, row: int) -> int:
+    """The validity bit of a cell, and what lies under a NULL. written: VALUE or NULL.
+
+    Rows come in order: the first one of a byte writes all of it.
+    """
+    valid, bit = word(column, L.VALID) + (row >> 3), row & 7
+    if written == NULL:
+        _write_null(column, row)
+        if bit == 0:
+            store8(valid, 0)
+    else:
+        store8(valid, 1 if bit == 0 else load8(valid) | 1 << bit)
+    return VALUE

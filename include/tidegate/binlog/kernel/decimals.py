@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from numba import types
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel.memory import FAST, I, big_endian, load8, set_word, store8, store32, store64, word
@@ -91,6 +92,18 @@ def small_decimal(at: int, column: int, row: int) -> int:
     return VALUE
 
 
+@compiled(I(types.uint64, types.uint64, I, I, I), forceinline=True, **FAST)
+def write_decimal(low: Any, high: Any, negative: int, column: int, row: int) -> int:
+    """A decimal's digits, 128 bits in two halves, with its sign (negative: 0 when there is none)."""
+    if negative:
+        low = ~low + np.uint64(1)
+        high = ~high + (np.uint64(1) if low == 0 else np.uint64(0))
+    to = word(column, L.VALUES) + 16 * row
+    store64(to, np.int64(low))
+    store64(to + 8, np.int64(high))
+    return VALUE
+
+
 @compiled(WRITE, **FAST)
 def decimal(at: int, column: int, row: int) -> int:
     """Into 16 bytes, two's complement: digits times 10 to the scale."""
@@ -121,13 +134,7 @@ def decimal(at: int, column: int, row: int) -> int:
         second = (low >> np.uint64(32)) * times + (first >> np.uint64(32))
         low = (second << np.uint64(32)) | (first & np.uint64(0xFFFFFFFF))
         high = high * times + (second >> np.uint64(32))
-    if flip:
-        low = ~low + np.uint64(1)
-        high = ~high + (np.uint64(1) if low == 0 else np.uint64(0))
-    to = word(column, L.VALUES) + 16 * row
-    store64(to, np.int64(low))
-    store64(to + 8, np.int64(high))
-    return VALUE
+    return write_decimal(low, high, flip, column, row)
 
 
 @compiled(WRITE, **FAST)

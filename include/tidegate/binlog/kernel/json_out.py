@@ -41,6 +41,13 @@ _GROWN: Final = _growth()
 _LETTERS: Final = _letters()
 
 
+@compiled(I(types.uint8[::1], I), forceinline=True, **FAST)
+def _write_null(out: Any, to: int) -> int:
+    for k in range(4):
+        out[to + k] = _NULL[k]
+    return to + 4
+
+
 @compiled(I(READ_ONLY, _OFFSETS, READ_ONLY), **FAST)
 def quoted_bytes(data: Any, offsets: Any, valid: Any) -> int:
     """Bytes that write_quoted needs."""
@@ -62,10 +69,7 @@ def write_quoted(data: Any, offsets: Any, valid: Any, out: Any, ends: Any) -> in
     ends[0] = 0
     for i in range(len(valid)):
         if not valid[i]:
-            for k in range(4):
-                out[to + k] = _NULL[k]
-            to += 4
-            ends[i + 1] = to
+            to = ends[i + 1] = _write_null(out, to)
             continue
         out[to] = 34
         to += 1
@@ -109,10 +113,7 @@ def write_base64(data: Any, offsets: Any, valid: Any, out: Any, ends: Any) -> in
     ends[0] = 0
     for i in range(len(valid)):
         if not valid[i]:
-            for k in range(4):
-                out[to + k] = _NULL[k]
-            to += 4
-            ends[i + 1] = to
+            to = ends[i + 1] = _write_null(out, to)
             continue
         out[to] = 34
         to += 1

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import write_bytes, write_fixed, write_null
+from tidegate.binlog.kernel.cells import close_cell, write_bytes, write_fixed
 from tidegate.binlog.kernel.decimals import NULL, VALUE
 from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load8, load32, set_word, store8, store32, word
 from tidegate.binlog.kernel.rows import bitmaps_start, cell_bytes, close_row
@@ -198,7 +198,6 @@ def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int
     """Row state[ROWS] from marks; before: marks of the before image. 0, or an ERROR_*."""
     row, rows_max = word(state, L.ROWS), word(state, L.ROWS_MAX)
     known = word(state, L.PRESENT) + row
-    byte, bit = row >> 3, row & 7
     column, offset = columns, 0
     for c in range(word(state, L.COLUMNS)):
         mark = marks + offset
@@ -220,13 +219,7 @@ def _emit(marks: int, before: int, policy: int, columns: int, state: int) -> int
             return written
         store8(known, 0 if at == L.MARK_ABSENT else 1)
         known += rows_max
-        valid = word(column, L.VALID) + byte
-        if written == NULL:
-            write_null(column, row)
-            if bit == 0:
-                store8(valid, 0)
-        else:
-            store8(valid, 1 if bit == 0 else load8(valid) | 1 << bit)
+        close_cell(written, column, row)
         column += _COLUMN_BYTES
         offset += _MARK_BYTES
     return 0

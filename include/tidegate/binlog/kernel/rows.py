@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import write_bytes, write_fixed, write_null
+from tidegate.binlog.kernel.cells import close_cell, write_bytes, write_fixed
 from tidegate.binlog.kernel.decimals import NULL
 from tidegate.binlog.kernel.memory import FAST, I, little_endian, load8, load16, set_word, store8, store64, word
 from tidegate.compiled import compiled
@@ -111,7 +111,6 @@ def _emit(at: int, end: int, columns: int, state: int) -> int:
     at += (count + 7) >> 3
     if at > end:
         return L.ERROR_CUT
-    byte, bit = row >> 3, row & 7
     column = columns
     for c in range(count):
         written = NULL
@@ -130,13 +129,7 @@ def _emit(at: int, end: int, columns: int, state: int) -> int:
             at += size
             if written == NULL:
                 set_word(column, L.NULL_DATES, word(column, L.NULL_DATES) + 1)
-        valid = word(column, L.VALID) + byte
-        if written == NULL:
-            write_null(column, row)
-            if bit == 0:
-                store8(valid, 0)
-        else:
-            store8(valid, 1 if bit == 0 else load8(valid) | 1 << bit)
+        close_cell(written, column, row)
         column += _COLUMN_BYTES
     return at
 

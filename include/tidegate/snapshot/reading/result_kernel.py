@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import days_of, write_bytes, write_fixed, write_null
-from tidegate.binlog.kernel.decimals import NULL, POWERS, VALUE, text_end, write_digits
+from tidegate.binlog.kernel.cells import close_cell, days_of, write_bytes, write_fixed
+from tidegate.binlog.kernel.decimals import NULL, POWERS, VALUE, text_end, write_decimal, write_digits
 from tidegate.binlog.kernel.memory import (
     FAST,
     I,
@@ -147,13 +147,7 @@ def _decimal(at: int, count: int, column: int, row: int) -> int:
             small, digits = np.int64(0), 0
     if behind != word(column, L.P3) or digits:
         return L.ERROR_VALUE
-    if negative:
-        low = ~low + np.uint64(1)
-        high = ~high + (np.uint64(1) if low == 0 else np.uint64(0))
-    to = word(column, L.VALUES) + 16 * row
-    store64(to, np.int64(low))
-    store64(to + 8, np.int64(high))
-    return VALUE
+    return write_decimal(low, high, 1 if negative else 0, column, row)
 
 
 @compiled(I(I, I, I, I), **FAST)
@@ -253,7 +247,6 @@ def _take(at: int, end: int, columns: int, state: int) -> int:
     at = nulls + ((count + 9) >> 3)
     if at > end:
         return L.ERROR_CUT
-    byte, bit = row >> 3, row & 7
     column = columns
     for c in range(count):
         read_as = word(column, READ_AS)
@@ -288,13 +281,7 @@ def _take(at: int, end: int, columns: int, state: int) -> int:
             if written == NULL and read_as < SKIP_BYTES:
                 set_word(column, L.NULL_DATES, word(column, L.NULL_DATES) + 1)
         if read_as < SKIP_BYTES:
-            valid = word(column, L.VALID) + byte
-            if written == NULL:
-                write_null(column, row)
-                if bit == 0:
-                    store8(valid, 0)
-            else:
-                store8(valid, 1 if bit == 0 else load8(valid) | 1 << bit)
+            close_cell(written, column, row)
         column += _COLUMN_BYTES
     return VALUE if at == end else L.ERROR_CUT
 
