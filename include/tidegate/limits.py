@@ -333,3 +333,8 @@ SNAPSHOT_WAVE_ATTEMPTS_MAX: Final = 10
 # DuckDB would take most of the machine by itself; what doesn't fit goes to files for temporary data. A query may say
 # `SET memory_limit` for itself.
 QUERY_MEMORY_BYTES: Final = 2048 * MIB
+
+# --- TiDB -------------------------------------------------------------------------------------------
+# Answers that are remembered by start_ts, so that a prewrite that is sent once more is known: 100 MB; an older copy is
+# known by resolved_ts.
+TIDB_ANSWERED_COMMITS_MAX: Final = 500_000

@@ -55,7 +55,7 @@ NOT_OURS = re.compile(
     r"(bronze|silver|control|staging|lakes|dags|binlog|s3)/?|shop\b|dump\.sql|\.tidegate|\.venv"
     r"|include/pipelines/shop|workloads/NAME|[\w-]+\.sql$"
 )
-COMMAND = re.compile(r"(?:^|bin/|`)tidegate ([a-z]+)(?: ([a-z]+)\b)?([^`\n#|]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|bin/|`)tidegate ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+)\b)?([^`\n#|]*)", re.MULTILINE)
 MAKE = re.compile(r"(?:^|`)make ([a-z0-9-]+)\b", re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ from tidegate.cli.main import COMMANDS, load
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("include/tidegate", "spark_jobs", "plugins", "dags")
 # In quotes or backticks, or behind a colon: `tidegate schema judge PIPELINE`, then: tidegate release {pipeline} {table}
-_MENTION = re.compile(r"(?:`|then: |; or |'|\")tidegate ((?:[a-z]+ ?){1,2})((?:[^`\n;]*?--[a-z-]+)*)")
+_MENTION = re.compile(r"(?:`|then: |; or |'|\")tidegate ((?:[a-z]+(?:-[a-z]+)* ?){1,2})((?:[^`\n;]*?--[a-z-]+)*)")
 _NOT_THERE = re.compile(
     r"\b(?:take (?:a |new )*snapshots?|snapshot (?:the|it)|take a (?:new )?baseline|capture the segment again)\b",
     re.IGNORECASE,

@@ -57,6 +57,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "decode": ("tidegate.cli.decode", "decode", "Binlog files as NDJSON, one line per row change."),
     "vlog": ("tidegate.cli.vlog", "app", "A value log's files: listed, checked, shown."),
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),
+    "tidb-replay": (
+        "tidegate.cli.tidb_replay",
+        "tidb_replay",
+        "Replay recorded TiDB binlogs; print the tables as JSON.",
+    ),
 }
 
 

@@ -83,13 +83,26 @@ def same_expression(was: str, now: str, names: Mapping[str, str]) -> bool:
     return was == now or _form(was, names) == _form(now, {})
 
 
+def read_expression(text: str) -> Any:
+    """A spelled expression as nested tuples: ("column", its name in small letters), ("text", it), ("number", its text),
+    or an operator or function in small letters and what it is of. Raises DDLError.
+    """
+    return _read(text, {})
+
+
+def _read(text: str, names: Mapping[str, str]) -> Any:
+    reader = _Reader(Cursor(text, PIPES_AS_CONCAT, _ANY_SERVER), names)
+    found = reader.expression(0)
+    if not reader.cursor.ended:
+        raise reader.cursor.lost("an operator")
+    return found
+
+
 def _form(text: str, names: Mapping[str, str]) -> Any:
     try:
-        reader = _Reader(Cursor(text, PIPES_AS_CONCAT, _ANY_SERVER), names)
-        found = reader.expression(0)
+        return _read(text, names)
     except DDLError:
         return "unread", text
-    return found if reader.cursor.ended else ("unread", text)
 
 
 def _truth(node: Any) -> Any:

@@ -1,0 +1,150 @@
+"""What TiDB writes to a Pump: a Prewrite, its Commit or Rollback, or a fake one.
+
+In:  WriteBinlogReq.payload.
+Out: Binlog; the mutations of a Prewrite in the order in which the transaction did them. StreamCorrupt for broken bytes.
+
+Numbers of fields: tipb's proto/binlog/binlog.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from tidegate.errors import UnknownEvent
+from tidegate.tidb.protobuf import bytes_field, corrupt, fields, number_field, signed, varint
+
+
+class BinlogType(IntEnum):
+    """Binlog.tp; 3 and 4 (PreDDL, PostDDL) are of TiDB before 1.0."""
+
+    PREWRITE = 0
+    COMMIT = 1
+    ROLLBACK = 2
+
+
+class Mutation(IntEnum):
+    """TableMutation.sequence; 2 and 3 (DeleteID, DeletePK) are of TiDB before 1.0."""
+
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Binlog:
+    """start_ts pairs a Prewrite with its answer. commit_ts: of a Commit; 0 of a Rollback. prewrite_key: the
+    transaction's primary key, by which TiDB's MVCC is asked. prewrite_value: mutations of a Prewrite that is no DDL.
+    ddl_job_id: 0 for rows.
+    """
+
+    tp: BinlogType
+    start_ts: int
+    commit_ts: int = 0
+    prewrite_key: bytes = b""
+    prewrite_value: bytes = b""
+    ddl_query: bytes = b""
+    ddl_job_id: int = 0
+    ddl_schema_state: int = 0
+
+    @property
+    def is_fake(self) -> bool:
+        """Written by a Pump, to say that time went on."""
+        return self.tp is BinlogType.ROLLBACK and self.start_ts == self.commit_ts
+
+
+# The lists of TableMutation's rows, by the mutation that takes the next one of them.
+_ROWS: Final = {2: Mutation.INSERT, 3: Mutation.UPDATE, 6: Mutation.DELETE}
+_NUMBERS: Final = {1: "tp", 2: "start_ts", 3: "commit_ts", 7: "ddl_job_id", 8: "ddl_schema_state"}
+_BYTES: Final = {4: "prewrite_key", 5: "prewrite_value", 6: "ddl_query"}
+
+
+def binlog_of(payload: bytes) -> Binlog:
+    """Raises StreamCorrupt, and UnknownEvent for a type of binlog that isn't known."""
+    cells: dict[str, Any] = {}
+    for number, value in fields(payload):
+        name = _NUMBERS.get(number) if isinstance(value, int) else _BYTES.get(number)
+        if name:
+            cells[name] = signed(value) if isinstance(value, int) else value
+        elif number in _NUMBERS or number in _BYTES:
+            raise corrupt(f"field {number} isn't what it should be")
+    try:
+        cells["tp"] = BinlogType(cells.get("tp", 0))
+    except ValueError:
+        raise UnknownEvent(f"a binlog of type {cells['tp']} isn't known", remedy="report it") from None
+    found = Binlog(**{"start_ts": 0} | cells)
+    if found.start_ts <= 0 or found.commit_ts < 0:
+        raise corrupt(f"start_ts {found.start_ts}, commit_ts {found.commit_ts}")
+    if found.tp is BinlogType.COMMIT and found.commit_ts <= found.start_ts:
+        raise corrupt(f"commit_ts {found.commit_ts} isn't above start_ts {found.start_ts}")
+    return found
+
+
+def fake_payload(tso: int) -> bytes:
+    """A heartbeat as a Pump writes it."""
+    return number_field(1, BinlogType.ROLLBACK) + number_field(2, tso) + number_field(3, tso) + number_field(7, 0)
+
+
+def committed_payload(prewrite: bytes, commit_ts: int) -> bytes:
+    """A Prewrite as a drainer pulls it: with its commit_ts. The last of two fields with a number counts."""
+    return prewrite + number_field(3, commit_ts)
+
+
+def mutations_of(prewrite_value: bytes) -> Iterator[tuple[int, Mutation, bytes]]:
+    """(table id, mutation, the row's bytes), each table's in the order in which they were done."""
+    for number, value in fields(prewrite_value):
+        if number == 2 and isinstance(value, bytes):
+            yield from _in_sequence(value)
+
+
+def _in_sequence(table_mutation: bytes) -> Iterator[tuple[int, Mutation, bytes]]:
+    table_id, sequence = 0, list[int]()
+    rows: dict[Mutation, list[bytes]] = {kind: [] for kind in Mutation}
+    for number, value in fields(table_mutation):
+        if number == 1 and isinstance(value, int):
+            table_id = signed(value)
+        elif number in _ROWS and isinstance(value, bytes):
+            rows[_ROWS[number]].append(value)
+        elif number == 7:
+            sequence += [value] if isinstance(value, int) else _packed(value)
+        elif number in (4, 5):
+            raise corrupt("deletes in the form of before TiDB 1.0")
+    waiting = {kind: iter(found) for kind, found in rows.items()}
+    if len(sequence) != sum(map(len, rows.values())):
+        raise corrupt(f"{len(sequence)} mutations are announced, {sum(map(len, rows.values()))} rows are there")
+    for code in sequence:
+        try:
+            kind = Mutation(code)
+            row = next(waiting[kind])
+        except (ValueError, StopIteration):
+            raise corrupt(f"no row for a mutation of kind {code}") from None
+        yield table_id, kind, row
+
+
+def _packed(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        found.append(value)
+    return found
+
+
+# --- the requests of binlog.Pump (pump.proto) ------------------------------------------------------
+
+
+def write_request(message: bytes) -> tuple[int, bytes]:
+    """WriteBinlogReq: (cluster id, payload)."""
+    cluster, payload = 0, b""
+    for number, value in fields(message):
+        if number == 1 and isinstance(value, int):
+            cluster = value
+        elif number == 2 and isinstance(value, bytes):
+            payload = value
+    return cluster, payload
+
+
+def write_answer(error: str = "") -> bytes:
+    """WriteBinlogResp: empty for what is stored."""
+    return bytes_field(1, error.encode()) if error else b""

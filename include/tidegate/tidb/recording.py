@@ -1,0 +1,73 @@
+"""A recorded stream of TiDB binlogs: a folder with payloads in order of arrival, and the DDL jobs.
+
+In:  binlog.bin (u64 little-endian length, payload, and again), ddl_jobs.jsonl, and where they are there: index.jsonl
+     (which pump had each payload), manifest.json (what MVCC said of orphans).
+Out: payloads with their pumps, jobs by id, answers. UsageError for a folder that is none, StreamCorrupt for broken
+     files.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate.errors import StreamCorrupt, UsageError
+from tidegate.tidb.jobs import Job
+from tidegate.tidb.mvcc import fate
+
+_LENGTH: Final = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """folder: the files of tables as they were at tso."""
+
+    tso: int
+    folder: str
+
+
+class Recording:
+    """orphans: start_ts -> the answer that MVCC gave, None for one that it doesn't know yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name in ("binlog.bin", "ddl_jobs.jsonl"):
+            if not (folder / name).is_file():
+                raise UsageError(f"there is no {name} in {folder}", remedy="give the folder of a recorded stream")
+        jobs = [Job.from_text(line) for line in self._lines("ddl_jobs.jsonl")]
+        self.jobs = {job.id: job for job in jobs}
+        manifest = self._manifest()
+        self.orphans = {
+            orphan["start_ts"]: fate(orphan["mvcc"], orphan["start_ts"]) for orphan in manifest.get("orphans", ())
+        }
+        self.checkpoints = [Checkpoint(one["tso"], one["dir"]) for one in manifest.get("checkpoints", ())]
+
+    def payloads(self) -> Iterator[tuple[str, bytes]]:
+        """(pump, payload) in order of arrival."""
+        pumps = self._pumps()
+        with (self._folder / "binlog.bin").open("rb") as file:
+            while head := file.read(_LENGTH.size):
+                size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else -1
+                payload = file.read(size) if 0 <= size <= 1 << 32 else b""
+                if len(payload) != size:
+                    raise StreamCorrupt("binlog.bin is cut off", where=str(self._folder), remedy="copy it again")
+                yield next(pumps, "0"), payload
+
+    def _pumps(self) -> Iterator[str]:
+        if (self._folder / "index.jsonl").is_file():
+            for line in self._lines("index.jsonl"):
+                entry = json.loads(line)
+                if entry["seq"] >= 0:
+                    yield str(entry["pump"])
+
+    def _lines(self, name: str) -> list[str]:
+        text = (self._folder / name).read_text(encoding="utf-8")
+        return [line for line in text.split("\n") if line]
+
+    def _manifest(self) -> dict[str, Any]:
+        path = self._folder / "manifest.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -1,0 +1,241 @@
+"""All tables of a cluster, and what DDL jobs do to them and their rows.
+
+In:  jobs and transactions, in order of commit_ts.
+Out: tables by name. UnsupportedValue where TiDB changed rows in a way that its binlog doesn't tell and nobody can
+     compute.
+
+Rows that no binlog tells of: those that vanish (TRUNCATE, DROP PARTITION), move (EXCHANGE PARTITION), come back
+(RECOVER, FLASHBACK), or are converted (a column type changes: the column has another id then).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tidegate.errors import REFILL, StreamCorrupt, TidegateError, UnsupportedValue
+from tidegate.tidb.jobs import SYNCED, Action, ColumnInfo, Job, TableInfo
+from tidegate.tidb.payload import mutations_of
+from tidegate.tidb.replay.conversion import converted, successors
+from tidegate.tidb.replay.partitions import Locator
+from tidegate.tidb.replay.rows import Rows
+from tidegate.tidb.replay.stored import row_of
+from tidegate.tidb.rows import Cells, row_change
+
+_NAME: Final = r"(?:`(?:[^`]|``)*`|[\w$\x80-\U0010ffff]+)"
+_PAIR: Final = re.compile(rf"(?:({_NAME})\s*\.\s*)?({_NAME})\s+TO\s+(?:({_NAME})\s*\.\s*)?({_NAME})", re.IGNORECASE)
+_CHANGES_ROWS: Final = frozenset({Action.TRUNCATE_PARTITION, Action.DROP_PARTITION})
+
+
+@dataclass(slots=True)
+class Table:
+    """schema_id: of its database. with_schema: it was dropped with its database."""
+
+    info: TableInfo
+    schema_id: int
+    rows: Rows = field(init=False)
+    with_schema: bool = False
+
+    def __post_init__(self) -> None:
+        self.rows = Rows(self.info)
+
+
+class Catalog:
+    """first_id: ids below it are of tables from before, which nothing is known of."""
+
+    def __init__(self, first_id: int = 0) -> None:
+        self._schemas: dict[int, str] = {}
+        self._tables: dict[int, Table] = {}
+        self._dropped: dict[int, Table] = {}
+        self._first_id = first_id
+
+    def __iter__(self) -> Iterator[tuple[str, Table]]:
+        """(database, table), in order of names; no views and no sequences."""
+        named = [(self._schemas.get(table.schema_id, ""), table) for table in self._tables.values()]
+        return iter(sorted((one for one in named if one[1].info.is_base), key=lambda one: (one[0], one[1].info.name)))
+
+    def change(self, prewrite_value: bytes) -> int:
+        """Do a transaction's changes. Returns how many rows changed."""
+        count = 0
+        for table_id, kind, data in mutations_of(prewrite_value):
+            table = self._tables.get(table_id)
+            if table is None:
+                if table_id < self._first_id:
+                    continue
+                raise StreamCorrupt(
+                    f"rows of table id {table_id}, which no DDL job made", remedy="the DDL history lacks a job"
+                )
+            before, after = row_change(kind, data, table.info)
+            if before is not None:
+                table.rows.delete(before)
+            if after is not None:
+                table.rows.insert(after)
+            count += 1
+        return count
+
+    # --- jobs --------------------------------------------------------------------------------------
+
+    def run(self, job: Job) -> None:
+        """What a finished job changes; one that was rolled back changes nothing. Raises UnsupportedValue."""
+        if job.state != SYNCED:
+            return
+        try:
+            self._run(job)
+        except TidegateError as error:
+            error.where = error.where or f"DDL job {job.id}: {job.query[:120]}"
+            raise
+
+    def _run(self, job: Job) -> None:
+        match job.type:
+            case Action.FLASHBACK_CLUSTER:
+                raise UnsupportedValue("FLASHBACK CLUSTER takes back commits", remedy=REFILL)
+            case Action.DROP_SCHEMA:
+                for table_id in [id_ for id_, table in self._tables.items() if table.schema_id == job.schema_id]:
+                    self._drop(table_id, with_schema=True)
+            case Action.RECOVER_SCHEMA:
+                self._schemas[job.schema_id] = job.database
+                for table_id, table in list(self._dropped.items()):
+                    if table.with_schema and table.schema_id == job.schema_id:
+                        self._tables[table_id] = self._dropped.pop(table_id)
+            case Action.DROP_TABLE | Action.DROP_VIEW | Action.DROP_SEQUENCE:
+                self._drop(job.table_id)
+            case Action.RENAME_TABLES:
+                self._rename_all(job)
+            case Action.EXCHANGE_PARTITION:
+                self._exchange(job)
+            case _:
+                self._redefine(job)
+
+    def _drop(self, table_id: int, *, with_schema: bool = False) -> None:
+        table = self._tables.pop(table_id, None)
+        if table is not None:
+            table.with_schema = with_schema
+            self._dropped[table_id] = table
+
+    def _redefine(self, job: Job) -> None:
+        """A job whose TableInfo says what the table is now."""
+        if job.table is None and not job.tables:
+            if job.database and job.schema_id and not job.table_id:
+                self._schemas[job.schema_id] = job.database
+            return
+        for info in job.tables or (job.table,):
+            assert info is not None
+            old = self._tables.get(info.id if job.tables else job.table_id)
+            if job.type == Action.RECOVER_TABLE:
+                self._recover(info, job.schema_id)
+            elif job.type == Action.TRUNCATE_TABLE:
+                self._drop(job.table_id)
+                self._tables[info.id] = Table(info, job.schema_id)
+            elif old is None:
+                self._create(info, job)
+            else:
+                self._become(old, info, job)
+
+    def _create(self, info: TableInfo, job: Job) -> None:
+        made = (Action.CREATE_TABLE, Action.CREATE_TABLES, Action.CREATE_VIEW, Action.CREATE_SEQUENCE)
+        if job.type not in made and info.is_base:
+            raise UnsupportedValue(f"table {info.name} has rows from before the stream", remedy=REFILL)
+        self._tables[info.id] = Table(info, job.schema_id)
+
+    def _recover(self, info: TableInfo, schema_id: int) -> None:
+        table = self._dropped.pop(info.id, None)
+        if table is None:
+            raise UnsupportedValue(f"table {info.name} comes back with rows from before", remedy=REFILL)
+        table.schema_id, table.info = schema_id, info
+        table.rows.describe(info)
+        self._tables[info.id] = table
+
+    def _become(self, table: Table, info: TableInfo, job: Job) -> None:
+        was = table.info
+        gone = _gone(was, info)
+        if gone and job.type in _CHANGES_ROWS:
+            table.rows.take_where(_lies_in(was, gone))
+        elif was.partition != info.partition and not was.handle and len(table.rows):
+            # New partitions are filled by copying; only where none of the old ones went do rows stay as they are.
+            moved = _lies_in(was, gone) if was.partition is not None and gone else _every_row
+            if gone or was.id != info.id:
+                table.rows.forget_rowids(moved)
+        renewed = successors(was, info, job)
+        if renewed:
+            _convert(table.rows, was.by_id(), renewed, job)
+        table.info, table.schema_id = info, job.schema_id or table.schema_id
+        table.rows.describe(info)
+        if was.id != info.id:
+            self._tables[info.id] = self._tables.pop(was.id)
+
+    def _exchange(self, job: Job) -> None:
+        """The plain table goes on under the id that the partition had; their rows swap places."""
+        info, plain = job.table, self._tables.get(job.table_id)
+        table = self._tables.get(info.id) if info is not None else None
+        if info is None or plain is None or table is None:
+            raise UnsupportedValue("one of the tables has rows from before", remedy=REFILL)
+        gone = _gone(table.info, info)
+        if len(gone) != 1:
+            raise StreamCorrupt(f"{len(gone)} partitions are exchanged for one table", remedy="report it")
+        leaving = table.rows.take_where(_lies_in(table.info, gone))
+        coming = plain.rows.take_where(_every_row)
+        table.info = info
+        table.rows.describe(info)
+        plain.info = replace(plain.info, id=next(iter(gone)))
+        plain.rows.describe(plain.info)
+        for rows, cells in ((table.rows, coming), (plain.rows, leaving)):
+            for one in cells:
+                rows.insert(one)
+        self._tables[plain.info.id] = self._tables.pop(job.table_id)
+
+    def _rename_all(self, job: Job) -> None:
+        """RENAME TABLE a TO b, c TO d: the job names the tables, and their databases only its statement does."""
+        ids = {name: id_ for id_, name in self._schemas.items()}
+        names = {(table.schema_id, table.info.name.lower()): table for table in self._tables.values()}
+        for pair in _PAIR.finditer(job.query):
+            old_schema, old, new_schema, new = (_bare(part) for part in pair.groups())
+            home = ids.get(job.database, job.schema_id)
+            table = names.pop((ids.get(old_schema, home), old.lower()), None)
+            target = ids.get(new_schema, home)
+            if table is not None:
+                table.schema_id = target
+                names[target, new.lower()] = table
+        for info in job.tables:
+            table = self._tables.get(info.id)
+            if table is None:
+                raise UnsupportedValue(f"table {info.name} has rows from before", remedy=REFILL)
+            table.info = info
+
+
+def _bare(name: str | None) -> str:
+    if name is None:
+        return ""
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def _gone(was: TableInfo, info: TableInfo) -> set[int]:
+    """Ids of partitions that the table has no more."""
+    old, new = ({one.id for one in side.partition.definitions} if side.partition else set() for side in (was, info))
+    return old - new
+
+
+def _lies_in(table: TableInfo, ids: set[int]) -> Callable[[Cells], bool]:
+    assert table.partition is not None
+    places = {at for at, one in enumerate(table.partition.definitions) if one.id in ids}
+    locator = Locator(table)
+
+    def test(cells: Cells) -> bool:
+        row = row_of(table, cells)
+        return locator.of(row.__getitem__) in places
+
+    return test
+
+
+def _every_row(_: Cells) -> bool:
+    return True
+
+
+def _convert(rows: Rows, was: dict[int, ColumnInfo], renewed: dict[int, ColumnInfo], job: Job) -> None:
+    """Rows that were there get the new column from the old one, unless a write during the job gave it to them."""
+    for cells in rows:
+        for old_id, column in renewed.items():
+            if column.id not in cells:
+                cells[column.id] = converted(was[old_id], column, cells, job)  # type: ignore[assignment]
+            cells.pop(old_id, None)

@@ -1,0 +1,85 @@
+"""What a table has in a cell that its row doesn't name.
+
+In:  a row's cells, a column.
+Out: the cell's value: what is stored, the column's origin default, or what a virtual column computes.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from tidegate.errors import UnsupportedValue
+from tidegate.tidb.cells import Moment, packed
+from tidegate.tidb.datum import Json, Value
+from tidegate.tidb.jobs import MOMENTS, ColumnInfo, TableInfo, Tp
+from tidegate.tidb.json_binary import json_text
+from tidegate.tidb.replay.evaluate import evaluate, parsed
+from tidegate.tidb.replay.sql_value import Sql, cell_value, refuse, sql_value
+from tidegate.tidb.rows import Cells
+
+_ZERO_MOMENT = packed(Moment(0, 0, 0))
+
+
+def cell(column: ColumnInfo, cells: Cells) -> Value | str:
+    """A cell of a column that is no virtual one."""
+    if column.id in cells:
+        return cells[column.id]
+    return origin_default(column)
+
+
+def origin_default(column: ColumnInfo) -> Value | str:
+    """What rows have that were there before their column was; TIMESTAMP literals are in UTC."""
+    text = column.origin_default
+    if text is None:
+        return None
+    if column.tp in MOMENTS and text.startswith("0000-00-00"):
+        return _ZERO_MOMENT
+    if column.tp is Tp.BIT:
+        return int.from_bytes(text.encode("latin-1"), "big")
+    if column.tp in (Tp.ENUM, Tp.SET) and text.isdigit() and text not in column.members:
+        return int(text)
+    if not text and column.tp in (Tp.ENUM, Tp.SET):
+        return 0
+    return cell_value(column, text)
+
+
+def computed(table: TableInfo, cells: Cells) -> dict[int, Value | str]:
+    """Every cell of a row, by column id. Raises UnsupportedValue for a virtual column that isn't known here."""
+    found = {column.id: cell(column, cells) for column in table.columns if not column.is_virtual}
+    for column in table.columns:
+        if column.is_virtual and not column.hidden:
+            found[column.id] = _virtual(table, column, found)
+    return found
+
+
+def row_of(table: TableInfo, cells: Cells) -> dict[str, Sql]:
+    """The SQL value of each column that is stored, by name in small letters."""
+    return {
+        column.name.lower(): sql_value(column, cell(column, cells)) for column in table.columns if not column.is_virtual
+    }
+
+
+def _virtual(table: TableInfo, column: ColumnInfo, found: dict[int, Value | str]) -> Value | str:
+    def value(name: str) -> Sql:
+        other = table.column(name)
+        if other is None:
+            refuse(column, name)
+        if other.id not in found:
+            found[other.id] = _virtual(table, other, found)
+        return sql_value(other, found[other.id])
+
+    try:
+        return cell_value(column, evaluate(parsed(column.expression), value))
+    except UnsupportedValue as error:
+        raise UnsupportedValue(
+            f"virtual column {column.name} AS ({column.expression}): {error.what}", remedy=error.remedy
+        ) from None
+
+
+def comparable(value: Value | str) -> object:
+    """Two cells are one value if these are equal."""
+    if isinstance(value, Json):
+        return json_text(value)
+    if isinstance(value, float | Decimal):
+        return value + 0  # -0 is 0
+    return value

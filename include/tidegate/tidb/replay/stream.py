@@ -1,0 +1,136 @@
+"""A recorded stream replayed, and its tables as SELECT shows them.
+
+In:  a Recording.
+Out: tables at a TSO: {"db", "table", "table_id", "columns", "rows" (sorted), "row_count", "sha256"} each.
+
+Rows are sorted as lists of texts, NULL behind all of them; sha256 is of their compact ASCII JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.errors import StreamCorrupt
+from tidegate.tidb.cells import is_hex
+from tidegate.tidb.jobs import ROWID, ROWID_NAME
+from tidegate.tidb.pairing import ROLLED_BACK, Pairing
+from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
+from tidegate.tidb.recording import Recording
+from tidegate.tidb.replay.catalog import Catalog, Table
+from tidegate.tidb.replay.sql_value import shown
+from tidegate.tidb.replay.stored import computed
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """resolved_ts: how far all is known. unanswered: start_ts of prewrites that nobody knows the fate of."""
+
+    tables: list[dict[str, Any]]
+    resolved_ts: int
+    unanswered: tuple[int, ...]
+    transactions: int
+    rows: int
+
+
+class Stream:
+    """A recording that was paired. discard: orphans are taken for rolled back, which is wrong for most: a question."""
+
+    def __init__(self, recording: Recording, *, discard: bool = False) -> None:
+        self._recording = recording
+        pumps = {pump for pump, _ in recording.payloads()}
+        pairing = Pairing[Binlog](pumps)
+        last: dict[int, int] = {}
+        for pump, payload in recording.payloads():
+            binlog = binlog_of(payload)
+            pairing.take(binlog, pump, binlog)
+            if binlog.ddl_job_id and binlog.tp is BinlogType.COMMIT:
+                last[binlog.ddl_job_id] = max(last.get(binlog.ddl_job_id, 0), binlog.commit_ts)
+        for prewrite in pairing.unanswered:
+            answer = ROLLED_BACK if discard else recording.orphans.get(prewrite.start_ts)
+            if answer is not None:
+                pairing.answer(prewrite.start_ts, answer)
+        pairing.end()
+        self._job_ends = last
+        self._pairing = pairing
+        self.unanswered = tuple(prewrite.start_ts for prewrite in pairing.unanswered)
+        self.transactions = list(pairing.committed(pairing.resolved_ts))
+        self.resolved_ts = pairing.resolved_ts
+
+    def at(self, tso: int | None = None) -> Replayed:
+        """Tables after all that was committed at or below tso; by default, after all that is resolved."""
+        if tso is not None and tso > self.resolved_ts:
+            raise StreamCorrupt(
+                f"TSO {tso} isn't resolved: all is known up to {self.resolved_ts}",
+                remedy=f"{len(self.unanswered)} prewrites have no answer; ask TiDB of them, or name an earlier TSO",
+            )
+        upto = self.resolved_ts if tso is None else tso
+        catalog, count, rows = Catalog(self._first_id()), 0, 0
+        for transaction in self.transactions:
+            if transaction.commit_ts > upto:
+                break
+            binlog = transaction.place
+            count += 1
+            if not binlog.ddl_job_id:
+                rows += catalog.change(binlog.prewrite_value)
+                continue
+            job = self._recording.jobs.get(binlog.ddl_job_id)
+            # Of a job with several binlogs the last one says that it is done; SETVAL and the like have no job at all.
+            if job is not None and transaction.commit_ts == self._job_ends[job.id]:
+                catalog.run(job)
+        tables = [table_shown(database, table) for database, table in catalog]
+        return Replayed(tables, upto, self.unanswered, count, rows)
+
+    def _first_id(self) -> int:
+        ids = [id_ for job in self._recording.jobs.values() for id_ in (job.schema_id, job.table_id) if id_ > 1]
+        return min(ids, default=0)
+
+
+def table_shown(database: str, table: Table) -> dict[str, Any]:
+    info = table.info
+    columns: list[dict[str, Any]] = [
+        {"name": column.name, "column_type": column.type_text, "enc": "hex" if is_hex(column) else "text"}
+        for column in info.shown
+    ]
+    if not info.handle:
+        columns.append({"name": ROWID_NAME, "column_type": "bigint", "enc": "text", "hidden": True})
+    rows = sorted(_rows(table), key=lambda row: [(cell is None, cell or "") for cell in row])
+    return {
+        "db": database,
+        "table": info.name,
+        "table_id": info.id,
+        "columns": columns,
+        "row_count": len(rows),
+        "sha256": rows_hash(rows),
+        "rows": rows,
+    }
+
+
+def _rows(table: Table) -> Iterator[list[str | None]]:
+    info = table.info
+    for cells in table.rows:
+        values = computed(info, cells)
+        row = [shown(column, values[column.id]) for column in info.shown]
+        if not info.handle:
+            rowid = cells.get(ROWID)
+            row.append(None if rowid is None else str(rowid))
+        yield row
+
+
+def rows_hash(rows: list[list[str | None]]) -> str:
+    return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()
+
+
+def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """How a replayed table differs from a recorded one; "" when it doesn't."""
+    names = [[one["name"] for one in side["columns"]] for side in (found, expected)]
+    if names[0] != names[1]:
+        return f"columns {names[0]}, recorded {names[1]}"
+    if found["rows"] == expected["rows"]:
+        return ""
+    missing = [row for row in expected["rows"] if row not in found["rows"]]
+    extra = [row for row in found["rows"] if row not in expected["rows"]]
+    return f"{len(missing)} rows are missing, such as {missing[:1]}; {len(extra)} too many, such as {extra[:1]}"

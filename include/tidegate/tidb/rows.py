@@ -1,0 +1,77 @@
+"""A mutation's row as cells by column id.
+
+In:  the bytes of one row of a TableMutation, and which columns its handle is made of.
+Out: the cells before and after, None for a side that isn't there. DecodeError for bytes that fit no row.
+
+A cell that is missing is not NULL: it is the column's origin default, which is NULL for most. The id -1 is
+_tidb_rowid. Source: AddRecord, UpdateRecord and RemoveRecord in pkg/table/tables/tables.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from tidegate.errors import DecodeError
+from tidegate.tidb.datum import Value, datums
+from tidegate.tidb.jobs import ROWID, TableInfo
+from tidegate.tidb.payload import Mutation
+
+Cells: TypeAlias = dict[int, Value]
+
+
+class RowChange(NamedTuple):
+    """before: None for an insert. after: None for a delete."""
+
+    before: Cells | None
+    after: Cells | None
+
+
+def row_change(kind: Mutation, data: bytes, table: TableInfo) -> RowChange:
+    if kind is Mutation.INSERT:
+        return RowChange(None, inserted(data, table))
+    found = datums(data)
+    if kind is Mutation.DELETE:
+        return RowChange(_pairs(found), None)
+    if len(found) % 4:
+        raise _broken(f"an update of {len(found)} datums")
+    half = len(found) // 2
+    before, after = _pairs(found[:half]), _pairs(found[half:])
+    if before.keys() != after.keys():
+        raise _broken("an update's two sides name different columns")
+    return RowChange(before, after)
+
+
+def inserted(data: bytes, table: TableInfo) -> Cells:
+    """The handle's datums come first; what they say isn't repeated for most kinds of keys."""
+    found = datums(data)
+    count = len(table.handle) or 1
+    if len(found) < count:
+        raise _broken(f"{len(found)} datums, of which the handle has {count}")
+    cells = _pairs(found[count:])
+    columns = table.by_id()
+    for id_, value in zip(table.handle or (ROWID,), found[:count], strict=True):
+        column = columns.get(id_)
+        if isinstance(value, int) and value < 0 and column is not None and column.unsigned:
+            cells.setdefault(id_, value + (1 << 64))  # the handle of an unsigned key is written as a signed number
+        cells.setdefault(id_, value)
+    return cells
+
+
+def _pairs(found: Sequence[Value]) -> Cells:
+    """(column id, value) ..., or one NULL for a row in which nothing is to be said."""
+    if len(found) == 1 and found[0] is None:
+        return {}
+    if len(found) % 2:
+        raise _broken(f"{len(found)} datums aren't pairs")
+    cells: Cells = {}
+    for at in range(0, len(found), 2):
+        id_ = found[at]
+        if not isinstance(id_, int):
+            raise _broken("a column's id isn't a number")
+        cells[id_] = found[at + 1]
+    return cells
+
+
+def _broken(what: str) -> DecodeError:
+    return DecodeError(f"a row doesn't fit its table: {what}", remedy="report it")
