@@ -11,10 +11,13 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-# What a person can do about a table whose rows the log doesn't tell, as long as they can't be read from the table.
-REFILL: Final = "TRUNCATE it, or DROP and CREATE it, at the source and load it again; or leave it out (tables.exclude)"
+# What ends the hold of a table whose rows the log doesn't tell. A table with it in its reason is snapshotted by itself
+# (snapshot/automatic.py).
+REREAD: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
+_OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
+REFILL: Final = f"{REREAD}; or TRUNCATE it, or DROP and CREATE it, {_OR_OUT}"
 # The same where its columns aren't known either: TRUNCATE says nothing of them.
-RECREATE: Final = "DROP and CREATE it at the source and load it again; or leave it out (tables.exclude)"
+RECREATE: Final = f"{REREAD}; or DROP and CREATE it {_OR_OUT}"
 
 
 class TidegateError(Exception):

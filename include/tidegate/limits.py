@@ -328,6 +328,16 @@ SNAPSHOT_WAVE_TABLES_MAX: Final = 200
 SNAPSHOT_TABLE_ATTEMPTS_MAX: Final = 3
 # ... and one of whose waves apply has taken none, with the reason of the last that it refused.
 SNAPSHOT_WAVE_ATTEMPTS_MAX: Final = 10
+# A table that is held again after its snapshot, or whose snapshot failed, is begun again by itself after this; four
+# times as long after each further one within a day, up to the bound: a large table must not be read all day in vain.
+SNAPSHOT_AGAIN_SECONDS: Final = 60.0
+SNAPSHOT_AGAIN_SECONDS_MAX: Final = 6 * 3600.0
+# A running reader looks so often for tables that have come to wait.
+SNAPSHOT_WAITING_SECONDS: Final = 3.0
+# A reader that has left a table open for so long without a word is taken for gone, and another one is woken.
+SNAPSHOT_SILENT_SECONDS: Final = 60.0
+# ... again after as long, then twice as long each time that nothing came of it, up to this.
+SNAPSHOT_WAKE_SECONDS_MAX: Final = 900.0
 
 # --- queries ------------------------------------------------------------------------------------
 # DuckDB would take most of the machine by itself; what doesn't fit goes to files for temporary data. A query may say

@@ -2,7 +2,8 @@
 
 In:  a pipeline.
 Out: its bronze Asset, watched in its Delta log, which schedules apply; its silver Asset, which other teams'
-     DAGs may be scheduled by; its questions, watched in control/table_states, which schedule approve.
+     DAGs may be scheduled by; its questions, watched in control/table_states, which schedule approve; its tables that
+     wait for a snapshot, watched in the same and beside it, which schedule snapshot.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from airflow.sdk import Asset, AssetWatcher
 from tidegate.config import Pipeline
 from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
 from tidegate_airflow.question_trigger import QuestionTrigger
+from tidegate_airflow.snapshot_trigger import SnapshotTrigger
 
 
 def bronze_asset(pipeline: Pipeline) -> Asset:
@@ -50,4 +52,15 @@ def questions_asset(pipeline: Pipeline) -> Asset:
         uri=f"tidegate://{pipeline.pipeline}/control/table_states",
         extra={"lake": lake},
         watchers=[AssetWatcher(name=f"{pipeline.pipeline}__questions", trigger=trigger)],
+    )
+
+
+def waiting_asset(pipeline: Pipeline) -> Asset:
+    """Tables that wait for the rows that a snapshot reads; an event when there are new ones."""
+    trigger = SnapshotTrigger(pipeline.model_dump(mode="json"))
+    return Asset(
+        name=f"{pipeline.pipeline}__waiting",
+        uri=f"tidegate://{pipeline.pipeline}/control/snapshots",
+        extra={"lake": pipeline.lake.path},
+        watchers=[AssetWatcher(name=f"{pipeline.pipeline}__waiting", trigger=trigger)],
     )

@@ -8,6 +8,7 @@ The only module that uses more of Airflow than its SDK: a plugin's page has no a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
 from tidegate import pipelines
+from tidegate.tables import State
 from tidegate_airflow.connections import lake_connection, source_connection
 
 if TYPE_CHECKING:
@@ -65,11 +67,13 @@ def _page(body: str) -> HTMLResponse:
 def _shown(pipeline: Pipeline) -> str:
     """A pipeline's part of the page; a lake that can't be read is said, and the others are shown."""
     from tidegate.capture.standing import standing
+    from tidegate.snapshot.automatic import seen
 
     title = f"<h2>{escape(pipeline.pipeline)}</h2>"
     try:
         lake = pipelines.open_lake(pipeline, lake_connection)
         found = standing(pipeline, lake, pipelines.asking(pipeline, source_connection))
+        found = replace(found, tables=seen(pipeline, lake, found.tables))
     except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
         return f"{title}<p class='held'>The lake can't be read: {escape(' '.join(str(error).split())[:500])}</p>"
     return title + _summary(found) + _held_tables(found)
@@ -86,6 +90,8 @@ def _summary(found: Standing) -> str:
     else:
         state = f"{found.lag_seconds or 0:.0f} s behind"
     tables = f", but for <span class='held'>{held} of {count} tables, held</span>" if held else f" in {count} tables"
+    filled = sum(table.state is State.SNAPSHOT for table in found.tables)
+    tables += f"; {filled} lack rows until their snapshots end" if filled else ""
     at = f", at the cut of {escape(time_text(found.cut_ts))}" if found.cut_ts else ""
     return f"<p>{state}{tables if count else ''}{at}.</p>" + "".join(_source(source) for source in found.sources)
 

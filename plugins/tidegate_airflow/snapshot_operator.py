@@ -60,7 +60,9 @@ class SnapshotOperator(BaseOperator):
             self._stop,
         )
         asked = uuid.uuid5(uuid.NAMESPACE_URL, f"{self.dag_id}/{context['run_id']}").hex
-        new = work.request(context["params"].get("tables") or (), snapshot=asked)
+        # What started by itself asks for no more than is due: of the others a person has said something.
+        by_itself = bool(context.get("triggering_asset_events"))
+        new = work.ask() if by_itself else work.request(context["params"].get("tables") or (), snapshot=asked)
         self.log.info("%d tables are asked for; what is open goes on", len(new))
         left = [one for one in work.read(snapshot=asked) if not is_read(one)]
         if self._stop.is_set() and left:

@@ -18,7 +18,7 @@ from spark_jobs.window.following import take_in, target
 from spark_jobs.window.holds import hold, hold_at, needs_snapshot_reason, release_with_partners
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
-from tidegate.errors import LakeUnavailable
+from tidegate.errors import RECREATE, REFILL, LakeUnavailable
 from tidegate.lake.bronze_backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
@@ -126,8 +126,7 @@ def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]])
         at = app.states[name].applied_ts
         if at < begin:
             what = f"{name}: silver has it up to {at}, and bronze begins after {begin}"
-            way = "TRUNCATE it, or drop and create it, at the source"
-            found[name] = TableState(State.HELD, f"{what}; {way}", NEEDS_SNAPSHOT, app.cut_ts)
+            found[name] = TableState(State.HELD, f"{what}; {REFILL}", NEEDS_SNAPSHOT, app.cut_ts)
             del tables[name]
     app.record_states(found)
 
@@ -155,10 +154,10 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
                 continue
             place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
             # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
-            way = "drop and create it" if ref.flags & SegmentFlag.HAS_DDL else "truncate it, or drop and create it,"
+            way = RECREATE if ref.flags & SegmentFlag.HAS_DDL else REFILL
             reason = (
                 f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}: the source lost transactions that may"
-                f" have changed it, which was accepted; {way} at the source"
+                f" have changed it, which was accepted; {way}"
             )
             hold(app, window, name, NEEDS_SNAPSHOT, reason, place)
 

@@ -23,7 +23,7 @@ from spark_jobs.window.moves import find_moves
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
+from tidegate.errors import REFILL, StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.held import DDL_NOT_READ, Place
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
@@ -208,6 +208,12 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     whole = whole and version.commit_ts > window.gap_ts.get(name, 0)
     if whole and (name in window.held or held) and _is_mended(app, window, version):
         mend(app, window, name, version.commit_ts - 1)
+    elif held and app.states[name].error == UNLOGGED_CHANGES:  # only its rows are wanting now
+        what = (
+            f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
+        )
+        reason = f"{what} here ({version.ddl[:120]}); {REFILL}"
+        app.note_states({name: replace(app.states[name], error=NEEDS_SNAPSHOT, reason=reason)})
     take_in(app, window, physical)
 
 

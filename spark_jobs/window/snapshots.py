@@ -18,7 +18,7 @@ from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import changed_by_ddl
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import RECREATE, REFILL, SchemaMismatch
 from tidegate.failpoint import failpoint
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.follow.kinds import ddl_kinds
@@ -91,7 +91,7 @@ def begin(
         return f"it is held for what came later: {state.reason}"
     if changed := changed_by_ddl(app, window, physical, wave.low_ts, window.cut_ts):
         return f"a DDL changed the table while it was read, or before it could be taken: {changed}"
-    version = _version(app, wave, physical, state)
+    version = _version(app, wave, physical, state, unfit)
     if version is None:
         return "its columns aren't known here, and control/snapshots doesn't tell them"
     if reason := unlogged_reason(app, version) or unfit(version):
@@ -114,7 +114,7 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
     for partner, state in app.states.items():
         if state.state is State.HELD and state.error == f"{RENAMED_WITH_HELD} {name}":
             reason = f"{partner}: rows that it should get from {name} are gone: that table begins anew by a snapshot"
-            found[partner] = replace(state, reason=f"{reason}; TRUNCATE it at the source", error=NEEDS_SNAPSHOT)
+            found[partner] = replace(state, reason=f"{reason}; {REFILL}", error=NEEDS_SNAPSHOT)
     app.note_states(found)
     app.record_states({})
 
@@ -124,22 +124,32 @@ def filling(snapshot: str, low_ts: int) -> TableState:
     return TableState(State.SNAPSHOT, "its rows are being read; it lacks some until all are", snapshot, low_ts - 1)
 
 
-def _version(app: Application, wave: EndedWave, physical: Physical, state: TableState | None) -> TableVersion | None:
-    """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted."""
-    history = app.histories[physical[0]]
-    last = history.last(physical[1:])
-    doubted = state is not None and state.error in (DDL_NOT_READ, SchemaMismatch.__name__)
-    unknown = last is None or last.status in (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
-    base = last
-    if doubted or unknown:
-        definition = app.snapshots.definition(wave.token, physical)
-        base = _renumbered(app, physical, definition) if definition else None
-    if base is None:
-        return None
-    return replace(
-        base, version=last.version + 1 if last else 1, commit_ts=wave.low_ts, file="", pos=0, kind=SNAPSHOT_KIND,
-        ddl="", status=VersionStatus.ACTIVE, moved=None, settings=last.settings if last else None,
-    )  # fmt: skip
+def _version(
+    app: Application,
+    wave: EndedWave,
+    physical: Physical,
+    state: TableState | None,
+    unfit: Callable[[TableVersion], str],
+) -> TableVersion | None:
+    """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted, or
+    aren't what was read: an ALTER may have been lost, or not been followed.
+    """
+    last = app.histories[physical[0]].last(physical[1:])
+
+    def begun(base: TableVersion) -> TableVersion:
+        return replace(
+            base, version=last.version + 1 if last else 1, commit_ts=wave.low_ts, file="", pos=0, kind=SNAPSHOT_KIND,
+            ddl="", status=VersionStatus.ACTIVE, moved=None, settings=last.settings if last else None,
+        )  # fmt: skip
+
+    doubted = state is not None and (state.error in (DDL_NOT_READ, SchemaMismatch.__name__) or RECREATE in state.reason)
+    known = last is not None and last.status not in (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
+    if last is not None and known and not doubted and not unfit(begun(last)):
+        return begun(last)
+    definition = app.snapshots.definition(wave.token, physical)
+    if definition:
+        return begun(_renumbered(app, physical, definition))
+    return begun(last) if last is not None and known and not doubted else None
 
 
 def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
@@ -183,7 +193,7 @@ def let_go(app: Application, window: Window) -> None:
             told = app.snapshots.tables.get((state.error, *physical))
             if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
                 why = f"its snapshot is {told.state}" + (f" ({told.reason})" if told.reason else "")
-                reason = f"{name}: {why}, and rows are missing; TRUNCATE it, or drop and create it, at the source"
+                reason = f"{name}: {why}, and rows are missing; {REFILL}"
                 hold(app, window, name, NEEDS_SNAPSHOT, reason)
 
 
@@ -215,8 +225,7 @@ def _leave_takers(app: Application, window: Window) -> None:
         if move.giver != move.taker and state is not None and state.state is State.SNAPSHOT:
             window.moves.remove(move)
             what = f"{move.taker}: {move.giver}, whose rows it takes at {move.new.file}:{move.new.pos}, lacks some"
-            way = "TRUNCATE it, or drop and create it, at the source"
-            hold(app, window, move.taker, NEEDS_SNAPSHOT, f"{what}; {way}", Place.of(move.new))
+            hold(app, window, move.taker, NEEDS_SNAPSHOT, f"{what}; {REFILL}", Place.of(move.new))
 
 
 def _meet_ddl(app: Application, window: Window, snapshot: str, physical: Physical, version: TableVersion) -> None:

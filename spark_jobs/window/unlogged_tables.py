@@ -3,7 +3,7 @@
 In:  a table version that the window reaches.
 Out: the reason for which its table is held; "" when it isn't.
 
-It waits from the version on that brings the cause. TRUNCATE, or a new CREATE, mends it once the cause is gone.
+It waits from the version on that brings the cause. A snapshot, TRUNCATE or a new CREATE mends it once that is gone.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ def unlogged_reason(app: Application, version: TableVersion) -> str:
         return ""
     place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
     if why := kept_elsewhere(version):
-        return f"{place}: {why}; exclude it, or give it an engine of its own and truncate it at the source"
+        return (
+            f"{place}: {why}; exclude it, or give it an engine of its own at the source, and a snapshot reads it anew"
+        )
     why = unlogged_cascade(version)
     if why and app.pipeline.ddl.unlogged_cascades is Cascades.HOLD:
         return (
-            f"{place}: {why}; drop the constraint there and truncate the table (the application then deletes children"
-            " itself), or exclude it, or set ddl.unlogged_cascades: warn and release it"
+            f"{place}: {why}; drop the constraint there (the application then deletes children itself), and a snapshot"
+            " reads it anew; or exclude it, or set ddl.unlogged_cascades: warn and release it"
         )
     if why and version.name not in app.cautioned:
         app.cautioned.add(version.name)

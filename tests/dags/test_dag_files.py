@@ -29,7 +29,7 @@ tables: {include: ["shop.*"]}
 apply: {mode: micro_batch, parallel_tables: 3}
 maintain: {schedule: "", keep_cuts_hours: 48}
 ddl: {drop_column: ask}
-snapshot: {parallel: 2, bytes_per_second: 5000000}
+snapshot: {mode: manual, parallel: 2, bytes_per_second: 5000000}
 """
 KINDS = ("capture", "apply", "maintain", "snapshot")
 TWO = """
@@ -153,10 +153,10 @@ def test_maintain_runs_by_the_files_schedule_or_by_hand_and_can_be_a_dry_run_of_
     assert params["keep_cuts_hours"]["value"] == 48
 
 
-def test_snapshot_runs_by_hand_for_tables_that_are_named_or_all_that_wait(parsed: dict[str, Any]) -> None:
+def test_snapshot_runs_for_tables_that_wait_or_by_hand_for_those_that_are_named(parsed: dict[str, Any]) -> None:
     for name in ("shop", "two"):
         dag = parsed["dags"][f"{name}__snapshot"]["serialised"]["dag"]
-        assert parsed["dags"][f"{name}__snapshot"]["summary"] == "None"
+        assert parsed["dags"][f"{name}__snapshot"]["summary"] == {"shop": "None", "two": "Asset"}[name]
         assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
         assert [task["__var"]["task_type"] for task in dag["tasks"]] == ["SnapshotOperator"]
     params = parsed["dags"]["shop__snapshot"]["params"]

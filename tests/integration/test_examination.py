@@ -41,12 +41,12 @@ class Checked:
         self.write()
         self.log_in(server.password)
 
-    def write(self, start: str = "now", include: str = "") -> None:
+    def write(self, start: str = "now", include: str = "", snapshot: str = "auto") -> None:
         include = include or f"{self.database}.*"
         self.file.write_text(
             f"pipeline: p\nlake: {{path: {self.lake.root}}}\n"
             f"sources: {{main: {{conn_id: checked, flavour: {self.server.flavour}, start: {start}}}}}\n"
-            f"tables: {{include: ['{include}']}}\n"
+            f"tables: {{include: ['{include}']}}\nsnapshot: {{mode: {snapshot}}}\n"
         )
 
     def log_in(self, password: str) -> None:
@@ -101,11 +101,16 @@ def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the
         "CREATE TABLE child (a INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES good (a) ON DELETE CASCADE)",
     ):
         checked.server.query(statement, database=checked.database)
+    _, found = checked.findings()
+    told = {line["text"]: line["tables"] for line in found["note"]}
+    (full,) = [names for text, names in told.items() if "a snapshot reads their rows by itself" in text]
+    assert full == [f"{checked.database}.full"]
+    checked.write(snapshot="manual")
     code, found = checked.findings()
     assert code == EXIT_ERROR, "a table will be held"
     assert "refused" not in found
-    full, *unlogged = found["held"]
-    assert full["tables"] == [f"{checked.database}.full"]
+    waits, *unlogged = found["held"]
+    assert waits["tables"] == [f"{checked.database}.full"]
     told = {line["text"].split(":")[0]: line["tables"] for line in found["caution"]}
     assert told["have no key"] == [f"{checked.database}.keyless"]
     assert told["are of the engine MEMORY"] == [f"{checked.database}.volatile_one"]
@@ -133,6 +138,7 @@ def test_tables_with_rows_that_are_not_captured_from_their_beginning_are_named_a
     for statement in ("CREATE TABLE full (a INT PRIMARY KEY)", "INSERT INTO full VALUES (1)"):
         server.query(statement, database=database)
     server.query("CREATE TABLE followed (a INT PRIMARY KEY)", database=database)
+    checked.write(snapshot="manual")
     checked.begin()
     for statement in ("INSERT INTO followed VALUES (1)", "CREATE TABLE later (a INT PRIMARY KEY)"):
         server.query(statement, database=database)

@@ -27,7 +27,7 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
-from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
+from tidegate.errors import REREAD, DecodeError, Terminal, UnknownEvent, UnsupportedValue
 from tidegate.segments.result import CommitSpan, Known
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
@@ -61,7 +61,8 @@ _ONE_TABLE: Final = tuple(
 )
 # What a person can do about a table whose changes the log doesn't tell.
 WAYS_ON: Final = (
-    "when it changed nothing: `tidegate schema judge`; else the table goes on after a TRUNCATE or a new CREATE TABLE"
+    f"{REREAD}; when it changed nothing `tidegate schema judge` spares it that; a TRUNCATE or a new CREATE TABLE does,"
+    " too"
 )
 _BY_TRANSACTION: Final = (
     " (MariaDB logs statements of a table with BIGINT row start and end whatever it is: give it TIMESTAMP(6))"

@@ -20,6 +20,7 @@ from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
+from tidegate.limits import SNAPSHOT_WAITING_SECONDS
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
@@ -47,9 +48,24 @@ def start(pipeline: PipelineName, table: Tables = None) -> None:
 
 
 @app.command("run")
-def run(pipeline: PipelineName) -> None:
-    """Go on with what was asked for."""
-    _read(*_work(pipeline))
+def run(
+    pipeline: PipelineName,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on until Ctrl-C: read what comes to wait")] = False,
+) -> None:
+    """Go on with what was asked for; with snapshot.mode auto ask for what waits, too."""
+    from tidegate.snapshot.work import is_read
+
+    loaded, work = _work(pipeline)
+    _end_on_signals(work)
+    work.ask()
+    if not follow:
+        _read(loaded, work)
+    while not work.stop.is_set():
+        if work.open() or work.ask():
+            _tell_left(loaded, [one for one in work.read() if not is_read(one)])
+        work.stop.wait(SNAPSHOT_WAITING_SECONDS)
+    raise typer.Exit(EXIT_INTERRUPTED)
 
 
 @app.command("pause")
@@ -113,23 +129,33 @@ def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
     return loaded, work
 
 
-def _read(loaded: Pipeline, work: SnapshotWork) -> None:
-    from tidegate.snapshot.work import is_read, logical_name
-
+def _end_on_signals(work: SnapshotWork) -> None:
     stop: threading.Event = work.stop
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+
+
+def _read(loaded: Pipeline, work: SnapshotWork) -> None:
+    from tidegate.snapshot.work import is_read
+
+    _end_on_signals(work)
     found = work.read()
     left = [one for one in found if not is_read(one)]
-    if stop.is_set() and left:
+    if work.stop.is_set() and left:
         typer.echo(f"stopped; {len(left)} tables are left: tidegate snapshot run {loaded.pipeline} goes on", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
-    for one in left:
-        why = f": {one.reason}" if one.reason else ""
-        typer.echo(f"{logical_name(loaded, one)} of {one.source} is {one.state}{why}", err=True)
+    _tell_left(loaded, left)
     rows = sum(one.rows for one in found)
     typer.echo(f"{len(found) - len(left)} tables are read, {rows:,} rows; each is whole when apply has come to its end")
     raise typer.Exit(EXIT_ERROR if left else 0)
+
+
+def _tell_left(loaded: Pipeline, left: Collection[TableProgress]) -> None:
+    from tidegate.snapshot.work import logical_name
+
+    for one in left:
+        why = f": {one.reason}" if one.reason else ""
+        typer.echo(f"{logical_name(loaded, one)} of {one.source} is {one.state}{why}", err=True)
 
 
 def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collection[SnapshotState]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +46,7 @@ def status(
     """How far a pipeline's sources and tables are."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
+    from tidegate.snapshot.automatic import seen
     from tidegate.snapshot.standing import under_way
 
     loaded, lake = open_lake(pipeline)
@@ -54,6 +55,7 @@ def status(
         print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
         found = standing(loaded, lake, pipelines.asking(loaded, from_environment))
+        found = replace(found, tables=seen(loaded, lake, found.tables))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
         snapshots = under_way(lake)
     except OSError as error:
@@ -109,10 +111,14 @@ def _snapshot_cells(one: TableProgress) -> dict[str, object]:
 
 
 def _headline(found: Standing) -> str:
+    from tidegate.tables import State
+
     if not found.cut_ts:
         return f"{found.pipeline}: nothing is applied yet"
     behind = "nothing is missing" if found.nothing_missing else f"{_behind(found.lag_seconds)} behind"
     held = f", but for {len(found.held)} of {len(found.tables)} tables, held" if found.held else ""
+    filled = sum(table.state is State.SNAPSHOT for table in found.tables)
+    held += f"; {filled} tables lack rows until their snapshots end" if filled else ""
     return f"{found.pipeline}: {behind}{held}; cut of {_time(found.cut_ts)} ({found.cut_ts})"
 
 

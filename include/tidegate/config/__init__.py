@@ -15,7 +15,7 @@ from tidegate.config.file import load, parse
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.snapshot import Snapshot
+from tidegate.config.snapshot import Snapshot, SnapshotMode
 from tidegate.config.sources import DumpMode, Flavour, MysqlSource, Source, Start
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
@@ -37,6 +37,7 @@ __all__ = [
     "Policy",
     "Route",
     "Snapshot",
+    "SnapshotMode",
     "Source",
     "Start",
     "Tables",

@@ -6,15 +6,28 @@ Out: a Snapshot, frozen.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from tidegate import limits
 from tidegate.config.section import Section
 
 
+class SnapshotMode(StrEnum):
+    """Who begins the snapshot of a table that waits for one."""
+
+    AUTO = "auto"  # the reader does
+    MANUAL = "manual"  # a person does: tidegate snapshot start
+
+
 class Snapshot(Section):
     """How `tidegate snapshot` reads rows by SELECT, and how much of a source it takes."""
 
+    mode: SnapshotMode = Field(
+        SnapshotMode.AUTO,
+        description="auto: a table whose rows the log doesn't tell is read by itself; manual: once a person asks for it",
+    )
     parallel: int = Field(
         limits.SNAPSHOT_THREADS_DEFAULT, ge=1, le=64, description="Connections that read a source at the same time"
     )

@@ -39,7 +39,7 @@ class MysqlSource(Section):
     dump: DumpMode = Field(DumpMode.GTID, description="Ask for the stream by GTID, or by file and position")
     start: Start = Field(
         Start.NOW,
-        description="Where the first capture starts: now (tables that hold rows wait for a snapshot), or the earliest binlog",
+        description="Where the first capture starts: now (a snapshot reads the rows that are there), or the earliest binlog",
     )
     semi_sync: bool = Field(
         False,

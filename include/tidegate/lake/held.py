@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidegate import tables
-from tidegate.errors import StreamCorrupt, UnknownEvent
+from tidegate.errors import REREAD, StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.ddl.reader import DdlNotRead
@@ -67,6 +67,11 @@ class TableState:
         """The source that a released table goes on with; "" when it catches up by itself."""
         word, _, source = self.error.partition(" ")
         return source if self.state is State.RELEASED and word == tables.BEHIND_SOURCE else ""
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew."""
+        return self.state is State.HELD and (self.error == tables.NEEDS_SNAPSHOT or REREAD in self.reason)
 
     @property
     def judgeable(self) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate import tables
-from tidegate.errors import RECREATE, REFILL, SchemaMismatch
+from tidegate.errors import RECREATE, SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.bronze_log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
@@ -27,14 +27,14 @@ from tidegate.tables import State
 
 # The way out of what a snapshot ends, and of what else there is for a table that has none.
 _NEEDS_ROWS: Final = (
-    "tidegate snapshot start {pipeline} {table} reads its rows, if it has a key; or leave it out by tables.exclude, or"
-    " begin a new lake with start: earliest if the binlog reaches back to its creation, or empty it at the source if"
-    " its rows may go"
+    "a snapshot reads its rows: by itself, unless the pipeline file says snapshot: {{mode: manual}}, or at once by"
+    " tidegate snapshot start {pipeline} {table}; or leave it out by tables.exclude, or empty it at the source if its"
+    " rows may go"
 )
 _NO_VERSION: Final = (
-    "its older rows and columns aren't in the log that was read: tidegate snapshot start {pipeline} {table} reads them,"
-    " if it has a key; or DROP and CREATE it at the source if its rows may go, make them pass through the log"
-    " (docs/operate.md, existing rows), or leave it out by tables.exclude"
+    "its older rows and columns aren't in the log that was read; a snapshot reads them: by itself, unless the pipeline"
+    " file says snapshot: {{mode: manual}}, or at once by tidegate snapshot start {pipeline} {table}; or DROP and"
+    " CREATE it at the source if its rows may go, or leave it out by tables.exclude"
 )
 _DDL_SHOWN = 120
 _LAST = ["seq", "kind", "server_id", "file", "end_pos", "gtid_executed"]
@@ -141,15 +141,15 @@ def _told(state: TableState) -> dict[str, Any]:
 def way_out(state: TableState) -> str:
     """What a person does about a held table, as one command where one does it."""
     pipeline, table = state.pipeline, state.table
-    if state.error == tables.NEEDS_SNAPSHOT:
-        return way_to_rows(state)
+    if state.lacks_rows:
+        judge = f"{_judge(state)}, which may spare it that" if state.judgeable else ""
+        return f"{way_to_rows(state)}{judge}"
     if state.error == SHARD_JOINED:
         return state.reason.rpartition("; ")[2]
     if state.error == tables.UNLOGGED_CHANGES:
-        return "take its cause away at the source, then truncate the table there, or drop and create it"
-    told = any(way in state.reason for way in (REFILL, RECREATE))
-    if state.error == SchemaMismatch.__name__ and told:  # refresh needs an older version
-        return _told_of(_NO_VERSION, state)
+        return (
+            "take its cause away at the source: a snapshot then reads it anew, by itself unless snapshot.mode is manual"
+        )
     if state.place is not None and state.error in (SchemaMismatch.__name__, DDL_NOT_READ):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
     if state.judgeable:
@@ -161,16 +161,12 @@ def way_out(state: TableState) -> str:
         return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
     if state.error == tables.DDL_STOPS:
         return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
-    if "snapshot" in state.reason:  # released it would be held again at the same place
-        return _told_of(_NEEDS_ROWS, state)
     return f"mend the cause, then: tidegate release {pipeline} {table}"
 
 
 def way_to_rows(state: TableState) -> str:
     """What a person does about a table whose rows bronze doesn't have."""
-    # Where its columns aren't known either, its reason offers no TRUNCATE (errors.RECREATE, merge/follow.py).
-    unknown = "drop and create it at the source" in state.reason.casefold()
-    return _told_of(_NO_VERSION if unknown else _NEEDS_ROWS, state)
+    return _told_of(_NO_VERSION if RECREATE in state.reason else _NEEDS_ROWS, state)
 
 
 def _told_of(text: str, state: TableState) -> str:

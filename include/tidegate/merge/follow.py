@@ -38,6 +38,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tidegate.errors import RECREATE, REFILL
 from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.schema.replay.history import BASELINE
@@ -47,10 +48,8 @@ Physical = tuple[str, str, str]  # source, database, table
 
 _ANEW: Final = ("create", "truncate")
 _SHARDS_NAMED_MAX: Final = 3
-TODAY: Final = "TRUNCATE it, or drop and create it, at the source; or leave it out of the pipeline file again"
 # Ends the reason of a logical table that waits for a shard with a past; before it stands how to leave that one out.
 APART: Final = "or route it to a table of its own: the others then go on with the next apply"
-ANEW: Final = "drop and create it at the source; or leave it out of the pipeline file again"
 GONE: Final = (
     "leave it out of the pipeline file again; should the source create such a table again, it goes on with that"
 )
@@ -71,7 +70,7 @@ class Untold:
     """Why the log alone doesn't tell a table's rows, in a phrase, and what a person can do."""
 
     why: str
-    way: str = TODAY
+    way: str = REFILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +242,7 @@ def _not_told(version: TableVersion) -> Untold | None:
     """Why the log alone doesn't tell a table's rows past this version; None when it does."""
     place = f"{version.file}:{version.pos} of {version.source}"
     if version.status is VersionStatus.UNPROVEN:
-        return Untold(f"at {place} {why_unproven(version)}", ANEW)
+        return Untold(f"at {place} {why_unproven(version)}", RECREATE)
     if renamed_here(version):
         return Untold(f"it was renamed from another table at {place} while nobody followed it")
     if version.moved is not None and (version.moved.takes or version.moved.why):
@@ -274,7 +273,7 @@ def _beginning(versions: Sequence[TableVersion], cut_ts: int, gap_ts: int, *, em
         if _anew(version) and (emptied or at == 0):
             if 0 < gap_ts < version.commit_ts and not any(v.commit_ts > gap_ts and _made(v) for v in known[: at + 1]):
                 return Untold(
-                    "the source lost transactions that may have changed its columns, which was accepted", ANEW
+                    "the source lost transactions that may have changed its columns, which was accepted", RECREATE
                 )
             return max(0, version.commit_ts - 1)
         if version.kind == BASELINE:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from tidegate.config import Cascades, Pipeline, Start
+from tidegate.config import Cascades, Pipeline, SnapshotMode, Start
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze import check_writable
 from tidegate.lake.files import LakeFiles
@@ -27,8 +27,18 @@ from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
+from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 
 _NAMES_MAX: Final = 8
+
+
+_MAY_WRITE: Final = (
+    "SELECT 1 FROM information_schema.user_privileges WHERE grantee = %s AND privilege_type = 'INSERT'"
+    " UNION SELECT 1 FROM information_schema.schema_privileges WHERE grantee = %s AND %s LIKE table_schema"
+    " AND privilege_type = 'INSERT'"
+    " UNION SELECT 1 FROM information_schema.table_privileges WHERE grantee = %s AND table_schema = %s"
+    " AND privilege_type = 'INSERT'"
+)
 
 
 class Verdict(StrEnum):
@@ -116,6 +126,7 @@ class _Source:
         yield from self._start(facts, began)
         if facts.position is not None and not refused:
             yield from self._tables(facts, began)
+            yield from self._marks()
 
     def _line(self, verdict: Verdict, text: str, tables: tuple[str, ...] = ()) -> Line:
         return Line(self.name, verdict, text, tables)
@@ -157,8 +168,8 @@ class _Source:
             return
         yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
         if began is None and self.pipeline.sources[self.name].start is Start.NOW:
-            text = "hold rows already and are held until `tidegate snapshot start` reads them (or see start: earliest)"
-            yield from self._about(Verdict.HELD, text, versions, lambda v: v.status.waits)
+            verdict, text = self._by_snapshot("hold rows already")
+            yield from self._about(verdict, f"{text} (or see start: earliest)", versions, lambda v: v.status.waits)
         elif began is not None:
             yield from self._unknown_rows([version for version in versions if version.status.waits])
         text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
@@ -170,16 +181,39 @@ class _Source:
     def _unknown_rows(self, full: list[TableVersion]) -> Iterator[Line]:
         """Of tables that hold rows now: those that capture hasn't followed from when they were empty."""
         known = newest_statuses(self.lake, self.name)
-        text = "held rows when capture began, or the binlog doesn't tell all that changed them: they are held"
+        verdict, text = self._by_snapshot(
+            "held rows when capture began, or the binlog doesn't tell all that changed them"
+        )
         told = {(v.database, v.table): known.get((v.database, v.table)) for v in full}
         yield from self._about(
-            Verdict.HELD, text, full, lambda v: (status := told[v.database, v.table]) is not None and status.waits
+            verdict, text, full, lambda v: (status := told[v.database, v.table]) is not None and status.waits
         )
         text = (
             "hold rows and aren't in schema_history: once they are captured they are held, unless apply hasn't come to"
             " their CREATE TABLE yet"
         )
         yield from self._about(Verdict.CAUTION, text, full, lambda v: told[v.database, v.table] is None)
+
+    def _marks(self) -> Iterator[Line]:
+        """Whether the account may write what a snapshot writes at the source."""
+        if self.pipeline.snapshot.mode is SnapshotMode.MANUAL:
+            return
+        with self.connection.cursor() as cursor:
+            cursor.execute("SELECT CURRENT_USER()")
+            grantee = "@".join(f"'{part}'" for part in str(cursor.fetchone()[0]).rsplit("@", 1))
+            cursor.execute(_MAY_WRITE, (grantee, grantee, WATERMARK_DATABASE, grantee, WATERMARK_DATABASE))
+            if cursor.fetchone() is None:
+                text = (
+                    f"the account has no grant of its own to write {WATERMARK}, which snapshots need; run there: GRANT"
+                    f" CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {grantee}"
+                )
+                yield self._line(Verdict.CAUTION, text)
+
+    def _by_snapshot(self, what: str) -> tuple[Verdict, str]:
+        """Of tables whose rows a snapshot reads."""
+        if self.pipeline.snapshot.mode is SnapshotMode.AUTO:
+            return Verdict.NOTE, f"{what}: a snapshot reads their rows by itself"
+        return Verdict.HELD, f"{what}: they are held until `tidegate snapshot start` reads their rows"
 
     def _about(
         self, verdict: Verdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]

@@ -16,12 +16,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from tidegate.snapshot.spans import WHOLE, ReadSpans, Span, left_of, spans_from_text, spans_to_text
 from tidegate.tables import SNAPSHOTS
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class EventKind(StrEnum):
@@ -120,7 +122,7 @@ class TableProgress:
 
     left: key ranges to be read. waiting: tokens of waves that apply hasn't answered. low_ts: L0, commit_ts of the first
     applied wave's low mark; None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
-    options: as asked for. reason: of its last event.
+    options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
     """
 
     snapshot: str
@@ -137,6 +139,8 @@ class TableProgress:
     refused: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
+    by_hand: bool = False
+    told_at: datetime = _NEVER
 
     @property
     def name(self) -> tuple[str, str]:
@@ -162,17 +166,20 @@ _STATE_OF: Final = {
 
 def progress(events: Iterable[SnapshotEvent]) -> dict[tuple[str, str, str, str], TableProgress]:
     """(snapshot, source, database, table) -> how far it is. events: in any order, of any number of snapshots."""
-    told = sorted(events, key=lambda one: one.recorded_at)
-    tables = {(one.snapshot, one.source, *one.name): one for one in told if one.table and _requests(one)}
+    requests: dict[tuple[str, str, str, str], SnapshotEvent] = {}
+    said: dict[tuple[str, str, str, str], list[SnapshotEvent]] = {}
+    for event in sorted(events, key=lambda one: one.recorded_at):
+        key = (event.snapshot, event.source, *event.name)
+        said.setdefault(key, []).append(event)
+        if event.table and event.event is EventKind.REQUESTED:
+            requests[key] = event
     found = {}
-    for key, request in tables.items():
-        mine = [one for one in told if one.snapshot == key[0] and one.name in (key[2:], ("", ""))]
-        found[key] = _table(request, [one for one in mine if one.source in (key[1], "")])
+    for key, request in requests.items():
+        snapshot, source, database, table = key
+        places = ((source, database, table), ("", database, table), (source, "", ""), ("", "", ""))
+        mine = [one for place in places for one in said.get((snapshot, *place), ())]
+        found[key] = _table(request, sorted(mine, key=lambda one: one.recorded_at))
     return found
-
-
-def _requests(event: SnapshotEvent) -> bool:
-    return event.event is EventKind.REQUESTED
 
 
 def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress:
@@ -203,4 +210,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         refused=tuple(one.reason for one in refused.values()),
         options=request.options,
         reason=next((one.reason for one in reversed(events) if one.reason), ""),
+        # Apply, which cancels what a DDL ends, says why.
+        by_hand=any(one.event is EventKind.CANCELLED and not one.reason for one in events),
+        told_at=events[-1].recorded_at,
     )

@@ -200,7 +200,8 @@ class SnapshotReader:
 
     def _read(self, of: TableProgress, wave: WaveOf, work: TableWork, seconds: float) -> SnapshotEvent:
         definition: dict[str, Any] = {}
-        if self._defined.get(work.name) != work.version.fingerprint:
+        # Until apply has taken a wave it may be any of them with which the table begins.
+        if of.low_ts is None or self._defined.get(work.name) != work.version.fingerprint:
             self._defined[work.name] = work.version.fingerprint
             definition = work.version.to_row()
         return replace(

@@ -27,15 +27,16 @@ from tidegate.limits import (
     REPORT_SECONDS,
     SNAPSHOT_CHUNK_BYTES_MIN,
     SNAPSHOT_STATEMENT_SECONDS,
+    SNAPSHOT_WAITING_SECONDS,
     SNAPSHOT_WAVE_BYTES_DEFAULT,
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.snapshot.automatic import due, unreadable
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import Physical, request, told
-from tidegate.tables import NEEDS_SNAPSHOT
 
 # What is there, and about how many rows: estimates of the storage engine, NULL where it has none.
 _SHOWN: Final = (
@@ -44,6 +45,7 @@ _SHOWN: Final = (
 )
 _READ: Final = (SnapshotState.ENDED, SnapshotState.DONE)
 _OPEN: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
+_NAMED_MAX: Final = 5
 _SHARE_MAX: Final = 99  # of an estimate; the last percent is the end mark's
 
 
@@ -89,6 +91,8 @@ class SnapshotWork:
     info_of: Callable[[str], ConnectionInfo]
     report: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
+    _asking: threading.Lock = field(default_factory=threading.Lock)
+    _asked: set[str] = field(default_factory=set)  # ids of what was asked for by itself
 
     def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
         """Ask for these logical tables; without names for all that wait for a snapshot. What is new of it.
@@ -97,23 +101,24 @@ class SnapshotWork:
         Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
         LakeUnavailable.
         """
-        for name in names:
-            if name in {route.to for route in self.pipeline.tables.routes}:
-                raise UsageError(
-                    f"{name} has the rows of several tables (tables.routes), which a snapshot can't fill",
-                    where=self.pipeline.pipeline,
-                    remedy="see docs/operate.md, existing rows",
-                )
-        wanted = set(names) or {name for name, state in held_tables(self.lake).items() if state.error == NEEDS_SNAPSHOT}
+        wanted = set(names) or {name for name, state in held_tables(self.lake).items() if state.lacks_rows}
         if not wanted:
             return []
-        found = [
+        patterns = self.pipeline.tables
+        shown = [
             (source, *name)
             for source in self.pipeline.sources
             for name in self._shown(source)
-            if self.pipeline.tables.keeps(*name) and ".".join(name) in wanted and not self._routed(*name)
+            if patterns.keeps(*name) and ".".join(patterns.logical(*name)[:2]) in wanted
         ]
-        there = {".".join(physical[1:]) for physical in found}
+        found = []
+        for physical in shown:
+            if not (reason := unreadable(self.pipeline, *physical[1:])):
+                found.append(physical)
+            elif names:
+                where, remedy = self.pipeline.pipeline, "see docs/operate.md, existing rows"
+                raise UsageError(reason, where=where, remedy=remedy)
+        there = {".".join(patterns.logical(*physical[1:])[:2]) for physical in found}
         if names and (missing := sorted(wanted - there)):
             raise UsageError(
                 f"no source has a table {missing[0]} that the pipeline keeps",
@@ -129,9 +134,19 @@ class SnapshotWork:
             request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
         return new
 
-    def _routed(self, database: str, table: str) -> bool:
-        """Whether it flows into another table: apply refuses the waves of one that isn't whole."""
-        return self.pipeline.tables.logical(database, table)[2]
+    def ask(self) -> list[Physical]:
+        """Ask for the tables that wait and that nobody has to ask for; none with snapshot.mode manual. What is new.
+
+        Raises LakeUnavailable.
+        """
+        with self._asking:
+            new = due(self.pipeline, self.lake, told(self.lake, self.pipeline.pipeline))
+            if new:
+                self._asked.add(request(self.lake, self.pipeline.pipeline, new))
+                names = [f"{database}.{table}" for _, database, table in new]
+                more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+                self.report(f"asked for by itself: {', '.join(names[:_NAMED_MAX])}{more}")
+        return new
 
     def open(self) -> list[TableProgress]:
         """Tables that a reader has to go on with. Raises LakeUnavailable."""
@@ -141,26 +156,37 @@ class SnapshotWork:
     def read(self, *, snapshot: str = "") -> list[TableProgress]:
         """Read what is open, all sources at the same time, until it is read and marked or `stop` is set; how far it is.
 
+        With snapshot.mode auto so is what comes to wait meanwhile.
+
         snapshot: the id of a request whose tables are told of even if they are over.
         Raises ConfigError, and what SnapshotReader.run raises; LeaseHeld where somebody else reads the source.
         """
-        active = {(one.snapshot, one.source, one.name) for one in self.open()}
-        sources = sorted({source for _, source, _ in active})
-        with ThreadPoolExecutor(max(1, len(sources)), "snapshots") as pool:
-            for done in [pool.submit(self._read, source) for source in sources]:
-                done.result()
+        active: set[tuple[str, str, tuple[str, str]]] = set()
+        while True:
+            active |= (now := {(one.snapshot, one.source, one.name) for one in self.open()})
+            sources = sorted({source for _, source, _ in now})
+            with ThreadPoolExecutor(max(1, len(sources)), "snapshots") as pool:
+                for done in [pool.submit(self._read, source) for source in sources]:
+                    done.result()
+            if self.stop.is_set() or not self.ask():
+                break
         after = told(self.lake, self.pipeline.pipeline)
-        return [one for one in after if (one.snapshot, one.source, one.name) in active or one.snapshot == snapshot]
+        mine = self._asked | {snapshot}
+        return [one for one in after if (one.snapshot, one.source, one.name) in active or one.snapshot in mine]
 
     def _read(self, source: str) -> None:
         try:
             info = self.info_of(source)
             with take_lease(self.lake, source, "snapshot", report=self.report, stop=self.stop) as lease:
-                watch = _Watch(self, source, self._shown(source))
+                watch, asked_at = _Watch(self, source, self._shown(source)), time.monotonic()
 
                 def over() -> bool:
+                    nonlocal asked_at
                     lease.check()
                     watch.look()
+                    if time.monotonic() - asked_at > SNAPSHOT_WAITING_SECONDS:
+                        self.ask()
+                        asked_at = time.monotonic()
                     return self.stop.is_set()
 
                 settings = settings_of(self.pipeline.snapshot)

@@ -69,4 +69,4 @@ def test_a_question_is_new_once_per_statement(tmp_path: Path) -> None:
 def test_the_way_out_of_what_lacks_rows_is_a_command_that_can_be_copied() -> None:
     for reason in ("its rows from before aren't in the log", f"its columns aren't known; {RECREATE}"):
         state = TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, 20, PLACE, pipeline="shop", table="d.t")
-        assert "tidegate snapshot start shop d.t reads" in way_out(state)
+        assert "tidegate snapshot start shop d.t;" in way_out(state)

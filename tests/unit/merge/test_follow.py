@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from tidegate.errors import RECREATE
 from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import TableState
 from tidegate.lake.status import way_out
-from tidegate.merge.follow import ANEW, Ground, follow
+from tidegate.merge.follow import Ground, follow
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.tables import State
 
@@ -92,7 +93,7 @@ def test_behind_an_accepted_gap_that_may_hide_ddl_only_a_create_tells_columns(
     )
     found = follow({}, {T: "d.t"}, ground)["d.t"]
     assert found.state == expected
-    assert expected == "released" or found.reason.endswith(ANEW)
+    assert expected == "released" or found.reason.endswith(RECREATE)
 
 
 def test_a_table_that_comes_back_when_it_is_gone_isn_t_to_be_emptied_at_the_source() -> None:

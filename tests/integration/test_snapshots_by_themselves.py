@@ -1,0 +1,136 @@
+"""On a database that is full each table is snapshotted without a person, and so is what comes to wait later."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.window.application import Application
+from tests.kit.road import Road
+from tests.support.servers import FreshDatabase
+from tidegate import config
+from tidegate.local.server import Server
+from tidegate.snapshot.events import SnapshotState
+from tidegate.snapshot.requests import told
+from tidegate.snapshot.work import SnapshotWork
+from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+class Reading:
+    """`tidegate snapshot run` beside capture and apply, in this process."""
+
+    def __init__(self, road: Road, spark: SparkSession) -> None:
+        self.road, self.spark = road, spark
+        self.lines: list[str] = []
+
+    def run(self, steps: int = 20) -> Application:
+        """What waits is asked for and read, while capture and apply go on; until nothing is open."""
+        work = SnapshotWork(self.road.pipeline, self.road.lake, lambda _: self.road.info, self.lines.append)
+        failed: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                work.ask()
+                work.read()
+            except BaseException as error:  # noqa: BLE001 - told below
+                failed.append(error)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        for _ in range(steps):
+            reader.join(0.3)
+            self.road.capture()
+            app = self.road.apply(self.spark)
+            if not reader.is_alive():
+                assert not failed, failed
+                return app
+        raise AssertionError(f"not read: {told(self.road.lake, 'road')}, {self.lines}")
+
+
+def states(app: Application) -> dict[str, str]:
+    return {name.split(".")[1]: str(state.state) for name, state in app.states.items()}
+
+
+def rows(first: int, last: int) -> str:
+    return ", ".join(f"({i}, 'old {i}')" for i in range(first, last + 1))
+
+
+@pytest.mark.parametrize("writer", ["merge", "positional"])
+def test_a_full_database_and_what_joins_it_need_nobody(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
+) -> None:
+    database = fresh_database(any_server)
+    for name in ("a", "b", "later", "Odd name`s", "elsewhere"):
+        quoted = name.replace("`", "``")
+        any_server.query(f"CREATE TABLE {database}.`{quoted}` (id INT PRIMARY KEY, a VARCHAR(20))")
+        any_server.query(f"INSERT INTO {database}.`{quoted}` VALUES {rows(1, 300)}")
+    any_server.query(f"CREATE TABLE {database}.hollow (id INT PRIMARY KEY, a VARCHAR(20))")
+    any_server.query(f"CREATE TABLE {database}.bare (id INT, a VARCHAR(20))")
+    any_server.query(f"INSERT INTO {database}.bare VALUES {rows(1, 9)}")
+    any_server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{any_server.user}'@'%'")
+    more = f", exclude: ['{database}.later', '{database}.elsewhere', '{database}.bare']"
+    road = Road(any_server, tmp_path, include=f"{database}.*", extra=more, apply=f", writer: {writer}")
+    reading = Reading(road, spark)
+    road.capture()
+    app = reading.run()  # apply has never run: the log's own baseline says what waits
+    found = states(app)
+    assert {found[name] for name in ("a", "b", "Odd name`s")} == {"active"}, found
+    assert road.assert_equal() == {"a": 300, "b": 300, "Odd name`s": 300, "hollow": 0}
+
+    # The pattern is widened, and a table gets the name of a kept one.
+    road.file.write_text(road.text.replace(f"'{database}.later', ", ""))
+    road.pipeline = config.load(road.file)
+    any_server.query(f"INSERT INTO {database}.later VALUES (1000, 'new')")
+    any_server.query(f"RENAME TABLE {database}.elsewhere TO {database}.taken")
+    road.capture()
+    found = states(road.apply(spark))
+    assert (found["later"], found["taken"]) == ("held", "held")
+    app = reading.run()
+    assert (states(app)["later"], states(app)["taken"]) == ("active", "active")
+    assert road.assert_equal()["later"] == 301
+
+    # What a session wrote as statements, in the place of rows.
+    with any_server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute(f"INSERT INTO hollow VALUES {rows(1, 20)}")
+        connection.commit()
+    road.capture()
+    assert states(road.apply(spark))["hollow"] == "held"
+    app = reading.run()
+    assert states(app)["hollow"] == "active"
+    assert road.assert_equal()["hollow"] == 20
+
+
+def test_a_table_that_can_not_be_read_is_left_to_a_person_after_a_try_and_manual_leaves_all(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    for name in ("a", "wide"):
+        mariadb.query(f"CREATE TABLE {database}.{name} (id INT PRIMARY KEY, a VARCHAR(20))")
+        mariadb.query(f"INSERT INTO {database}.{name} VALUES {rows(1, 30)}")
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.file.write_text(road.text + "snapshot: {mode: manual}\n")
+    road.pipeline = config.load(road.file)
+    road.capture()
+    reading = Reading(road, spark)
+    app = reading.run()
+    assert {app.states[f"{database}.{name}"].error for name in ("a", "wide")} == {NEEDS_SNAPSHOT}
+    assert told(road.lake, "road") == []
+
+    mariadb.query(f"DROP TABLE {database}.wide")  # capture hasn't seen it
+    road.file.write_text(road.text)
+    road.pipeline = config.load(road.file)
+    work = SnapshotWork(road.pipeline, road.lake, lambda _: road.info, reading.lines.append)
+    assert {table for _, _, table in work.ask()} == {"a", "wide"}
+    app = reading.run()
+    assert states(app) == {"a": "active", "wide": "dropped"}
+    (failed,) = [one for one in told(road.lake, "road") if one.table == "wide"]
+    assert failed.state in (SnapshotState.FAILED, SnapshotState.CANCELLED)
+    assert reading.run(), "it is dropped, so nothing waits"
+    assert len(told(road.lake, "road")) == 2

@@ -1,0 +1,169 @@
+"""Which tables are snapshotted by themselves, and when; and when a reader is started for them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tidegate import tables
+from tidegate.config import Pipeline, parse
+from tidegate.errors import RECREATE, REFILL
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import TableState
+from tidegate.lake.status import table_statuses
+from tidegate.limits import SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.snapshot import wakes
+from tidegate.snapshot.automatic import Outlook, due, outlooks, seen, waiting
+from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.requests import request, told
+from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.wakes import WaitingTables
+from tidegate.tables import State
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+TABLE = ("s", "d", "t")
+
+
+def pipeline(more: str = "", section: str = "") -> Pipeline:
+    text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\n"
+    return parse(f"{text}tables: {{include: ['d.*']{more}}}\n{section}", where="p.yaml")
+
+
+def ended(state: SnapshotState, minutes: float, *, by_hand: bool = False) -> TableProgress:
+    """A snapshot that ended so long ago."""
+    at = NOW - timedelta(minutes=minutes)
+    return TableProgress("1", *TABLE, state, (WHOLE,), reason="it broke", by_hand=by_hand, told_at=at)
+
+
+def outlook(*past: TableProgress, of: Pipeline | None = None) -> Outlook:
+    return outlooks(of or pipeline(), {"d.t": (TABLE,)}, past, NOW)["d.t"]
+
+
+def test_a_table_that_waits_is_due_at_once() -> None:
+    assert outlook() == Outlook((TABLE,), NOW)
+
+
+@pytest.mark.parametrize("state", [SnapshotState.FAILED, SnapshotState.CANCELLED, SnapshotState.DONE])
+def test_a_snapshot_that_did_not_end_the_wait_is_begun_again_ever_more_seldom(state: SnapshotState) -> None:
+    pauses = []
+    for tries in range(1, 9):
+        found = outlook(*[ended(state, 5)] * tries)
+        assert found.due_at is not None
+        assert found.tries == tries
+        pauses.append((found.due_at - NOW).total_seconds() + 300)
+    assert pauses[:3] == [60, 240, 960]
+    assert pauses[-1] == SNAPSHOT_AGAIN_SECONDS_MAX
+    assert outlook(*[ended(state, 60 * 25)] * 5).is_due(NOW), "what was a day ago doesn't count"
+
+
+def test_who_is_not_asked_for_says_why() -> None:
+    assert outlook(ended(SnapshotState.RUNNING, 0)).under_way == "running"
+    assert outlook(ended(SnapshotState.PAUSED, 0)).due_at is None, "a person paused it"
+    assert "cancelled by a person" in outlook(ended(SnapshotState.CANCELLED, 900, by_hand=True)).why
+    assert "manual" in outlook(of=pipeline(section="snapshot: {mode: manual}")).why
+    routed = pipeline(", routes: [{match: 'd.t', to: d.all}]")
+    found = outlooks(routed, {"d.all": (TABLE,)}, (), NOW)["d.all"]
+    assert (found.due_at, "tables.routes" in found.why) == (None, True)
+
+
+def state_of(lake: LakeFiles, table: str, reason: str, error: str) -> None:
+    state = TableState(State.HELD, reason, error, 20)
+    control.append(lake, tables.TABLE_STATES, [state.to_row("p", table, datetime.now(UTC))])
+
+
+def version(lake: LakeFiles, table: str, status: VersionStatus) -> None:
+    found = TableVersion("s", "d", table, 1, 5, "f", 4, "baseline", "", (), (), "utf8mb4", status=status)
+    control.append(lake, tables.SCHEMA_HISTORY, [found.to_row()])
+
+
+def event(lake: LakeFiles, kind: EventKind, reason: str = "", *, table: str = "t") -> None:
+    (snapshot,) = {one.snapshot for one in told(lake, "p") if one.table == table}
+    found = SnapshotEvent(snapshot, "p", "s", kind, datetime.now(UTC), "d", table, reason=reason)
+    control.append(lake, tables.SNAPSHOTS, [found.to_row()])
+
+
+def test_tables_wait_by_their_state_and_on_a_first_start_by_their_version(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    for table, status in {
+        "full": VersionStatus.NEEDS_SNAPSHOT,
+        "new": VersionStatus.ACTIVE,
+        "odd": VersionStatus.ACTIVE,
+        "gone": VersionStatus.DROPPED,
+        "asks": VersionStatus.ACTIVE,
+    }.items():
+        version(lake, table, status)
+    state_of(lake, "d.odd", f"a fault; {REFILL}", "DecodeError")
+    state_of(lake, "d.gone", "its rows are gone", tables.NEEDS_SNAPSHOT)
+    state_of(lake, "d.asks", "may it?", tables.DDL_ASKS)
+    state_of(lake, "d.unknown", f"no columns; {RECREATE}", "SchemaMismatch")
+    state_of(lake, "elsewhere.t", f"no columns; {RECREATE}", "SchemaMismatch")
+    found = waiting(pipeline(), lake)
+    assert found.pop("elsewhere.t") == (), "the pipeline file doesn't keep it"
+    assert found == {name: (("s", *name.split(".")),) for name in ("d.full", "d.odd", "d.unknown")}
+    assert [table for _, _, table in due(pipeline(), lake, ())] == ["full", "odd", "unknown"]
+    assert due(pipeline(section="snapshot: {mode: manual}"), lake, ()) == []
+
+
+def test_a_reader_is_started_once_for_what_waits_and_again_when_nothing_comes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, clock = LakeFiles(str(tmp_path)), [datetime.now(UTC)]
+    monkeypatch.setattr(wakes, "_now", lambda: clock[0])
+
+    def later(seconds: float) -> None:
+        clock[0] += timedelta(seconds=seconds)
+
+    looks = WaitingTables(pipeline(), None)
+    looks.open(str(tmp_path), {})
+    assert looks.look() is None, "there is no lake yet"
+    version(lake, "t", VersionStatus.NEEDS_SNAPSHOT)
+    assert looks.look() == {"tables": ["d.t"]}
+    assert looks.look() is None
+    again = WaitingTables(pipeline(), looks.kept)  # another triggerer
+    again.open(str(tmp_path), {})
+    assert again.look() is None
+    later(SNAPSHOT_SILENT_SECONDS + 1)
+    assert again.look() == {"tables": ["d.t"]}
+    later(SNAPSHOT_SILENT_SECONDS + 1)
+    assert again.look() is None, "twice as long"
+    later(SNAPSHOT_SILENT_SECONDS + 1)
+    assert again.look() == {"tables": ["d.t"]}
+    request(lake, "p", [TABLE])
+    clock[0], again = datetime.now(UTC), WaitingTables(pipeline(), None)
+    again.open(str(tmp_path), {})
+    assert again.look() is None, "somebody has asked, and reads"
+    later(SNAPSHOT_SILENT_SECONDS + 1)
+    assert again.look() == {"tables": ["d.t"]}, "... or did: nothing is said of it"
+    event(lake, EventKind.PAUSED)
+    later(4000)
+    assert again.look() is None, "a person paused it"
+    event(lake, EventKind.CANCELLED)
+    later(4000)
+    assert again.look() is None, "a person doesn't want it"
+
+
+def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    version(lake, "t", VersionStatus.ACTIVE)
+    state_of(lake, "d.t", f"its rows; {REFILL}", tables.NEEDS_SNAPSHOT)
+
+    def look(of: Pipeline) -> tuple[State, str, str]:
+        (found,) = seen(of, lake, table_statuses(lake))
+        return found.state, found.reason, found.way_out
+
+    assert look(pipeline(section="snapshot: {mode: manual}"))[0] is State.HELD
+    assert "begins by itself" in look(pipeline())[1]
+    request(lake, "p", [TABLE])
+    state, reason, way = look(pipeline())
+    assert (state, way, "its snapshot is requested" in reason) == (State.SNAPSHOT, "", True)
+    event(lake, EventKind.FAILED, "it broke")
+    state, _, way = look(pipeline())
+    assert state is State.HELD
+    assert (
+        "1 snapshots of it within a day, the last one didn't end it: it broke; the next one begins by itself in" in way
+    )
+    assert "tidegate snapshot start p d.t" in way
