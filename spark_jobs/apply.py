@@ -31,6 +31,7 @@ from spark_jobs.apply_steps.prepare_silver import prepare_silver
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.record_ledger import record_ledger
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.apply_steps.resolve_prewrites import resolve_prewrites
 from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
@@ -54,6 +55,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     plan_window,
     replay_schema_history,
     resolve_watermarks,
+    resolve_prewrites,
     judge_ddl,
     choose_writers,
     prepare_silver,
@@ -185,7 +187,10 @@ class Look:
         if not window.main or any(state.state == State.RELEASED for state in app.states.values()):
             return False
         return not any(
-            ref.flags & SegmentFlag.HAS_DDL or next(app.names_in(ref), None) or has_marks(ref) for ref in window.refs
+            ref.flags & (SegmentFlag.HAS_DDL | SegmentFlag.HAS_ANSWER)
+            or next(app.names_in(ref), None)
+            or has_marks(ref)
+            for ref in window.refs
         )
 
     def _take_in(self) -> None:

@@ -117,7 +117,7 @@ class Rebuild:
         copy = control.ControlTables(lake)
         for piece in history_pieces(self.lake):
             copy.append(tables.SCHEMA_HISTORY, piece.to_pylist())
-        for known in (tables.JUDGEMENTS, tables.SNAPSHOTS):
+        for known in (tables.JUDGEMENTS, tables.SNAPSHOTS, tables.PREWRITES):
             control.append(lake, known, control.read(self.lake, known).to_pylist())
         app = Application(spark, pipeline, lake, BronzeIndex(lake), self.lease)
         if self.begin_ts:

@@ -1,9 +1,9 @@
 """What reads a segment's bytes, by the kind of the segment.
 
 In:  a Segment of any kind.
-Out: its changes, its statements; UnknownEvent for a kind that this version can't read.
+Out: its changes, its statements, its prewrites; UnknownEvent for a kind that this version can't read.
 
-A new kind of segment is one entry in each of the two tables. Those of a kind without bytes, heartbeats and gaps, are
+A new kind of segment is one entry in each of the tables. Those of a kind without bytes, heartbeats and gaps, are
 read by nobody.
 """
 
@@ -14,10 +14,12 @@ from typing import Final, TypeVar
 
 from tidegate.binlog import decode
 from tidegate.binlog.ddl_events import ddl_statements
-from tidegate.capture.source import Decoder, SchemaFeed, TableName
+from tidegate.binlog.prewrites import prewrites
+from tidegate.capture.source import Decoder, PrewriteFeed, SchemaFeed, TableName
 from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.prewrites import Answer, Pending
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind
@@ -26,6 +28,7 @@ T = TypeVar("T")
 
 DECODERS: Final[Mapping[SegmentKind, Decoder]] = {SegmentKind.BINLOG: decode.decode_in_pieces}
 FEEDS: Final[Mapping[SegmentKind, SchemaFeed]] = {SegmentKind.BINLOG: ddl_statements}
+PREWRITES: Final[Mapping[SegmentKind, PrewriteFeed]] = {SegmentKind.BINLOG: prewrites}
 
 
 def changes_of(
@@ -41,6 +44,11 @@ def changes_of(
 def statements_of(segment: Segment) -> Sequence[DdlStatement]:
     """In log order. Raises StreamCorrupt, UnknownEvent."""
     return _of(FEEDS, segment)(segment)
+
+
+def prewrites_of(segment: Segment) -> Sequence[Pending | Answer]:
+    """In log order. Raises StreamCorrupt, UnknownEvent."""
+    return _of(PREWRITES, segment)(segment)
 
 
 def _of(table: Mapping[SegmentKind, T], segment: Segment) -> T:

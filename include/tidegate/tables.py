@@ -17,13 +17,14 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.prewrites_table import PREWRITES
 from tidegate.tables_form import Table
 from tidegate.tables_form import field as _field
 from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
 # What is defined elsewhere and is read from here.
-__all__ = ["CHUNKS", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
+__all__ = ["CHUNKS", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
 
 
 class SegmentKind(StrEnum):
@@ -45,6 +46,7 @@ class SegmentFlag(IntFlag):
     OPEN_AT_START = 16  # starts in mid-transaction: `context` carries its GTID and TABLE_MAP events
     GAP = 32  # of SegmentKind.GAP: its tables may lack changes from here on
     ROLLED_BACK = 64  # the transaction that it starts in ends in here, with ROLLBACK
+    HAS_ANSWER = 128  # XA COMMIT or XA ROLLBACK: what a prewrite became, of this segment or an earlier one
 
 
 SEGMENTS: Final = Table(
@@ -73,9 +75,7 @@ SEGMENTS: Final = Table(
             _field("min_start_ts", pa.int64(), "tidb: smallest start_ts", nullable=True),
             _field("max_start_ts", pa.int64(), "tidb: largest start_ts", nullable=True),
             _field(
-                "tables",
-                pa.list_(pa.string()),
-                "database.table of every TABLE_MAP, and of every DDL as far as it names one",
+                "tables", pa.list_(pa.string()), "database.table of each TABLE_MAP, and of DDL as far as it names one"
             ),
             _field("flags", pa.int32(), "SegmentFlag bits"),
             _field("event_count", pa.int64(), "events in payload"),
@@ -336,8 +336,8 @@ LATENCY: Final = Table(
 )
 
 ALL: Final = (
-    *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, JUDGEMENTS, LEDGER, CUTS),
-    *(MAINTENANCE, LATENCY),
+    *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, PREWRITES, JUDGEMENTS),
+    *(LEDGER, CUTS, MAINTENANCE, LATENCY),
 )
 
 # --- the marker, a table at the source ------------------------------------------------------------

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import os
 import pickle
-import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -31,31 +30,36 @@ import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.application import Application
+from spark_jobs.window.decode_plan import DecodePlan, plan_decode
 from spark_jobs.window.healing import heal_tables
 from spark_jobs.window.holds import hold, release
-from spark_jobs.window.plan import TableWriter
-from spark_jobs.window.window import Accounted, DamagedChunk, StagedFile, Trouble, WaveChunk, Window
+from spark_jobs.window.prewritten import Run, prewritten_changes
+from spark_jobs.window.window import (
+    Accounted,
+    DamagedChunk,
+    PrewrittenSegment,
+    StagedFile,
+    Trouble,
+    WaveChunk,
+    Window,
+)  # fmt: skip
 from tidegate import limits, tables
-from tidegate.config import Effects
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze_index import segments_or_damage
-from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import Place
 from tidegate.limits import DRIVER_THREADS_MAX
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
-from tidegate.schema.model.columns import TableVersion, was_there
-from tidegate.schema.model.types import ZeroDates
+from tidegate.schema.model.columns import was_there
 from tidegate.segment_kinds import changes_of
-from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known, Ledger, Problem, TableChanges
+from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
 from tidegate.snapshot import chunk as snapshot_chunk
 from tidegate.upsert.key_file import KeyFile
-from tidegate.upsert.key_hash import SEED, Seed
 from tidegate.upsert.row_hash import row_hashes
-from tidegate.upsert.target import NotStaged, StagedUpsert, UpsertTarget
+from tidegate.upsert.target import NotStaged, StagedUpsert
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,37 +71,24 @@ Name = tuple[str, str]
 Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk
 
 
-@dataclass(frozen=True, slots=True)
-class DecodePlan:
-    """What a worker needs besides its segments; pickled once per window.
-
-    versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
-    writer, per source and physical table. seed: of this window's key hashes. routed: physical tables of routed ones.
-    known: what else is known of each source.
-    """
-
-    lake: LakeFiles
-    versions: dict[str, dict[Name, Sequence[TableVersion]]]
-    windows: dict[str, dict[Name, CommitSpan]]
-    known: dict[str, Known]
-    folder: str
-    targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
-    seed: Seed = SEED
-    routed: dict[str, set[Name]] = field(default_factory=dict)
-
-
 def decode_changes(app: Application, window: Window) -> None:
     """Fill window.tables[...].staged, window.held and window.ledger."""
-    plan = _plan(app, window)
+    plan = plan_decode(app, window)
     refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.known[ref.source].held]
     chunks = [chunk for entry in window.tables.values() for chunk in entry.chunks]
-    if not refs and not chunks:
+    later = window.prewritten
+    if not refs and not chunks and not later:
         return
-    if _fits_driver(app, sum(ref.payload_bytes for ref in refs) + sum(one.ref.chunk.payload_bytes for one in chunks)):
+    payloads = (*(ref.payload_bytes for ref in refs), *(one.ref.payload_bytes for one in later))
+    if _fits_driver(app, sum(payloads) + sum(one.ref.chunk.payload_bytes for one in chunks)):
         here = InDriver(window.key_files, app.pool)
-        found = chain(in_driver(refs, plan, here) if refs else (), decode_chunks(chunks, plan, here))
+        found = chain(
+            in_driver(refs, plan, here) if refs else (),
+            decode_prewritten(later, plan, here),
+            decode_chunks(chunks, plan, here),
+        )
     else:
-        found = chain(in_workers(app.spark, refs, plan, chunks))
+        found = chain(in_workers(app.spark, refs, plan, chunks, later))
     troubles = [left for one in found if (left := _collect(app, window, one)) is not None]
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
@@ -168,6 +159,25 @@ def decode_refs(
             yield from _damaged(ref, plan, unexpected(error))
         failpoint("apply_in_decode")
     yield from stage.flush()
+
+
+def decode_prewritten(
+    segments: Sequence[PrewrittenSegment], plan: DecodePlan, here: InDriver | None = None
+) -> Iterator[Found]:
+    """Rows of prewrites that the window commits, as decode_refs gives changes.
+
+    Never in one stage with the log's changes, as decode_chunks.
+    """
+    if here is None:
+        plan.lake.make_folder(plan.folder)
+    stage = _Stage(plan, here, limits.STAGE_BYTES)
+    for found in prewritten_changes(segments, plan):
+        if not isinstance(found, Run):
+            yield found
+            continue
+        for source, changes in found.changes:
+            yield from stage.add(source, changes)
+        yield from stage.flush()
 
 
 def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver | None = None) -> Iterator[Found]:
@@ -296,50 +306,18 @@ class _Stage:
         return StagedFile(source, database, table, version, path, batch.num_rows, batch.nbytes, low, high)
 
 
-def _plan(app: Application, window: Window) -> DecodePlan:
-    versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
-    windows: dict[str, dict[Name, CommitSpan]] = {}
-    targets: dict[str, dict[Name, UpsertTarget]] = {}
-    routed: dict[str, set[Name]] = {}
-    zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
-    for entry in window.tables.values():
-        kept = entry.plan.keeps_deleted
-        for source, database, table in entry.physical:
-            name = (database, table)
-            if entry.plan.writer is TableWriter.POSITIONAL and entry.plan.target is not None:
-                targets.setdefault(source, {})[name] = entry.plan.target
-            if entry.routed:
-                routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)
-            versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
-    known = {source: _known(app, window, source) for source in {ref.source for ref in window.refs}}
-    folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    # Whoever writes keys to the source must not know which of them hash alike.
-    seed = (secrets.randbits(64), secrets.randbits(64))
-    return DecodePlan(app.lake, versions, windows, known, folder, targets, seed, routed)
-
-
-def _known(app: Application, window: Window, source: str) -> Known:
-    refs = [ref for ref in window.refs if ref.source == source]
-    held = set[Name]()
-    for name in {name for ref in refs for name in app.names_in(ref)}:
-        logical = app.logical_name(*name)
-        if logical in window.held or app.is_held(logical) or app.waits_below(logical, window.low_ts):
-            held.add(name)
-    history = app.histories.get(source)
-    has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
-    there = history.standing if history is not None and has_statements else {}
-    effects = app.pipeline.ddl.statement_effects is Effects.ALL
-    return Known(held, there, app.judged.get(source, {}), effects=effects)
-
-
 def in_workers(
-    spark: SparkSession, refs: Sequence[SegmentRef], plan: DecodePlan, chunks: Sequence[WaveChunk] = ()
+    spark: SparkSession,
+    refs: Sequence[SegmentRef],
+    plan: DecodePlan,
+    chunks: Sequence[WaveChunk] = (),
+    later: Sequence[PrewrittenSegment] = (),
 ) -> Iterator[Found]:
     """decode_refs() in a Spark job, a task per run of segments or chunks; key files go to the staging folder."""
     tasks = 3 * spark.sparkContext.defaultParallelism
     packed = [pickle.dumps((decode_refs, run)) for run in split_evenly(refs, tasks)]
     packed += [pickle.dumps((decode_chunks, chunks[at::tasks])) for at in range(min(tasks, len(chunks)))]
+    packed += [pickle.dumps((decode_prewritten, later[at::tasks])) for at in range(min(tasks, len(later)))]
     plan_packed = pickle.dumps(plan)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

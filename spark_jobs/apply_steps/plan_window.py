@@ -15,8 +15,8 @@ from collections.abc import Collection
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in, target
-from spark_jobs.window.holds import hold, hold_at, needs_snapshot_reason, release_with_partners
-from spark_jobs.window.unlogged_tables import unlogged_reason
+from spark_jobs.window.holds import hold, release_with_partners
+from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.errors import RECREATE, REFILL, LakeUnavailable
 from tidegate.lake.bronze_backlog import Wanted, backlog
@@ -25,7 +25,7 @@ from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, WATERMARK, SegmentFlag, State, splits
+from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK, SegmentFlag, State, splits
 
 
 def next_window(app: Application) -> Window | None:
@@ -208,18 +208,4 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
         }
     else:
         physical = {name for entry in window.tables.values() for name in entry.physical}
-    for source, database, table in sorted(physical):
-        if not app.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
-            continue
-        name = app.logical_name(database, table)
-        if app.is_held(name) or app.waits_below(name, window.low_ts):
-            continue
-        version = app.histories[source].version_at(database, table, window.cut_ts)
-        if version is None:
-            continue
-        if version.status.waits:
-            found = (needs_snapshot_reason(version), NEEDS_SNAPSHOT, app.mark(name), Place.of(version))
-            hold_at(app, window, name, TableState(State.HELD, *found))
-        elif reason := unlogged_reason(app, version):
-            found = (reason, UNLOGGED_CHANGES, app.mark(name), Place.of(version))
-            hold_at(app, window, name, TableState(State.HELD, *found))
+    hold_where_unwhole(app, window, sorted(physical))

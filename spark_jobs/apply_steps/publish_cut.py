@@ -61,6 +61,8 @@ def publish_cut(app: Application, window: Window) -> None:
         source_reached(app, window.behind, window.cut_ts)
         if window.behind not in app.followed.behind:
             app.record_states(_back_with(app, window.behind))
+    for source, known in app.prewrites.items():
+        known.forget(app.followed.position(source, app.cut_ts))
     app.index.forget(app.cut_ts)
     app.forget_versions()
     failpoint("apply_after_publish")

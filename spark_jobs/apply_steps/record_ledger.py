@@ -7,10 +7,18 @@ Out: rows of control/ledger, in one commit that a second try of the same window 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import Accounted, Window
 from tidegate import tables
+from tidegate.segments.result import Ledger
+
+# Rules of the ledger: of what this reading passes over, and of rows that wait for their answer.
+_OUTSIDE: Final = "outside the window"
+_PREWRITTEN: Final = "prewrite"
 
 
 def record_ledger(app: Application, window: Window) -> None:
@@ -28,7 +36,7 @@ def record_ledger(app: Application, window: Window) -> None:
             "rows": entry.ledger.rows,
             "null_dates": entry.ledger.null_dates,
         }
-        for entry in window.ledger
+        for entry in _whole(window.ledger)
     ]
     if not rows:
         return
@@ -38,3 +46,31 @@ def record_ledger(app: Application, window: Window) -> None:
         # Ends of windows below the cut come in no order; what each publishes is a commit that nothing else counts.
         mark = (f"{app_id}/{window.behind or 'catch_up'}", app.publications(window))
     app.control.append(tables.LEDGER, rows, app_transaction=mark)
+
+
+def _whole(found: Iterable[Accounted]) -> Iterator[Accounted]:
+    """One entry per segment: rows that are prepared and committed in one window are read twice, and count once."""
+    later = {(entry.source, entry.seq): entry for entry in found if entry.prewritten}
+    for entry in found:
+        if not entry.prewritten:
+            twin = later.pop((entry.source, entry.seq), None)
+            yield entry if twin is None else replace(entry, ledger=_both(entry.ledger, twin.ledger))
+    yield from later.values()
+
+
+def _both(first: Ledger, prewritten: Ledger) -> Ledger:
+    """What waited in the first reading is what became of it in the other."""
+    ignored = {rule: count for rule, count in prewritten.ignored.items() if rule != _OUTSIDE}
+    taken = Ledger(
+        prewritten.decoded_bytes + prewritten.quarantined_bytes + sum(ignored.values()),
+        prewritten.decoded_bytes,
+        ignored,
+        prewritten.quarantined_bytes,
+        prewritten.rows,
+        prewritten.null_dates,
+    )
+    left = first.ignored | {_PREWRITTEN: first.ignored.get(_PREWRITTEN, 0) - taken.payload_bytes}
+    both = replace(first, payload_bytes=first.payload_bytes - taken.payload_bytes, ignored=left)
+    both.add(taken)
+    both.check()
+    return both

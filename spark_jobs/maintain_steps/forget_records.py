@@ -1,7 +1,8 @@
 """After the tables: what was recorded of work long done goes.
 
-In:  control/ledger, latency, maintenance and table_states; maintain.keep_records_days.
-Out: each without its old rows; of table_states the last event of each table stays.
+In:  control/ledger, latency, maintenance, table_states and prewrites; maintain.keep_records_days.
+Out: each without its old rows; of table_states the last event of each table stays; of prewrites what bronze
+     still has the answer of, and what has none.
 
 The ledger and latency may grow by rows a second. Of these whole files go, by the log's statistics, without a look
 inside: older rows that share a file with younger ones stay.
@@ -23,6 +24,7 @@ from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import last_of
 from tidegate.lake.control_upkeep import drop_files, rewrite
+from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
 
 _EVENT: Final = ["pipeline", "table", "recorded_at"]
@@ -45,6 +47,10 @@ def forget_records(job: Maintenance) -> None:
         job,
         tables.MAINTENANCE,
         lambda: rewrite(job.lake, tables.MAINTENANCE, lambda rows: rows.filter(pc.greater_equal(rows["at"], at))),
+    )
+    begins = begins_of(job.lake)
+    _forget(
+        job, tables.PREWRITES, lambda: rewrite(job.lake, tables.PREWRITES, lambda rows: worth_keeping(rows, begins))
     )
     _forget(job, tables.TABLE_STATES, lambda: rewrite(job.lake, tables.TABLE_STATES, lambda rows: _counting(rows, at)))
 

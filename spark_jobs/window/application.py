@@ -9,7 +9,7 @@ table_states and silver's own transaction versions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.delta.lease import Lease
 from tidegate.errors import CommitOverwritten
-from tidegate.lake import control, judgements
+from tidegate.lake import control, judgements, prewrites
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
@@ -35,6 +35,7 @@ from tidegate.limits import AT_ONCE_TABLES_MIN
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import Bounds, SchemaHistory
+from tidegate.segments.prewrites import Prewrites
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.standing import Known
 from tidegate.tables import State, splits
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 # A shadow with no other version was there before the log was followed.
 _NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
+_FOREVER = (1 << 63) - 1
 
 
 Memory = TypeVar("Memory")
@@ -70,6 +72,7 @@ class Application:
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
     snapshots: Known = field(default_factory=Known)
+    prewrites: dict[str, Prewrites] = field(default_factory=dict)  # per source
     damaged: dict[tuple[str, Physical], str] = field(
         default_factory=dict
     )  # a wave's token and table -> why it can't be
@@ -78,6 +81,8 @@ class Application:
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
+    _prewritten: dict[str, int] = field(default_factory=dict)  # per source: start_ts of the oldest that is needed
+    _prewritten_below: dict[str, int] = field(default_factory=dict)  # the same, for windows below the cut
     _applied: dict[str, int] = field(default_factory=dict)
     _pairs: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical name -> database and table
     _flows: tuple[list[int], dict[str, set[Physical]]] = field(default_factory=lambda: ([], {}))
@@ -108,6 +113,8 @@ class Application:
         self.control = ControlTables(self.lake)
         self.cut_ts = control.application_version(self.lake, tables.CUTS, self.cuts_app_id) or 0
         self.followed = load_followed(self.lake)
+        found = prewrites.standing(self.lake, min([self.cut_ts, *self.followed.behind.values()]))
+        self.prewrites = {source: Prewrites(source, found.get(source, ())) for source in self.pipeline.sources}
         self.refresh()
 
     def claim(self) -> None:
@@ -159,6 +166,7 @@ class Application:
         if version != self._history_version:
             self._history_version = version
             self._flows = ([], {})
+            self._note_prewritten()
             needed = needed_rows(self.lake, self.pipeline.sources, self._floor)
             self.histories = {
                 source: SchemaHistory(
@@ -174,12 +182,28 @@ class Application:
 
     def forget_versions(self) -> None:
         """After a published cut: let go of table versions that no window needs any more."""
+        self._note_prewritten(waiting=False)
         for source, history in self.histories.items():
             history.forget(partial(self._floor, source))
 
+    def _note_prewritten(self, *, waiting: bool = True) -> None:
+        """From where on versions are needed, per source, for rows that are committed long after they were written.
+
+        waiting: look too for those that are committed in windows which a table below the cut is still to see.
+        """
+        if waiting:
+            lows = [state.applied_ts for state in self.states.values() if state.state.waits]
+            low_ts = min([*lows, *self.snapshots.open_lows()], default=self.cut_ts)
+            below = dict.fromkeys(self.pipeline.sources, low_ts) if low_ts < self.cut_ts else {}
+            self._prewritten_below = prewrites.first_needed(self.lake, below)
+        self._prewritten = {
+            source: min([self._prewritten_below.get(source, _FOREVER), *(one.start_ts for one in found)])
+            for source, found in self.prewrites.items()
+        }
+
     def _floor(self, source: str, database: str, table: str) -> int:
         """The commit_ts from which on a table's versions are needed: it is applied up to there."""
-        position = self.followed.position(source, self.cut_ts)
+        position = min(self.followed.position(source, self.cut_ts), self._prewritten.get(source, _FOREVER))
         state = self.states.get(self.logical_name(database, table)) if table else None
         waits = state is not None and state.state in (State.HELD, State.RELEASED)
         return min(position, state.applied_ts) if waits and state else position
@@ -313,8 +337,12 @@ class Application:
 
     def names_in(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:
         """Every kept table, physical, that a segment may touch by what its row in bronze says."""
-        history = self.histories.get(ref.source)  # none of a source that left the pipeline
-        for text in ref.tables:
+        return self.names_of(ref.source, ref.tables)
+
+    def names_of(self, source: str, named: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """The same of what a segment, or a prewrite, names of its source."""
+        history = self.histories.get(source)  # none of a source that left the pipeline
+        for text in named:
             if text == tables.EVERY_TABLE:
                 names: Sequence[tuple[str, str]] = history.tables() if history else ()
             else:
@@ -322,7 +350,7 @@ class Application:
                 if len(names) > 1:  # a name with a dot: as the table that there is
                     names = [name for name in names if history and history.versions(*name)] or names
             for name in names:
-                if self.keeps(ref.source, *name):
+                if self.keeps(source, *name):
                     yield name
 
     def keeps(self, source: str, database: str, table: str) -> bool:

@@ -1,7 +1,7 @@
-"""Tables that change without row events: held by name, or warned of where the pipeline file says so.
+"""Tables of which not all rows are known, or that change without row events: held by name, never half filled.
 
-In:  a table version that the window reaches.
-Out: the reason for which its table is held; "" when it isn't.
+In:  table versions that the window reaches.
+Out: tables that leave the window, with the reason; warnings where the pipeline file asks for no more.
 
 It waits from the version on that brings the cause. A snapshot, TRUNCATE or a new CREATE mends it once that is gone.
 """
@@ -9,13 +9,37 @@ It waits from the version on that brings the cause. A snapshot, TRUNCATE or a ne
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.holds import hold_at, needs_snapshot_reason
+from spark_jobs.window.window import Window
 from tidegate.config import Cascades
+from tidegate.lake.held import Place, TableState
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
 
 log = logging.getLogger(__name__)
+
+
+def hold_where_unwhole(app: Application, window: Window, physical: Iterable[tuple[str, str, str]]) -> None:
+    """Those of these tables wait whose rows aren't all known, or don't come by the log."""
+    for source, database, table in physical:
+        if not app.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
+            continue
+        name = app.logical_name(database, table)
+        if app.is_held(name) or app.waits_below(name, window.low_ts):
+            continue
+        version = app.histories[source].version_at(database, table, window.cut_ts)
+        if version is None:
+            continue
+        if version.status.waits:
+            found = (needs_snapshot_reason(version), NEEDS_SNAPSHOT, app.mark(name), Place.of(version))
+            hold_at(app, window, name, TableState(State.HELD, *found))
+        elif reason := unlogged_reason(app, version):
+            found = (reason, UNLOGGED_CHANGES, app.mark(name), Place.of(version))
+            hold_at(app, window, name, TableState(State.HELD, *found))
 
 
 def unlogged_reason(app: Application, version: TableVersion) -> str:

@@ -74,11 +74,12 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Accounted:
-    """What became of a segment's bytes."""
+    """What became of a segment's bytes. prewritten: of those of its rows that the window commits, and no others."""
 
     source: str
     seq: int
     ledger: Ledger
+    prewritten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,14 @@ class DamagedChunk:
     token: str
     physical: tuple[str, str, str]
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrewrittenSegment:
+    """A segment with prewrites that the window commits: start_ts -> commit_ts of the answer."""
+
+    ref: SegmentRef
+    answers: Mapping[int, int]
 
 
 @dataclass(slots=True)
@@ -189,6 +198,7 @@ class Window:
     gaps: list[SegmentRef] = field(default_factory=list)  # what persons accepted as lost
     gap_ts: dict[str, int] = field(default_factory=dict)  # logical table -> commit_ts of the last such
     waves: WindowWaves = field(default_factory=WindowWaves)
+    prewritten: list[PrewrittenSegment] = field(default_factory=list)  # in order of (source, seq)
 
     def __post_init__(self) -> None:
         """Of the refs given, gaps are apart: they have no bytes."""

@@ -56,13 +56,15 @@ class _Row:
     known: set[int]
 
 
-def decode_segment_reference(segment: Segment, versions: Versions, windows: Windows) -> DecodedSegment:
+def decode_segment_reference(
+    segment: Segment, versions: Versions, windows: Windows, *, known: Known = NOTHING_KNOWN
+) -> DecodedSegment:
     """As decode_segment."""
 
     def pieces(windows: Windows, known: Known) -> Iterator[DecodedSegment]:
         return decode_indexes(index_pieces(segment), versions, windows, reference_batch, known)
 
-    return joined(pieces, windows, NOTHING_KNOWN)
+    return joined(pieces, windows, known)
 
 
 def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:

@@ -13,7 +13,7 @@ the ledger: decoded, ignored by a named rule, or quarantined with its table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -32,6 +32,7 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
 from tidegate.binlog.plan import Plan, make_plan
+from tidegate.binlog.prewritten import answered, changed_meanwhile, check_same_table, passed_over
 from tidegate.binlog.refusals import refusal, unlogged
 from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
@@ -81,11 +82,14 @@ class HeldError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Rows events of one table in its window: numbers of events, ascending."""
+    """Rows events of one table in its window: numbers of events, ascending. started: the commit_ts at which each was
+    prepared, of rows that are read for their answers.
+    """
 
     name: Name
     events: npt.NDArray[np.int64]
     window: CommitSpan
+    started: npt.NDArray[np.int64] | None = None
 
 
 def decode_segment(
@@ -176,8 +180,8 @@ def _decode_index(
 ) -> DecodedSegment:
     fates = fates_by_type(index)
     undo_known(index.events, index.segment, known.rolled_back_ts)
-    wanted = _judge_rows(index, windows, known.held, fates)
-    problems = _judge_others(index, versions, windows, known, fates)
+    wanted = _judge_rows(index, windows, known, fates)
+    problems = _judge_others(index, versions, windows, known, fates) if known.answers is None else {}
     changes: list[TableChanges] = []
     nulled = 0
     for rows in wanted:
@@ -213,12 +217,14 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
     return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos, *found)
 
 
-def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fates: Fates) -> list[TableRows]:
+def _judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) -> list[TableRows]:
     """Rows events per wanted table, in order of name; the fates of all others."""
     events = index.events
     rolled_back = (events[:, K.BITS] & UNDONE) != 0
     fates[rolled_back] = FATE_OF_RULE["rolled back"]
-    numbers = np.flatnonzero(((events[:, K.BITS] & ROWS) != 0) & ~rolled_back)
+    passed = passed_over(index, known.answers, fates)
+    started = answered(index, known.answers) if known.answers else None
+    numbers = np.flatnonzero(((events[:, K.BITS] & ROWS) != 0) & ~rolled_back & ~passed)
     contents = events[numbers, K.CONTENT]
     if len(numbers) and int(contents.min()) < 0:
         event = int(numbers[np.flatnonzero(contents < 0)[0]])
@@ -234,14 +240,15 @@ def _judge_rows(index: EventIndex, windows: Windows, held: Collection[Name], fat
         mine = numbers[order[starts[content] : starts[content + 1]]]
         window = windows.get(name)
         if window is None:
-            fates[mine] = QUARANTINED if name in held else FATE_OF_RULE["table not asked for"]
+            fates[mine] = QUARANTINED if name in known.held else FATE_OF_RULE["table not asked for"]
             continue
         commit_ts = events[mine, K.COMMIT_TS]
         inside = (commit_ts > window.after_ts) & (commit_ts <= window.upto_ts)
         fates[mine[~inside]] = FATE_OF_RULE["outside the window"]
         if inside.any():
             by_name.setdefault(name, []).append(mine[inside])
-    return [TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name]) for name in sorted(by_name)]
+    found = [TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name]) for name in sorted(by_name)]
+    return found if started is None else [replace(rows, started=started[rows.events]) for rows in found]
 
 
 def _judge_others(
@@ -315,7 +322,8 @@ def _decode_table(
             except RowsError as error:
                 raise HeldError(int(mine[error.event]), error.error) from None
             except Terminal as error:
-                contradicted = index.bodies[content] if isinstance(error, SchemaMismatch) else b""
+                corrects = isinstance(error, SchemaMismatch) and rows.started is None  # of its own time alone
+                contradicted = index.bodies[content] if corrects else b""
                 raise HeldError(int(mine[0]), error, contradicted) from None
             null_dates += batch.null_dates
         changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
@@ -345,10 +353,12 @@ def _by_version(
 ) -> Iterator[tuple[TableVersion, npt.NDArray[np.int64]]]:
     """The table's rows events under each version in force. Raises HeldError for what can't be decoded under any."""
     events = index.events[rows.events]
-    refused = np.flatnonzero((events[:, K.BITS] & K.XA_BIT) | _UNREAD[events[:, K.TYPE]])
+    refused = np.flatnonzero(_UNREAD[events[:, K.TYPE]])
     if len(refused):
         raise HeldError(int(rows.events[refused[0]]), refusal(events[refused[0]]))
     in_order = sorted(versions, key=lambda version: version.commit_ts)
+    if rows.started is not None and (at := check_same_table(in_order, rows.started, events[:, K.COMMIT_TS])) >= 0:
+        raise HeldError(int(rows.events[at]), changed_meanwhile())
     starts = np.array([version.commit_ts for version in in_order], np.int64)
     which = np.searchsorted(starts, events[:, K.COMMIT_TS], side="right") - 1
     for at in np.unique(which).tolist():

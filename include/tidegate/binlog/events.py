@@ -153,9 +153,10 @@ IGNORE_RULES: Final[dict[str, str]] = {
     "rolled back": "rows that the server logged and then took back",
     "ddl": "replayed through schema_history, not through rows",
     "unfinished alter": "START and ROLLBACK ALTER change nothing; COMMIT ALTER is the statement",
-    "xa answer": "its prewrite already holds its tables",
+    "xa answer": "the rows of its prewrite come in its place (segments/prewrites.py)",
     "judged": "a person looked, and said that it changes no table (tidegate schema judge)",
     "ignorable": "flagged by the server as of no meaning to a reader that doesn't know it",
+    "prewrite": "rows of a transaction that is answered later: they come in the answer's place",
     "table not asked for": "the window holds no such table",
     "outside the window": "applied before, or due in a later window",
 }

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import UNREAD_ROWS_TYPES, type_name
+from tidegate.binlog.events import type_name
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal, UnsupportedValue
 from tidegate.schema.model.columns import Generated, TableVersion
@@ -36,9 +36,6 @@ _VIRTUAL_LOGGED_SINCE: Final = (10, 5)
 
 def refusal(event: npt.NDArray[np.int64]) -> Terminal:
     """Of a rows event that can't be taken as it stands."""
-    code = int(event[K.TYPE])
-    if code in UNREAD_ROWS_TYPES:
-        return UnsupportedValue(f"rows events of type {type_name(code)} can't be decoded", remedy="upgrade the source")
     return UnsupportedValue(
-        "rows of an XA transaction, which may yet be rolled back", remedy="don't use XA on this table, or leave it out"
+        f"rows events of type {type_name(int(event[K.TYPE]))} can't be decoded", remedy="upgrade the source"
     )

@@ -1,7 +1,8 @@
 """What a source is to capture, and to apply: the protocols that each kind of source keeps.
 
 In:  nothing; these are promises.
-Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaFeed and Decoder, all that apply does.
+Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaFeed, PrewriteFeed and Decoder,
+     all that apply does.
 
 Why a reader that keeps them loses nothing and doubles nothing:
 
@@ -36,6 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.prewrites import Answer, Pending
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 from tidegate.segments.segment import Segment
 
@@ -201,6 +203,14 @@ class SchemaFeed(Protocol):
         ...
 
 
+class PrewriteFeed(Protocol):
+    """Which rows of a segment wait for an answer, and which answers stand in it, in log order."""
+
+    def __call__(self, segment: Segment) -> Sequence[Pending | Answer]:
+        """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""
+        ...
+
+
 class Decoder(Protocol):
     """A segment's changes, from its own bytes and the table versions alone."""
 
@@ -212,5 +222,9 @@ class Decoder(Protocol):
         *,
         known: Known,
     ) -> Iterator[DecodedSegment]:
-        """In bounded memory: several parts, in log order. Raises StreamCorrupt, UnknownEvent."""
+        """In bounded memory: several parts, in log order. Raises StreamCorrupt, UnknownEvent.
+
+        Prewrites are left out. With known.answers those that it names are given, and nothing else, each row with the
+        commit_ts of its answer; in log order, which isn't the order of the answers.
+        """
         ...

@@ -9,7 +9,7 @@ and when it is older than maintain.keep_bronze_days. Only a prefix of a source's
 dense and says itself where it begins: the first segment's prev_commit_ts, below which readers are refused. The newest
 file of a source stays, and the newest that holds bytes: capture reads there where it stands, and compares what it has
 with the server's.
-A prepared XA transaction holds its tables, so its segments stay with theirs.
+What is prepared and not answered stays, and so does what was answered above that: its rows are due there.
 
 Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it again; when this run
 is killed in between, the next run of upkeep does.
@@ -34,6 +34,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import TableState, last_states
+from tidegate.lake.prewrites import first_needed
 from tidegate.tables import SEGMENTS, SNAPSHOTS, SegmentFlag
 
 # Events of control/snapshots behind which a wave isn't open any more.
@@ -67,10 +68,15 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     ]
     everywhere = min(lowest, key=lambda one: one.commit_ts)
     waves = _open_waves(lake)
-    return {
+    found = {
         source: min(_of_source(source, everywhere, known), waves.get(source, everywhere), key=lambda one: one.commit_ts)
         for source in sources
     }
+    prewritten = first_needed(lake, {source: floor.commit_ts for source, floor in found.items()})
+    for source, start_ts in prewritten.items():
+        if start_ts <= found[source].commit_ts:
+            found[source] = Floor(start_ts - 1, f"a transaction of {source} is prepared, and answered later or not yet")
+    return found
 
 
 def _open_waves(lake: LakeFiles) -> dict[str, Floor]:

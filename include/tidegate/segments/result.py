@@ -44,7 +44,7 @@ class Known:
     is a table, and no view, from a commit_ts on. judged: what a person said of a place: the tables that it changes, ()
     when none. rolled_back_ts: of the transaction that the segment ends in, when a later one rolls it back; 0: none.
     effects: whether a statement in the place of rows may change tables that it doesn't name, by triggers, functions or
-    foreign keys.
+    foreign keys. answers: start_ts -> commit_ts of prewrites in the segment that are committed: these alone are wanted.
     """
 
     held: Collection[tuple[str, str]] = ()
@@ -52,6 +52,7 @@ class Known:
     judged: Mapping[EventPlace, Collection[tuple[str, str]]] = field(default_factory=dict)
     rolled_back_ts: int = 0
     effects: bool = False
+    answers: Mapping[int, int] | None = None
 
 
 NOTHING_KNOWN: Final = Known()

@@ -46,6 +46,12 @@ class Known:
         found = (one.low_ts for one in reversed(self.events) if self._opens(one, source, token) and not one.table)
         return next(found, None)
 
+    def open_lows(self) -> list[int]:
+        """Low marks of waves of snapshots that aren't over."""
+        going = {told[0] for told, of in self.tables.items() if not of.state.is_over}
+        opened = (one for one in self.events if one.event is EventKind.OPENED and not one.table)
+        return [one.low_ts for one in opened if one.snapshot in going and one.low_ts is not None]
+
     def began(self, snapshot: str, physical: Physical) -> int | None:
         """L0: from here on the snapshot's waves and the log are in silver; None before its first wave is."""
         told = self.tables.get((snapshot, *physical))

@@ -1,6 +1,5 @@
 -- needs: mysql >= 5.7.7, mariadb >= 10.5
--- Prepared XA transactions, answered from another session: what was not committed yet isn't taken for done.
--- held: t UnsupportedValue
+-- Prepared XA transactions, answered from another session: rows are committed where the answer stands, or never.
 CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(10)) ENGINE=InnoDB;
 CREATE TABLE bystander (id INT PRIMARY KEY, v VARCHAR(10)) ENGINE=InnoDB;
 -- connect: first

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.apply_steps.decode_changes import _plan
 from spark_jobs.apply_steps.plan_window import plan_window
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.decode_plan import plan_decode
 from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
 from tidegate import config
@@ -68,7 +68,7 @@ def test_a_held_table_stays_out_and_its_rows_are_quarantined(app: Application) -
     app.states["d.items"] = TableState(State.HELD)
     window = planned(app, "*")
     assert set(window.tables) == {"d.orders"}
-    assert _plan(app, window).known["s"].held == {("d", "items")}
+    assert plan_decode(app, window).known["s"].held == {("d", "items")}
 
 
 def test_a_name_that_holds_a_dot_is_read_in_every_way(app: Application) -> None:

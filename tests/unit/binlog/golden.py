@@ -14,8 +14,11 @@ from typing import Any
 
 from tests.kit.decoding import ALL_TIME, segment_of_file
 from tests.support.servers import ROOT
+from tidegate.binlog.prewrites import prewrites
+from tidegate.prewrites_table import PrewriteState
 from tidegate.schema.model.columns import Column, Generated, TableVersion
-from tidegate.segments.result import DecodedSegment
+from tidegate.segments.prewrites import within_segment
+from tidegate.segments.result import DecodedSegment, Known
 
 # Another folder: to look at recordings before they become cases.
 GOLDEN = Path(os.environ.get("TIDEGATE_GOLDEN", ROOT / "tests" / "golden"))
@@ -48,9 +51,16 @@ def _version(row: dict[str, Any]) -> TableVersion:
 
 
 def decoded(case: Path, decode: Callable[..., DecodedSegment]) -> DecodedSegment:
-    """All changes of all tables of a case."""
+    """All changes of all tables of a case, those of XA branches that it commits included."""
     versions: dict[tuple[str, str], list[TableVersion]] = {}
     for version in versions_of(case):
         versions.setdefault((version.database, version.table), []).append(version)
     made = segment_of_file((case / "events.binlog").read_bytes())
-    return decode(made, versions, dict.fromkeys(versions, ALL_TIME))
+    windows = dict.fromkeys(versions, ALL_TIME)
+    found = decode(made, versions, windows)
+    answered, _ = within_segment("test", prewrites(made))
+    committed = {one.start_ts: one.answer_ts for one in answered if one.state is PrewriteState.COMMITTED}
+    if not committed:
+        return found
+    later = decode(made, versions, windows, known=Known(answers=committed))
+    return DecodedSegment((*found.changes, *later.changes), (*found.problems, *later.problems), found.ledger)

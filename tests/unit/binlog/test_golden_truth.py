@@ -15,13 +15,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.kit.decoding import DECODERS
 from tests.unit.binlog.golden import CASES, decoded, versions_of
 from tidegate.segments.result import DecodedSegment
 from tidegate.silver_names import silver_column
-from tidegate.tables import OP, OP_DELETE, ORDINAL
+from tidegate.tables import COMMIT_TS, OP, OP_DELETE, ORDINAL
 
 TRUTHS = [case for case in CASES if (case / "truth.json").exists()]
 _GEOMETRIES = ("point", "linestring", "polygon", "multi", "geom")
@@ -109,7 +110,9 @@ def test_changes_add_up_to_what_the_server_selects(case: Path, which: int) -> No
     assert {problem.table: problem.error for problem in found.problems} == held, found.problems
     kinds = {(v.table, v.version): {c.name: c.type for c in v.columns} for v in versions_of(case)}
     lives = {(row["table"], row["version"]): row for row in truth}
-    batches = {(change.table, change.version): change.batch for change in found.changes}
+    batches: dict[tuple[str, int], list[pa.RecordBatch]] = {}
+    for change in found.changes:
+        batches.setdefault((change.table, change.version), []).append(change.batch)
     assert batches.keys() <= lives.keys()
     for name, life in lives.items():
         if "end" not in life:
@@ -120,7 +123,11 @@ def test_changes_add_up_to_what_the_server_selects(case: Path, which: int) -> No
             for side in ("start", "end")
         )
         rows = Rows(columns, life["key"], start)
-        for change in batches[name].sort_by(ORDINAL).to_pylist() if name in batches else []:
+        in_order = sorted(
+            (change for batch in batches.get(name, ()) for change in batch.to_pylist()),
+            key=lambda change: (change[COMMIT_TS], change[ORDINAL]),
+        )
+        for change in in_order:
             row = [plain(change[silver_column(column)], types[column]) for column in columns]
             (rows.drop if change[OP] == OP_DELETE else rows.put)(row)
         assert rows.all() == Rows(columns, life["key"], end).all(), name

@@ -34,6 +34,7 @@ from tidegate.mysql.stream.event_facts import (
     DdlTables,
     compressed_query_names,
     described_format,
+    flag_of,
     name_at,
     payload_names,
     query_names,
@@ -249,8 +250,7 @@ class Cutter:
             else:
                 said, names = compressed_query_names(whole, checksum, ddl_tables)
                 self._space.transaction[scan.SAID] = said + 1
-            self._flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
-            self._ddl_tables.update(names)
+            self._flags, self._ddl_tables = self._flags | flag_of(said), self._ddl_tables.union(names)
             if self.open and self._begun_open and not self._state["opened_here"]:
                 flag, earlier = self._carried.taken_back(said)
                 self._flags, self._ddl_tables = self._flags | flag, self._ddl_tables | earlier

@@ -70,9 +70,7 @@ def rotate_target(event: bytes) -> tuple[str, int]:
 def query_names(event: bytes, checksum: int, ddl_tables: DdlTables) -> tuple[int, list[str]]:
     """(Q_* of transaction_scan, names of the tables it touches or EVERY_TABLE) of a QUERY event."""
     said = int(scan.classify_query(np.frombuffer(event, np.uint8), 0, len(event), len(event), checksum))
-    if said == scan.Q_XA_ANSWER:
-        return said, []  # the tables of its prewrite are held, since what that wrote isn't final
-    if said != scan.Q_STATEMENT:
+    if said != scan.Q_STATEMENT:  # the tables of an XA COMMIT are its prewrite's, which apply knows
         return said, []
     try:
         query = parse_query(event, checksum)
@@ -123,9 +121,16 @@ def _note_part(part: Event, checksum: int, ddl_tables: DdlTables, names: set[str
     for at in state[N.QUERIES : N.QUERIES + int(state[N.STATEMENTS])].tolist():
         size = int.from_bytes(part[at + 9 : at + 13].tobytes(), "little")
         said, named = query_names(part[at : at + size].tobytes(), checksum, ddl_tables)
-        flags |= SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
+        flags |= flag_of(said)
         names.update(named)
     return flags
+
+
+def flag_of(said: int) -> SegmentFlag:
+    """What a planner must know of a segment for what a QUERY event (Q_* of transaction_scan) says."""
+    if said == scan.Q_XA_ANSWER:
+        return SegmentFlag.HAS_ANSWER
+    return SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)
 
 
 def name_at(data: Any, at: int) -> str:

@@ -1,0 +1,76 @@
+"""Rows that were prepared: passed over where they lie, and read again from there once they are committed.
+
+In:  an index, the answers that are wanted (Known.answers): none where a segment is read as it is.
+Out: which events this reading passes over, with their fates; rows of committed prewrites with the commit_ts of their
+     answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.binlog.event_index import EventIndex
+from tidegate.binlog.fates import FATE_OF_RULE, Fates
+from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.outcome import UNDONE
+from tidegate.binlog.transaction_scan import ROWS
+from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+
+# Versions that say anew what a table's columns are; a snapshot's reads the same rows again.
+_SAME_ROWS: Final = ("healed", "refreshed", "snapshot")
+
+Times = npt.NDArray[np.int64]
+
+
+def passed_over(index: EventIndex, answers: Mapping[int, int] | None, fates: Fates) -> npt.NDArray[np.bool_]:
+    """Mask of the events that this reading doesn't take as rows."""
+    bits = index.events[:, K.BITS]
+    prepared = (bits & ROWS != 0) & (bits & K.XA_BIT != 0)
+    if answers is None:
+        fates[prepared & (bits & UNDONE == 0)] = FATE_OF_RULE["prewrite"]
+        return np.asarray(prepared, np.bool_)
+    wanted = prepared & np.isin(index.events[:, K.COMMIT_TS], np.fromiter(answers, np.int64, len(answers)))
+    fates[~wanted] = FATE_OF_RULE["outside the window"]
+    return np.asarray(~wanted, np.bool_)
+
+
+def answered(index: EventIndex, answers: Mapping[int, int]) -> Times:
+    """The commit_ts of each event as it was; from here on the index has that of its answer."""
+    started = index.events[:, K.COMMIT_TS].copy()
+    starts = np.sort(np.fromiter(answers, np.int64, len(answers)))
+    stamps = np.array([answers[start] for start in starts.tolist()], np.int64)
+    at = np.minimum(np.searchsorted(starts, started), len(starts) - 1)
+    index.events[:, K.COMMIT_TS] = np.where(starts[at] == started, stamps[at], started)
+    return started
+
+
+def check_same_table(versions: Sequence[TableVersion], started: Times, ended: Times) -> int:
+    """Position of the first row whose table isn't the same at its answer as where it was prepared; -1: none.
+
+    Servers keep a table's definition locked while a branch is prepared, but not every one over a restart.
+    versions: in order of commit_ts.
+    """
+    starts = np.array([version.commit_ts for version in versions], np.int64)
+    before = np.searchsorted(starts, started, side="right") - 1
+    after = np.searchsorted(starts, ended, side="right") - 1
+    for first, last in sorted({*zip(before.tolist(), after.tolist(), strict=True)}):
+        if first != last and not _same(versions[max(first, 0) : last + 1], known=first >= 0):
+            return int(np.flatnonzero((before == first) & (after == last))[0])
+    return -1
+
+
+def changed_meanwhile() -> SchemaMismatch:
+    return SchemaMismatch("rows of a prepared transaction that was committed after a DDL of their table", remedy=REFILL)
+
+
+def _same(versions: Sequence[TableVersion], *, known: bool) -> bool:
+    """Whether all of them are the first one said anew."""
+    return known and all(
+        one.kind in _SAME_ROWS and one.status is VersionStatus.ACTIVE and one.fingerprint == versions[0].fingerprint
+        for one in versions[1:]
+    )

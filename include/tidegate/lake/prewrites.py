@@ -1,0 +1,105 @@
+"""control/prewrites: what waits for an answer, and what was answered, per source; and where in bronze its rows lie.
+
+In:  a lake.
+Out: Prewrites (segments/prewrites.py) that are open, or answered above a commit_ts; their segments.
+
+A prewrite that its own segment answers isn't in here: who reads that segment finds it whole. All others are, of tables
+that the pipeline keeps and of others, for a table may be kept later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.lake import control
+from tidegate.lake.bronze_index import refs_in
+from tidegate.lake.bronze_log import bronze_log, files_of
+from tidegate.lake.files import LakeFiles
+from tidegate.prewrites_table import PREWRITES
+from tidegate.segments.prewrites import Prewrite
+from tidegate.segments.window import SegmentRef
+
+# Of one prewrite an answer comes after what was said while there was none.
+_ORDER: Final = ["answer_ts", "recorded_at"]
+
+
+def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
+    """Per source those that are open, or answered above after_ts."""
+    rows = _last(lake)
+    wanted = pc.or_(pc.equal(rows["answer_ts"], 0), pc.greater(rows["answer_ts"], after_ts))
+    return _by_source(rows.filter(wanted))
+
+
+def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[Prewrite]]:
+    """Per source those whose answer is in (after_ts, upto_ts]."""
+    filters: list[tuple[str, str, Any]] = [("answer_ts", ">", after_ts), ("answer_ts", "<=", upto_ts)]
+    return _by_source(control.newest(lake, PREWRITES, by=PREWRITES.key, order=_ORDER, filters=filters))
+
+
+def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]:
+    """Per source the smallest start_ts of those that are open, or answered above the source's after_ts."""
+    rows = _last(lake, ["source", "start_ts", "answer_ts"])
+    found: dict[str, int] = {}
+    for source, floor in after_ts.items():
+        wanted = pc.or_(pc.equal(rows["answer_ts"], 0), pc.greater(rows["answer_ts"], floor))
+        mine = rows.filter(pc.and_(wanted, pc.equal(rows["source"], source)))
+        if mine.num_rows:
+            found[source] = pc.min(mine["start_ts"]).as_py()
+    return found
+
+
+def record(tables: control.ControlTables, found: Sequence[Prewrite]) -> None:
+    """Append rows. The same rows again do no harm: the last of each prewrite counts."""
+    now = datetime.now(UTC)
+    tables.append(PREWRITES, [one.to_row(now) for one in found])
+
+
+def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tuple[str, int], SegmentRef]:
+    """Source and seq -> these segments, wherever in bronze they lie; without those that are gone."""
+
+    def needed(add: Mapping[str, Any]) -> bool:
+        told = json.loads(add["stats"])
+        low, high = told["minValues"]["seq"], told["maxValues"]["seq"]
+        return any(low <= seq <= high for seq in wanted.get(add["partitionValues"]["source"], ()))
+
+    if not any(wanted.values()):
+        return {}
+    return {
+        (ref.source, ref.seq): ref
+        for file in files_of(bronze_log(lake, needed).state())
+        for ref in refs_in(lake, file.path, file.source, -1)
+        if ref.seq in wanted[file.source]
+    }
+
+
+def begins_of(lake: LakeFiles) -> dict[str, int]:
+    """Source -> the commit_ts after which its segments begin in bronze; 0 where none was ever removed."""
+    found: dict[str, int] = {}
+    for file in files_of(bronze_log(lake).state()):
+        if file.source not in found:
+            found[file.source] = file.begin_ts if file.min_seq > 1 else 0
+    return found
+
+
+def worth_keeping(rows: pa.Table, begins: Mapping[str, int]) -> pa.Table:
+    """What stays of the table's rows: what is open, or answered above where bronze of its source begins (begins_of)."""
+    last = control.last_of(rows, PREWRITES.key, _ORDER)
+    begin = pa.array([begins.get(source, 0) for source in last["source"].to_pylist()], pa.int64())
+    return last.filter(pc.or_(pc.equal(last["answer_ts"], 0), pc.greater(last["answer_ts"], begin)))
+
+
+def _last(lake: LakeFiles, columns: Sequence[str] | None = None) -> pa.Table:
+    return control.newest(lake, PREWRITES, by=PREWRITES.key, order=_ORDER, columns=columns)
+
+
+def _by_source(rows: pa.Table) -> dict[str, list[Prewrite]]:
+    found: dict[str, list[Prewrite]] = {}
+    for row in rows.to_pylist():
+        found.setdefault(row["source"], []).append(Prewrite.from_row(row))
+    return found

@@ -1,0 +1,165 @@
+"""Prewrites and their answers: rows that come before their transaction is committed, and what becomes of them.
+
+In:  what the segments of a source say, in log order: a Pending where rows end that nobody has answered yet, an Answer
+     where a transaction is committed or rolled back that came before.
+Out: Prewrites, each a pointer to rows in bronze and its state.
+
+A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, which is where that stands in
+the log. So a window is whole without the prewrites that are open at its end, and a window that holds an answer gets
+the rows, however far back in bronze they lie. An open transaction that a segment was cut in is none of this: its
+commit_ts is its own, resolved_ts waits for it, and a segment's neighbours say whether it went on (segments/window.py).
+
+Which Pending an answer means: the last one of its id before it that has no answer. An id may be used again once it is
+answered. An answer is taken once: what a killed window has taken before is recognised by its commit_ts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any, Self
+
+from tidegate.prewrites_table import PrewriteState
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Rows that wait for an answer. id: what the answer calls them. start_ts: the commit_ts that they have in their
+    segments, which run from began_seq to ended_seq. tables: `database.table`, as a segment names them.
+    """
+
+    id: str
+    start_ts: int
+    began_seq: int
+    ended_seq: int
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """commit_ts: where it stands, and what its rows get. file, pos: of its event."""
+
+    id: str
+    committed: bool
+    commit_ts: int
+    file: str
+    pos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prewrite:
+    """A row of control/prewrites; the meaning of each field stands in prewrites_table.py."""
+
+    source: str
+    id: str
+    start_ts: int
+    began_seq: int
+    ended_seq: int
+    tables: tuple[str, ...]
+    state: PrewriteState = PrewriteState.OPEN
+    answer_ts: int = 0
+    answer_file: str = ""
+    answer_pos: int = 0
+
+    @classmethod
+    def of(cls, source: str, pending: Pending) -> Self:
+        return cls(source, pending.id, pending.start_ts, pending.began_seq, pending.ended_seq, pending.tables)
+
+    @classmethod
+    def unknown(cls, source: str, answer: Answer) -> Self:
+        """Of an answer that commits what never came."""
+        return cls(source, answer.id, answer.commit_ts, 0, 0, ()).answered(answer, PrewriteState.UNKNOWN)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        cells = {field.name: row[field.name] for field in fields(cls)}
+        return cls(**cells | {"state": PrewriteState(row["state"]), "tables": tuple(row["tables"])})
+
+    def to_row(self, recorded_at: datetime) -> dict[str, Any]:
+        cells = {field.name: getattr(self, field.name) for field in fields(self)}
+        return cells | {"tables": list(self.tables), "recorded_at": recorded_at}
+
+    def answered(self, answer: Answer, state: PrewriteState | None = None) -> Self:
+        found = state or (PrewriteState.COMMITTED if answer.committed else PrewriteState.ROLLED_BACK)
+        return replace(self, state=found, answer_ts=answer.commit_ts, answer_file=answer.file, answer_pos=answer.pos)
+
+
+class Prewrites:
+    """Those of one source that are open, or answered above the cut."""
+
+    def __init__(self, source: str, known: Iterable[Prewrite] = ()) -> None:
+        """known: in any order."""
+        self._source = source
+        self._by_id: dict[str, list[Prewrite]] = {}
+        for one in sorted(known, key=lambda one: one.start_ts):
+            self._by_id.setdefault(one.id, []).append(one)
+
+    def __iter__(self) -> Iterator[Prewrite]:
+        return (one for same in self._by_id.values() for one in same)
+
+    def take(self, found: Iterable[Pending | Answer]) -> list[Prewrite]:
+        """What is new with these, in log order; each prewrite once, as it stands in the end."""
+        changed: dict[tuple[str, int], Prewrite] = {}
+        for one in found:
+            now = self._begin(one) if isinstance(one, Pending) else self._answer(one)
+            if now is not None:
+                changed[now.id, now.start_ts] = now
+        return list(changed.values())
+
+    def forget(self, upto_ts: int) -> None:
+        """Let go of what was answered at or below upto_ts."""
+        for name, same in list(self._by_id.items()):
+            kept = [one for one in same if not one.answer_ts or one.answer_ts > upto_ts]
+            if not kept:
+                del self._by_id[name]
+            elif len(kept) < len(same):
+                self._by_id[name] = kept
+
+    def _begin(self, pending: Pending) -> Prewrite | None:
+        same = self._by_id.setdefault(pending.id, [])
+        if any(one.start_ts == pending.start_ts for one in same):
+            return None
+        same.append(Prewrite.of(self._source, pending))
+        return same[-1]
+
+    def _answer(self, answer: Answer) -> Prewrite | None:
+        same = self._by_id.setdefault(answer.id, [])
+        if any(one.answer_ts == answer.commit_ts for one in same):
+            return None
+        for at in range(len(same) - 1, -1, -1):
+            if not same[at].answer_ts and same[at].start_ts <= answer.commit_ts:
+                same[at] = same[at].answered(answer)
+                return same[at]
+        if not answer.committed:
+            return None
+        same.append(Prewrite.unknown(self._source, answer))
+        return same[-1]
+
+
+def within_segment(source: str, found: Iterable[Pending | Answer]) -> tuple[list[Prewrite], list[Pending | Answer]]:
+    """(prewrites that one segment has whole and answers itself, what is left of it for others to answer).
+
+    found: of one segment, in log order.
+    """
+    waiting: dict[str, Pending] = {}
+    whole: list[Prewrite] = []
+    rest: list[Pending | Answer] = []
+    for one in found:
+        mine = waiting.pop(one.id, None)
+        if isinstance(one, Pending):
+            rest += [mine] if mine is not None else []
+            waiting[one.id] = one
+        elif mine is None:
+            rest.append(one)
+        elif mine.began_seq != mine.ended_seq:
+            rest += [mine, one]
+        else:
+            whole.append(Prewrite.of(source, mine).answered(one))
+    rest += waiting.values()
+    return whole, sorted(rest, key=_place)
+
+
+def _place(one: Pending | Answer) -> tuple[int, bool]:
+    """In log order; what is prepared and answered at once has one commit_ts."""
+    return (one.start_ts, False) if isinstance(one, Pending) else (one.commit_ts, True)

@@ -1,0 +1,94 @@
+"""Which prepared transactions are committed in this window, and where in bronze their rows lie.
+
+In:  the window's segments that name an XA PREPARE or an answer to one, control/prewrites.
+Out: window.prewritten: segments and the commit_ts that rows of them get; their tables in window.tables. Rows of
+     control/prewrites for what is prepared or answered here. Tables that an answer may have changed unseen are held.
+
+A prepared transaction's rows are in no window but that of its answer, however far back they lie: decoding passes them
+over where they are prepared, and reads them here by pointer. One that is rolled back, or never answered, stays out.
+
+It comes behind the waves of snapshots, which may let a table begin below the window: what was committed in between is
+taken again. A killed window writes the same rows to control/prewrites once more; the last one of each counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.following import take_in
+from spark_jobs.window.holds import hold
+from spark_jobs.window.prewrites import answered_in, segments_of
+from spark_jobs.window.unlogged_tables import hold_where_unwhole
+from spark_jobs.window.window import Window
+from tidegate.binlog.statements import WAYS_ON
+from tidegate.errors import REFILL, UnknownEvent
+from tidegate.lake.held import Place
+from tidegate.prewrites_table import PrewriteState
+from tidegate.schema.model.columns import was_there
+from tidegate.segments.prewrites import Prewrite
+from tidegate.tables import NEEDS_SNAPSHOT
+
+
+def resolve_prewrites(app: Application, window: Window) -> None:
+    """Fill window.prewritten."""
+    answered = answered_in(app, window)
+    if not answered:
+        return
+    for one in answered:
+        if one.state is PrewriteState.UNKNOWN:
+            _hold_for_unknown(app, window, one)
+    committed = [one for one in answered if one.state is PrewriteState.COMMITTED and _is_wanted(app, window, one)]
+    window.prewritten, lost = segments_of(app, window, committed)
+    for one in lost:
+        for database, table in app.names_of(one.source, one.tables):
+            reason = (
+                f"{database}.{table}: rows that {one.id} prepared in segment {one.began_seq} of {one.source} were"
+                f" committed at {one.answer_file}:{one.answer_pos}, and bronze no longer has that segment; {REFILL}"
+            )
+            hold(app, window, app.logical_name(database, table), NEEDS_SNAPSHOT, reason)
+
+
+def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
+    """Let a committed prewrite's tables take part; whether the window wants rows of any."""
+    wanted = False
+    for database, table in app.names_of(one.source, one.tables):
+        name, physical = app.logical_name(database, table), (one.source, database, table)
+        if one.answer_ts > window.low_ts and name not in window.tables:
+            hold_where_unwhole(app, window, [physical])
+        if one.answer_ts > window.low_ts:
+            take_in(app, window, physical)
+        entry = window.tables.get(name)
+        wanted = wanted or (entry is not None and entry.after_ts < one.answer_ts)
+    return wanted
+
+
+def _hold_for_unknown(app: Application, window: Window, one: Prewrite) -> None:
+    """Nobody knows what it committed: every table of its source that was there may lack it."""
+    said = app.judged.get(one.source, {}).get((one.answer_file, one.answer_pos, one.answer_ts))
+    for name, source, database, table in _tables_of(app, one.source):
+        applied = app.applied(name) >= one.answer_ts
+        if applied or app.is_held(name) or (window.main and app.waits_below(name, window.low_ts)):
+            continue
+        if window.catches_up is not None and name not in window.catches_up:
+            continue
+        if not was_there(app.histories[source].versions(database, table), one.answer_ts):
+            continue
+        if said is not None and (database, table) not in said:
+            continue
+        told = "a person judged that it changed this table: " if said else ""
+        error = UnknownEvent(
+            f"{told}XA COMMIT {one.id} has no XA PREPARE in bronze, so its rows are unknown",
+            where=f"{name} at {one.answer_file}:{one.answer_pos} of {source}",
+            remedy=WAYS_ON,
+        )
+        place = Place(source, database, table, one.answer_file, one.answer_pos, one.answer_ts)
+        hold(app, window, name, type(error).__name__, str(error), place)
+
+
+def _tables_of(app: Application, source: str) -> Iterable[tuple[str, str, str, str]]:
+    """Kept tables of a source: logical name, then the physical one."""
+    for name, physical in sorted(app.flows().items()):
+        for one in sorted(physical):
+            if one[0] == source:
+                yield (name, *one)

@@ -1,0 +1,84 @@
+"""What decoding a window needs besides its segments.
+
+In:  an Application, a Window whose tables are planned.
+Out: DecodePlan, which is pickled once per window for all workers.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.plan import TableWriter
+from spark_jobs.window.window import Window
+from tidegate import tables
+from tidegate.config import Effects
+from tidegate.lake.files import LakeFiles
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import ZeroDates
+from tidegate.segments.result import CommitSpan, Known
+from tidegate.upsert.key_hash import SEED, Seed
+from tidegate.upsert.target import UpsertTarget
+
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodePlan:
+    """What a worker needs besides its segments; pickled once per window.
+
+    versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
+    writer, per source and physical table. seed: of this window's key hashes. routed: physical tables of routed ones.
+    known: what else is known of each source.
+    """
+
+    lake: LakeFiles
+    versions: dict[str, dict[Name, Sequence[TableVersion]]]
+    windows: dict[str, dict[Name, CommitSpan]]
+    known: dict[str, Known]
+    folder: str
+    targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
+    seed: Seed = SEED
+    routed: dict[str, set[Name]] = field(default_factory=dict)
+
+
+def plan_decode(app: Application, window: Window) -> DecodePlan:
+    """Of all of a window's tables."""
+    versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
+    windows: dict[str, dict[Name, CommitSpan]] = {}
+    targets: dict[str, dict[Name, UpsertTarget]] = {}
+    routed: dict[str, set[Name]] = {}
+    zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
+    for entry in window.tables.values():
+        kept = entry.plan.keeps_deleted
+        for source, database, table in entry.physical:
+            name = (database, table)
+            if entry.plan.writer is TableWriter.POSITIONAL and entry.plan.target is not None:
+                targets.setdefault(source, {})[name] = entry.plan.target
+            if entry.routed:
+                routed.setdefault(source, set()).add(name)
+            windows.setdefault(source, {})[name] = CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)
+            versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
+    sources = {ref.source for ref in window.refs} | {one.ref.source for one in window.prewritten}
+    known = {source: _known(app, window, source) for source in sources}
+    folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
+    # Whoever writes keys to the source must not know which of them hash alike.
+    seed = (secrets.randbits(64), secrets.randbits(64))
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, seed, routed)
+
+
+def _known(app: Application, window: Window, source: str) -> Known:
+    refs = [ref for ref in window.refs if ref.source == source]
+    held = set[Name]()
+    for name in {name for ref in refs for name in app.names_in(ref)}:
+        logical = app.logical_name(*name)
+        if logical in window.held or app.is_held(logical) or app.waits_below(logical, window.low_ts):
+            held.add(name)
+    history = app.histories.get(source)
+    has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
+    there = history.standing if history is not None and has_statements else {}
+    effects = app.pipeline.ddl.statement_effects is Effects.ALL
+    return Known(held, there, app.judged.get(source, {}), effects=effects)

@@ -1,0 +1,98 @@
+"""Rows of prewrites that a window commits, read from where they were prepared.
+
+In:  PrewrittenSegments; what a decode plan knows of versions, windows and sources.
+Out: runs of changes in the order of their answers, with the answers' commit_ts; problems; what is accounted for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from spark_jobs.window.decode_plan import DecodePlan
+from spark_jobs.window.window import Accounted, PrewrittenSegment, Trouble
+from tidegate import limits, tables
+from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
+from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segment_kinds import changes_of
+from tidegate.segments.result import CommitSpan, Known, Ledger, Problem, TableChanges
+from tidegate.segments.segment import Segment, may_name
+
+_LOG_ORDER = (tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
+
+Name = tuple[str, str]
+_Owner = tuple[str, str, str, int]  # source, physical table and version
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Changes (source, of a table) of some segments that are in order among themselves, and among no others."""
+
+    changes: Sequence[tuple[str, TableChanges]]
+
+
+def prewritten_changes(
+    segments: Sequence[PrewrittenSegment], plan: DecodePlan, run_bytes: int = limits.STAGE_BYTES
+) -> Iterator[Run | Trouble | Accounted]:
+    """Each segment is read once for all of its prewrites. run_bytes: decoded rows held before they are given."""
+    waiting: dict[_Owner, list[pa.RecordBatch]] = {}
+    waiting_bytes = 0
+    by_place = {(one.ref.source, one.ref.seq): one for one in segments}
+    for ref, segment in segments_or_damage(plan.lake, [one.ref for one in segments]):
+        one = by_place[ref.source, ref.seq]
+        ledger = Ledger(payload_bytes=0)
+        try:
+            for done in changes_of(*_asked(one, segment, plan)):
+                for changes in done.changes:
+                    owner = (ref.source, changes.database, changes.table, changes.version)
+                    waiting.setdefault(owner, []).append(changes.batch)
+                    waiting_bytes += changes.batch.nbytes
+                yield from (Trouble(ref.source, problem) for problem in done.problems)
+                ledger.add(done.ledger)
+                if waiting_bytes >= run_bytes:
+                    yield _run(waiting)
+                    waiting_bytes = 0
+        except (OSError, MemoryError, Transient):
+            raise
+        except Terminal as error:
+            yield from _lost(one, plan, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one segment is that segment's
+            yield from _lost(one, plan, unexpected(error))
+        else:
+            yield Accounted(ref.source, ref.seq, ledger, prewritten=True)
+    if waiting:
+        yield _run(waiting)
+
+
+def _asked(
+    one: PrewrittenSegment, segment: Segment | StreamCorrupt, plan: DecodePlan
+) -> tuple[Segment, Mapping[Name, Sequence[TableVersion]], Mapping[Name, CommitSpan], Known]:
+    if isinstance(segment, StreamCorrupt):
+        raise segment
+    source = one.ref.source
+    known = replace(plan.known[source], answers=one.answers)
+    return segment, plan.versions.get(source, {}), plan.windows.get(source, {}), known
+
+
+def _run(waiting: dict[_Owner, list[pa.RecordBatch]]) -> Run:
+    """The versions of a table in their order, the rows of each in the order of their answers."""
+    found = []
+    for source, database, table, version in sorted(waiting):
+        rows = pa.Table.from_batches(waiting[source, database, table, version])
+        ordered = rows.sort_by([(name, "ascending") for name in _LOG_ORDER]).combine_chunks()
+        found += [(source, TableChanges(database, table, version, batch)) for batch in ordered.to_batches()]
+    waiting.clear()
+    return Run(found)
+
+
+def _lost(one: PrewrittenSegment, plan: DecodePlan, error: Terminal) -> Iterator[Trouble]:
+    """A problem for each table that the segment names and whose window has one of the answers."""
+    ref = one.ref
+    for (database, table), window in plan.windows.get(ref.source, {}).items():
+        due = [answer_ts for answer_ts in one.answers.values() if answer_ts in window]
+        if due and may_name(ref.tables, (database, table)):
+            kind, told = type(error).__name__, str(error)
+            yield Trouble(ref.source, Problem(database, table, kind, told, max(due), ref.file, ref.start_pos))
