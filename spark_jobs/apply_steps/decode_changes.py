@@ -32,7 +32,7 @@ from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.application import Application
 from spark_jobs.window.decode_plan import DecodePlan, plan_decode
 from spark_jobs.window.healing import heal_tables
-from spark_jobs.window.holds import hold, release
+from spark_jobs.window.holds import hold, met_in, release
 from spark_jobs.window.prewritten import Run, prewritten_changes
 from spark_jobs.window.window import (
     Accounted,
@@ -361,7 +361,7 @@ def _hold(app: Application, window: Window, troubles: Sequence[Trouble | NotStag
     doubts = heal_tables(app, window, (trouble for trouble in troubles if isinstance(trouble, Trouble)))
     for trouble in troubles:
         if isinstance(trouble, NotStaged):
-            hold(app, window, trouble.name, trouble.error, trouble.message)
+            hold(app, window, trouble.name, trouble.error, trouble.message, met_in(app, window, trouble.name))
             continue
         problem = trouble.problem
         name = app.logical_name(problem.database, problem.table)

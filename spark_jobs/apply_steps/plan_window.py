@@ -16,6 +16,7 @@ from collections.abc import Collection
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in, target
 from spark_jobs.window.holds import hold, release_with_partners
+from spark_jobs.window.mending import release_emptied
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.errors import RECREATE, REFILL, LakeUnavailable
@@ -30,6 +31,7 @@ from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK, SegmentFlag, State, split
 
 def next_window(app: Application) -> Window | None:
     """The main window: above the published cut, or None when nothing new is resolved."""
+    release_emptied(app)
     release_with_partners(app)
     sources = _sources(app)
     app.index.check_reaches(app.cut_ts, sources)
@@ -49,6 +51,7 @@ def window_between(app: Application, low_ts: int, cut_ts: int) -> Window:
 
 def next_catch_up(app: Application, turn: int) -> Window | None:
     """A window below the cut: for released tables, or for a source that is behind; by turns where there are several."""
+    release_emptied(app)
     release_with_partners(app)
     tables = _released(app)
     lanes = [*([None] if tables else []), *_going_on(app)]

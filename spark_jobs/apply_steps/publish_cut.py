@@ -4,7 +4,8 @@ In:  window.delta_versions, window.held, window.waves.
 Out: control/table_states events for tables that were held; answers to waves in control/snapshots; control/cuts rows for
      what this window wrote.
 
-States go first: a cut must never be seen that covers a table which is behind it and isn't named as held.
+States go first: a cut must never be seen that covers a table which is behind it and isn't named as held. Of tables that
+catch up they go last: those are named already, and whoever is active has its row of the cut.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ def publish_cut(app: Application, window: Window) -> None:
         found.setdefault(name, state)
     # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
     # leave readers of the cut with the version from before, until the table changes again.
-    whole = {name: found.pop(name) for name in _whole(found)} if window.catches_up is not None else {}
-    app.record_states(found)
+    if window.catches_up is None:
+        app.record_states(found)
     record_answers(app, answers)
     failpoint("apply_before_publish")
     named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states))
     if window.catches_up is not None:
-        named |= {name: None for name, state in (found | whole).items() if state.state != State.RELEASED}
-    rows = [_row(app, window, name, whole.get(name) or app.states.get(name)) for name in named]
+        named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
+    rows = [_row(app, window, name, found.get(name) or app.states.get(name)) for name in named]
     now = datetime.now(UTC)
     if window.main:
         cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": State.ACTIVE}
@@ -56,7 +57,9 @@ def publish_cut(app: Application, window: Window) -> None:
         app.cut_ts = window.cut_ts
     elif rows:  # below the published cut only their own rows are new
         app.publish([{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
-    app.record_states(whole)
+    if window.catches_up is not None:
+        failpoint("apply_in_publish")
+        app.record_caught_up(window, found)
     if window.behind is not None:
         source_reached(app, window.behind, window.cut_ts)
         if window.behind not in app.followed.behind:
@@ -66,10 +69,6 @@ def publish_cut(app: Application, window: Window) -> None:
     app.index.forget(app.cut_ts)
     app.forget_versions()
     failpoint("apply_after_publish")
-
-
-def _whole(found: Mapping[str, TableState]) -> list[str]:
-    return [name for name, state in found.items() if state.state in (State.ACTIVE, State.DROPPED)]
 
 
 def _found_above(app: Application, window: Window, found: dict[str, TableState]) -> None:

@@ -18,7 +18,8 @@ from dataclasses import replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
-from spark_jobs.window.holds import hold, mend, needs_snapshot_reason, release, take_along
+from spark_jobs.window.holds import hold, needs_snapshot_reason, release, take_along
+from spark_jobs.window.mending import mend_emptied
 from spark_jobs.window.moves import find_moves
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
@@ -28,21 +29,13 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.held import DDL_NOT_READ, Place
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
+from tidegate.schema.follow.renames import empties
+from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
-from tidegate.tables import (
-    DDL_ASKS,
-    DDL_STOPS,
-    NEEDS_SNAPSHOT,
-    RENAMED_WITH_HELD,
-    UNLOGGED_CHANGES,
-    SegmentFlag,
-    State,
-    splits,
-)
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, State, splits
 
 Name = tuple[str, str]  # database, table
 
@@ -204,11 +197,10 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
         if not held and take_in(app, window, physical):
             hold(app, window, name, UNLOGGED_CHANGES, reason, Place.of(version))
         return
-    whole = (version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED) and not routed
-    whole = whole and version.commit_ts > window.gap_ts.get(name, 0)
-    if whole and (name in window.held or held) and _is_mended(app, window, version):
-        mend(app, window, name, version.commit_ts - 1)
-    elif held and app.states[name].error == UNLOGGED_CHANGES:  # only its rows are wanting now
+    mended = mend_emptied(app, window, version) if empties(version) and not routed else []
+    for again in mended:
+        _take_in(app, window, again)
+    if held and not mended and app.states[name].error == UNLOGGED_CHANGES:  # only its rows are wanting now
         what = (
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
         )
@@ -222,37 +214,6 @@ def _may_be_ours(app: Application, window: Window, version: TableVersion) -> boo
     if window.catches_up is not None:
         return app.logical_name(version.database, version.table) in window.catches_up
     return (version.source == window.behind) if window.behind else version.source not in app.followed.behind
-
-
-def _is_mended(app: Application, window: Window, emptied: TableVersion) -> bool:
-    """Whether a table's hold is over once it is emptied, as nothing from before counts any more.
-
-    A person's answer, or a partner's, is still waited for. Where deleted rows stay, or another table took rows of this
-    one since it was held, those from before do count.
-    """
-    database, table, _ = app.logical(emptied.database, emptied.table)
-    name = f"{database}.{table}"
-    state = window.held.get(name) or app.states.get(name)
-    if state is None or _columns_are_lost(app, name, emptied):
-        return False
-    if state.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES):
-        return True
-    asks = state.error in (DDL_STOPS, DDL_ASKS) or state.error.partition(" ")[0] == RENAMED_WITH_HELD
-    before = state.place is not None and state.place.at_ts <= emptied.commit_ts
-    versions = app.histories[emptied.source].versions(emptied.database, emptied.table)
-    since = [version for version in versions if app.applied(name) < version.commit_ts <= emptied.commit_ts]
-    gave = any(version.kind == "rename" or version.moved is not None for version in since)
-    return before and not asks and not gave and not app.pipeline.tables.keeps_deleted(database, table)
-
-
-def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:
-    """Whether a TRUNCATE stands behind an accepted gap that may hide an ALTER: only CREATE TABLE tells the columns."""
-    history = app.histories[emptied.source]
-    gap_ts = history.settings.gap_ts
-    if emptied.kind != "truncate" or app.applied(name) >= gap_ts:
-        return False
-    since = (v for v in history.versions(emptied.database, emptied.table) if gap_ts < v.commit_ts <= emptied.commit_ts)
-    return not any(version.kind == "create" for version in since)
 
 
 def _leave_out(app: Application, window: Window, version: TableVersion) -> None:

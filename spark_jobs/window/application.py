@@ -250,8 +250,14 @@ class Application:
         return state.applied_ts
 
     def publications(self, window: Window) -> int:
-        """A number that each published window below the cut makes larger, and trying one again doesn't."""
-        return self.followed.number + 1 if window.behind else self._states_version + 1
+        """A number that each published window below the cut makes larger; trying one again, or a release, doesn't."""
+        if window.behind:
+            return self.followed.number + 1
+        return (control.application_version(self.lake, tables.TABLE_STATES, self._caught_up_id) or 0) + 1
+
+    @property
+    def _caught_up_id(self) -> str:
+        return f"tidegate/{self.pipeline.pipeline}/caught_up"
 
     def is_held(self, name: str) -> bool:
         """Whether a table waits for a person, or for a pause."""
@@ -299,6 +305,10 @@ class Application:
         self._noted |= found
         self.states |= found
 
+    def record_caught_up(self, window: Window, found: Mapping[str, TableState]) -> None:
+        """What a window of tables that catch up made of them: with this it is published."""
+        self.record_states(found, (self._caught_up_id, self.publications(window)))
+
     def record_states(self, found: Mapping[str, TableState], app_transaction: tuple[str, int] | None = None) -> None:
         """Append table_states events and take them into memory. app_transaction: as control.append has it.
 
@@ -310,7 +320,7 @@ class Application:
         now = datetime.now(UTC)
         rows = [state.to_row(self.pipeline.pipeline, name, now) for name, state in found.items()]
         version = self.control.append(tables.TABLE_STATES, rows, app_transaction)
-        if app_transaction is not None:
+        if app_transaction is not None and version != self._states_version + 1:
             self.refresh()
             return
         self.states |= {name: replace(state, since=now) for name, state in found.items()}

@@ -17,6 +17,7 @@ from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.config import Effects
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import ended
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, Known
@@ -80,5 +81,7 @@ def _known(app: Application, window: Window, source: str) -> Known:
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
     there = history.standing if history is not None and has_statements else {}
+    # What apply keeps in memory of tables begins at the cut.
+    gone = ended(app.lake, source, window.low_ts) if has_statements and not window.main else {}
     effects = app.pipeline.ddl.statement_effects is Effects.ALL
-    return Known(held, there, app.judged.get(source, {}), effects=effects)
+    return Known(held, there, gone, app.judged.get(source, {}), effects=effects)

@@ -25,7 +25,7 @@ from tidegate.config import Policy
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.followed import CATCHING_UP, FOLLOWED, NOT_WHOLE, SHARD_JOINED, Change, Physical, Selection, rows_of
+from tidegate.lake.followed import CATCHING_UP, FOLLOWED, SHARD_JOINED, Change, Physical, Selection, rows_of
 from tidegate.lake.held import DDL_NOT_READ, TableState
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
@@ -175,17 +175,20 @@ def _is_sequence(app: Application, physical: Physical) -> bool:
 
 
 def _left_at(app: Application, name: str) -> int:
-    """Up to where silver has a table that is left; NOT_WHOLE when the log from there on wouldn't make it whole."""
+    """Up to where silver has a table that is left. Where the log from there on wouldn't make it whole: the negative
+    commit_ts at or below which all that it lacks is.
+    """
     state = app.states.get(name)
-    if state is not None and state.state == State.SNAPSHOT:
-        return NOT_WHOLE
-    if state is not None and state.state == State.HELD:
-        lacks = state.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED, DDL_NOT_READ) or state.error.startswith(
-            tables.RENAMED_WITH_HELD
-        )
-        if lacks:
-            return NOT_WHOLE
-    return NOT_WHOLE if state is not None and state.error == DDL_NOT_READ else app.mark(name)
+    if state is None:
+        return app.mark(name)
+    if state.state == State.SNAPSHOT:
+        return -max(1, app.cut_ts)
+    held = state.state == State.HELD
+    if held and state.error.startswith(tables.RENAMED_WITH_HELD):
+        return -max(1, app.applied(name))
+    if state.error == DDL_NOT_READ or (held and state.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED)):
+        return -max(1, state.place.at_ts if state.place is not None else app.cut_ts)
+    return app.mark(name)
 
 
 def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, list[TableVersion]]:

@@ -36,14 +36,21 @@ def hold_at(app: Application, window: Window, name: str, state: TableState) -> N
 
 def hold_for_error(app: Application, window: Window, name: str, error: BaseException) -> None:
     """A table can't be written. Whom it holds with it, the writer of linked tables has said already."""
-    state = TableState(State.HELD, str(error), type(error).__name__, app.held_at(name, error))
+    state = TableState(
+        State.HELD, str(error), type(error).__name__, app.held_at(name, error), met_in(app, window, name)
+    )
     window.take_out(name, state)
+
+
+def met_in(app: Application, window: Window, name: str) -> Place:
+    """The place of what a table met somewhere in a window, not at one event: no file, and the window's end."""
+    return Place("", *app.pair(name), "", 0, window.cut_ts)
 
 
 def hold_with(app: Application, window: Window, name: str, partner: str, why: str) -> None:
     """A table waits because of its partner."""
     what = f"a rename or a partition moves rows between it and {partner}"
-    reason = f"{name}: {what}, which is held; it goes on with that one ({why})"
+    reason = f"{name}: {what}, which is held; it goes on with that one, or once both are emptied ({why})"
     held = window.held.get(partner) or app.states.get(partner)
     place = held.place if held else None
     window.take_out(name, TableState(State.HELD, reason, f"{RENAMED_WITH_HELD} {partner}", app.applied(name), place))
@@ -95,7 +102,7 @@ def release_with_partners(app: Application) -> None:
         free = {
             name: TableState(State.RELEASED, applied_ts=state.applied_ts)
             for name, state in app.states.items()
-            if state.state is State.HELD and (partner := _waits_for(state)) and not app.is_held(partner)
+            if state.state is State.HELD and (partner := waits_for(state)) and not app.is_held(partner)
         }
         if not free:
             break
@@ -103,7 +110,8 @@ def release_with_partners(app: Application) -> None:
     app.record_states({})
 
 
-def _waits_for(state: TableState) -> str:
+def waits_for(state: TableState) -> str:
+    """The table that a held one waits with; "" when it waits for itself."""
     word, _, partner = state.error.partition(" ")
     return partner if word == RENAMED_WITH_HELD else ""
 

@@ -127,6 +127,23 @@ def test_a_held_table_holds_whom_it_is_renamed_with_and_both_go_on_together(
     assert not held(app), "the partner goes on by itself"
     assert road.assert_equal() == {"a": 2, "b": 1, "c": 1}
 
+    run(mariadb, database, """
+        SET sql_mode = ''
+        INSERT INTO b VALUES (6, '0000-00-00')
+        RENAME TABLE b TO x
+        RENAME TABLE x TO b
+        INSERT INTO b VALUES (7, NULL)
+    """)  # fmt: skip
+    road.capture()
+    road.pipeline = pipeline.model_copy(update={"apply": strict})
+    app = road.apply(spark)
+    assert set(held(app)) == {f"{database}.b", f"{database}.x"}
+    run(mariadb, database, "TRUNCATE b\nINSERT INTO b VALUES (8, NULL)")
+    road.capture()
+    app = road.apply(spark)
+    assert not held(app), "nothing that it lacks is anywhere any more"
+    assert road.assert_equal() == {"a": 2, "b": 1, "c": 1}
+
 
 def test_shards_join_and_leave_a_routed_table_with_their_own_rows_only(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
@@ -177,7 +194,7 @@ def test_a_swap_that_was_asked_for_is_approved_once_and_deleted_rows_stay_with_t
     asks = [name for name, state in app.states.items() if state.error == DDL_ASKS]
     assert len(asks) == 1, "one statement is asked for once"
     ways_out = {table.table: table.way_out for table in status.table_statuses(road.lake)}
-    assert sorted(ways_out.values())[1] == f"see {asks[0]}: it goes on with that one"
+    assert sorted(ways_out.values())[1].startswith(f"see {asks[0]}: it goes on with that one")
     released(road, asks[0])
     app = road.apply(spark)
     assert not held(app)

@@ -20,6 +20,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.connections import Connection
 
+from tidegate.errors import ProcessFailed
 from tidegate.local.server import Server
 
 _ANSWER_SECONDS: Final = 20
@@ -118,12 +119,15 @@ class Player:
             self.played.accepted += 1
 
     def _await(self) -> None:
-        """After a lost connection: a server that crashed is started again."""
-        process = self.server.process
-        if process is not None and process.poll() is not None:
+        """After a lost connection: a server that crashed is started again. It may still be about to end."""
+        try:
+            self.server.wait()
+        except ProcessFailed:
+            process = self.server.process
+            if process is None or process.poll() is None:
+                raise
             self.server.process = None
             self.server.start()
-        self.server.wait()
 
 
 def _run(connection: Connection[Any], statement: bytes) -> None:

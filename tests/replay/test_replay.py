@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from tests.replay.__main__ import arguments, replay
 from tests.replay.compare import compare
+from tests.replay.player import Player
 from tests.replay.scripts import chosen, install, statements, text_of
+from tests.support.own_server import own_server
 from tests.support.seeds import many, seed
 from tests.support.servers import ROOT
 from tidegate.binlog.statements import is_dml
@@ -49,6 +54,21 @@ send update t1 set a = 1;
         b"delete from t1",
         b"update t1 set a = 1",
     ]
+
+
+@pytest.mark.server
+def test_a_server_that_crashes_under_a_file_is_started_again_for_the_next_one(tmp_path: Path) -> None:
+    def crashing() -> Iterator[bytes]:
+        yield b"CREATE TABLE t (a INT)"
+        os.kill(server.pid, signal.SIGKILL)  # whoever waits for an answer knows of it before it has ended
+        yield b"CREATE TABLE u (a INT)"
+
+    with own_server("mariadb", tmp_path / "server") as server:
+        player = Player(server, 1)
+        for number in range(3):
+            player.play(f"crashed_{number}", crashing())
+        player.play("after", [b"CREATE TABLE t (a INT)"])
+        assert (player.played.lost_connections, player.played.accepted) == (3, 4)
 
 
 @pytest.mark.server  # the files are downloaded

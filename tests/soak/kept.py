@@ -20,7 +20,8 @@ from tidegate.lake.held import TableState
 _REASONS: Final = {
     "asked": r"waits for approval",
     "statement": r"silver lacked rows of it when it was left out|statement|changes rows that the binlog does not show",
-    "renamed": r"renamed from another table|RenamedWithHeld|waits with|together with",
+    "renamed": r"renamed from another table|RenamedWithHeld|waits with|together with"
+    r"|the table that had the rows isn't in silver",
     "left": r"bronze no longer reaches back|and bronze begins after"
     r"|silver lacked rows of it when it was left out|another selection of tables",
 }

@@ -141,7 +141,7 @@ def judge_statements(
             remedy=f"set binlog_format=ROW in every session{by_transaction}; {WAYS_ON}{_BY_EFFECTS * known.effects}",
         )
         commit_ts = int(index.events[number, K.COMMIT_TS])
-        names = {*windows, *known.held, *(name for name, since in known.tables.items() if since <= commit_ts)}
+        names = {*windows, *known.held, *known.there_at(commit_ts)}
         touched = changed_tables(query, names)
         if known.effects and touched is not None:
             touched |= _reached(query, names)

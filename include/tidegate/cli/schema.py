@@ -88,13 +88,14 @@ def refresh(
 
     loaded, lake = open_lake(pipeline)
     state = held_table(loaded.pipeline, lake, table)
-    if state.place is None or state.error in (tables.NEEDS_SNAPSHOT, tables.UNLOGGED_CHANGES):
+    place = state.event
+    if place is None or state.error in (tables.NEEDS_SNAPSHOT, tables.UNLOGGED_CHANGES):
         raise UsageError(
             f"{table} isn't held for its columns ({state.reason})", where=loaded.pipeline, remedy="mend that first"
         )
     if any("=" not in pair for pair in renamed or ()):
         raise UsageError("--renamed takes OLD=NEW", where=loaded.pipeline, remedy="give the names of the column")
-    source, physical = state.place.source, (state.place.database, state.place.table)
+    source, physical = place.source, (place.database, place.table)
     rows = [row for row in table_rows(lake, *physical) if row["source"] == source]
     if not rows:
         raise UsageError(
@@ -104,7 +105,7 @@ def refresh(
         )
     next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
     answers = ColumnAnswers(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
-    stop = StoppedAt(state.place.file, state.place.pos, state.place.at_ts)
+    stop = StoppedAt(place.file, place.pos, place.at_ts)
     with connect(pipelines.source_info(loaded, source, from_environment)) as connection:
         version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, answers)
     control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])

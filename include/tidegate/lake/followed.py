@@ -25,7 +25,6 @@ FOLLOWED, CATCHING_UP = "followed", "catching_up"
 SELECTION, SOURCE, TABLE = "selection", "source", "table"
 # table_states.error of a table that waits since a shard with a past joined it; and what to do.
 SHARD_JOINED: Final = "ShardJoined"
-NOT_WHOLE: Final = -1  # instead of a commit_ts: even if bronze had all from there on, rows would be missing
 _SELECTS: Final = ("include", "exclude", "routes")
 
 Physical = tuple[str, str, str]  # source, database, table
@@ -76,7 +75,8 @@ class Followed:
     """number: of the newest change; 0 before the first.
 
     behind: sources that are behind the cut -> up to where all of theirs is in silver. left: (physical table, silver
-    table) that are no longer kept -> up to where silver has it, NOT_WHOLE when silver lacked rows of it already.
+    table) that are no longer kept -> up to where silver has it. When silver lacked rows of it already, so that bronze
+    wouldn't make it whole from there on: the negative commit_ts at or below which those rows are.
     late: likewise those that were held when they joined, as silver lacks what they held before.
     sources_left: likewise of whole sources. changes: of the newest change of the selection, number selected_in.
     """

@@ -29,6 +29,7 @@ class Place:
     """Where in a source's log a table's trouble is.
 
     database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
+    source, file: "" where it isn't one event's, but somewhere at or below at_ts; the names are then the silver one's.
     """
 
     source: str
@@ -79,7 +80,12 @@ class TableState:
         could follow; no lack of columns or rows.
         """
         unfollowed = self.error in (UnknownEvent.__name__, StreamCorrupt.__name__, DDL_NOT_READ)
-        return self.place is not None and (unfollowed or JUDGE in self.reason)
+        return self.event is not None and (unfollowed or JUDGE in self.reason)
+
+    @property
+    def event(self) -> Place | None:
+        """The place, where the trouble is one event's."""
+        return self.place if self.place is not None and self.place.file else None
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TableState:

@@ -1,7 +1,8 @@
 """The rows of control/schema_history that the windows to come need, out of however many there are.
 
 In:  a lake, and per table the commit_ts up to which all is applied.
-Out: per source the versions in force then or later, what replaying has to know of all others, and nothing else.
+Out: per source the versions in force then or later, what replaying has to know of all others, and nothing else. On
+     demand the tables that went since, for windows below the cut.
 
 A table's old versions are needed by no window once silver is past them. Names, numbers and commit_ts of all rows are
 read as columns (some 40 bytes a row); columns, keys and statements, which are nearly all of the bytes, only of rows
@@ -71,6 +72,27 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
     return found
 
 
+def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """Tables of a source that went above after_ts, whatever came there since -> (commit_ts from which on it was there,
+    that at which it went) of each time. Raises LakeUnavailable.
+    """
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    parts = [_light(lake, path) for path in _paths(lake)]
+    if not sum(part.num_rows for part in parts):
+        return found
+    light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
+    ordered = _in_order(light)
+    commit_ts, gone = light["commit_ts"].to_numpy()[ordered.order], _gone(light)[ordered.order]
+    begins = np.ones(len(gone), np.bool_)  # rows at which a table comes to be there
+    begins[1:] = gone[:-1] | (ordered.table[1:] != ordered.table[:-1])
+    begun = np.maximum.accumulate(np.where(begins, np.arange(len(gone)), 0))
+    for at in np.flatnonzero(gone & (commit_ts > after_ts) & ~begins).tolist():
+        of, *name = ordered.names[ordered.table[at]]
+        if of == source and name[1]:
+            found.setdefault((name[0], name[1]), []).append((int(commit_ts[begun[at]]), int(commit_ts[at])))
+    return found
+
+
 def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any]]:
     """Every version of one table, in order of (source, commit_ts, version). Raises LakeUnavailable."""
     found: list[dict[str, Any]] = []
@@ -137,19 +159,25 @@ def _in_order(light: pa.Table) -> _Ordered:
 
 def _note_standing(light: pa.Table, ordered: _Ordered, found: dict[str, SourceRows]) -> None:
     """Behind the last row of a table that says that it is gone, or that nobody knows whether it is a table."""
-    commit_ts, ends = light["commit_ts"].to_numpy()[ordered.order], np.zeros(light.num_rows, np.bool_)
-    for column, value in (("status", VersionStatus.DROPPED), ("kind", UNFOLLOWED)):
-        codes, known = _codes(light, column)
-        if value in known:
-            ends |= codes == known.index(value)
+    commit_ts = light["commit_ts"].to_numpy()[ordered.order]
     starts = np.searchsorted(ordered.table, np.arange(len(ordered.names)))
     until = np.append(starts[1:], light.num_rows)
-    ended = np.flatnonzero(ends[ordered.order])
-    np.maximum.at(starts, ordered.table[ended], ended + 1)
+    gone = np.flatnonzero(_gone(light)[ordered.order])
+    np.maximum.at(starts, ordered.table[gone], gone + 1)
     for number in np.flatnonzero(starts < until).tolist():
         source, *name = ordered.names[number]
         if source in found and name[1]:
             found[source].standing[name[0], name[1]] = int(commit_ts[starts[number]])
+
+
+def _gone(light: pa.Table) -> npt.NDArray[np.bool_]:
+    """Rows that say that a table is gone, or that nobody knows whether it is a table."""
+    found = np.zeros(light.num_rows, np.bool_)
+    for column, value in (("status", VersionStatus.DROPPED), ("kind", UNFOLLOWED)):
+        codes, known = _codes(light, column)
+        if value in known:
+            found |= codes == known.index(value)
+    return found
 
 
 def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_of: FloorOf) -> Numbers:

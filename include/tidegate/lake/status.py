@@ -150,13 +150,13 @@ def way_out(state: TableState) -> str:
         return (
             "take its cause away at the source: a snapshot then reads it anew, by itself unless snapshot.mode is manual"
         )
-    if state.place is not None and state.error in (SchemaMismatch.__name__, DDL_NOT_READ):
+    if state.event is not None and state.error in (SchemaMismatch.__name__, DDL_NOT_READ):
         return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
     if state.judgeable:
         return _judge(state).removeprefix("; or ") + f"; when it changed {table}: TRUNCATE it, or DROP and CREATE it"
     word, _, partner = state.error.partition(" ")
     if word == tables.RENAMED_WITH_HELD:
-        return f"see {partner}: it goes on with that one"
+        return f"see {partner}: it goes on with that one; where you empty that one at the source, empty this one too"
     if state.error == tables.DDL_ASKS:
         return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
     if state.error == tables.DDL_STOPS:
@@ -175,9 +175,9 @@ def _told_of(text: str, state: TableState) -> str:
 
 def _judge(state: TableState) -> str:
     """The command with which a person says what a statement or an event does; "" for a table's own columns."""
-    if state.error == SchemaMismatch.__name__ or state.place is None:
+    if state.error == SchemaMismatch.__name__ or state.event is None:
         return ""
-    place = f"{state.place.source} {state.place.file}:{state.place.pos}"
+    place = f"{state.event.source} {state.event.file}:{state.event.pos}"
     return f"; or tidegate schema judge {state.pipeline} {place} --nothing, or --holds DB.T for what it changes"
 
 

@@ -23,8 +23,8 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
     calls for are one commit in table_states under version n. Killed in between: the next start does the second.
 11. Join, never followed, not in silver: released at the last CREATE or TRUNCATE (or empty baseline) - 1, if versions
     since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise,
-    or at its last CREATE, TRUNCATE or DROP since, where bronze reaches no further. Else held until a CREATE or TRUNCATE
-    is met. A shard that has a past and joins a logical table that goes on: held
+    or at its last CREATE, TRUNCATE or DROP since, where bronze reaches no further or silver lacked rows of before. Else
+    held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: held
     until it flows elsewhere.
 12. Leave: state `left` at applied(t); silver stays as it is. `left` takes part in no window and pins no bronze.
 13. A source joins at the position where it was left, else at 0: it is behind until its windows reach the cut.
@@ -78,8 +78,8 @@ class Ground:
     """What a decision rests on.
 
     versions: of a physical table, all of them, oldest first. left: (physical table, logical table) that was followed
-    before -> up to where silver has it, below 0 when it lacked rows even then. applied: of a logical table that was
-    followed until now. silver: whether a logical table is there.
+    before -> up to where silver has it; when it lacked rows even then, the negative commit_ts up to which.
+    applied: of a logical table that was followed until now. silver: whether a logical table is there.
     emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table.
     begins: source -> the commit_ts after which bronze begins; 0 when left out. gaps: source -> commit_ts of the newest
     accepted gap that may hide DDL. late: (physical table, logical table) that joined one which goes on, and had a past.
@@ -171,6 +171,11 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
 
 def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: Ground) -> Verdict:
     if left_ts < 0:
+        start = _emptied_since(joined[0], -left_ts, ground) if len(joined) == 1 and ground.emptied(name) else 0
+        known = start >= max(1, ground.begins.get(joined[0][0], 0))
+        if known and not any(_not_told(version) for version in _since(ground, joined[0], start)):
+            reason = f"{name}: is kept again; what silver lacked of it is gone, and it catches up from bronze"
+            return Verdict(State.RELEASED, start, reason, joined)
         for physical in joined:
             versions = [v for v in ground.versions(physical) if v.commit_ts <= ground.cut_ts]
             if versions and versions[-1].status is VersionStatus.UNPROVEN and (why := _not_told(versions[-1])):

@@ -6,7 +6,7 @@ Out: what apply hands on (TableChanges), what it records (Problem, Ledger).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,7 +41,8 @@ class Known:
     """What is known of a source besides the tables asked for.
 
     held: tables that wait for a person: their rows count as quarantined, bronze keeps them. tables: names of which each
-    is a table, and no view, from a commit_ts on. judged: what a person said of a place: the tables that it changes, ()
+    is a table, and no view, from a commit_ts on. gone: likewise of names at which it was one earlier: from, and before
+    which commit_ts, each time. judged: what a person said of a place: the tables that it changes, ()
     when none. rolled_back_ts: of the transaction that the segment ends in, when a later one rolls it back; 0: none.
     effects: whether a statement in the place of rows may change tables that it doesn't name, by triggers, functions or
     foreign keys. answers: start_ts -> commit_ts of prewrites in the segment that are committed: these alone are wanted.
@@ -49,10 +50,16 @@ class Known:
 
     held: Collection[tuple[str, str]] = ()
     tables: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    gone: Mapping[tuple[str, str], Sequence[tuple[int, int]]] = field(default_factory=dict)
     judged: Mapping[EventPlace, Collection[tuple[str, str]]] = field(default_factory=dict)
     rolled_back_ts: int = 0
     effects: bool = False
     answers: Mapping[int, int] | None = None
+
+    def there_at(self, commit_ts: int) -> set[tuple[str, str]]:
+        """The tables that were there."""
+        found = {name for name, since in self.tables.items() if since <= commit_ts}
+        return found | {n for n, times in self.gone.items() if any(since <= commit_ts < upto for since, upto in times)}
 
 
 NOTHING_KNOWN: Final = Known()

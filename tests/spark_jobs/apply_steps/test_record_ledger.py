@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from spark_jobs.apply_steps import publish_cut as publish_cut_module
+from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.record_ledger import record_ledger
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
@@ -15,6 +20,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze_index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.result import Ledger
 from tidegate.tables import State
 
@@ -55,7 +61,36 @@ def test_windows_below_the_cut_end_in_no_order_and_each_is_recorded(tmp_path: Pa
     app = application(tmp_path)
     record_ledger(app, window(40))
     record_ledger(app, window(30, catches_up=True, seq=8))
-    record_ledger(app, window(30, catches_up=True, seq=8))  # tried again
-    app.record_states({"d.t": TableState(State.RELEASED, applied_ts=30)})  # it was published
+    app.record_states({"d.t": TableState(State.RELEASED, applied_ts=30)})
+    record_ledger(app, window(30, catches_up=True, seq=8))  # tried again, after a person released something
+    record_ledger(application(tmp_path), window(30, catches_up=True, seq=8))
+    app.record_caught_up(window(30, catches_up=True), {"d.t": TableState(State.RELEASED, applied_ts=30)})
     record_ledger(app, window(20, catches_up=True, seq=9))
     assert [row["seq"] for row in recorded(app)] == [7, 8, 9]
+
+
+@pytest.mark.parametrize("point", ["apply_before_publish", "apply_in_publish"])
+def test_a_window_of_tables_that_catch_up_is_in_the_ledger_once_wherever_it_dies(
+    point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of its tables caught up, one was held: neither is recorded while the other isn't."""
+
+    def dies(here: str) -> None:
+        if here == point:
+            raise KeyboardInterrupt
+
+    released = TableState(State.RELEASED, applied_ts=10)
+    application(tmp_path).record_states({"d.t": released, "d.held": released})
+    for death in (True, False):
+        app = application(tmp_path)
+        app.histories, app.cut_ts = {"s": SchemaHistory("s")}, 40
+        assert {state.state for state in app.states.values()} == {State.RELEASED}
+        below = window(40, catches_up=True)
+        below.held["d.held"] = TableState(State.HELD, "why", "SchemaMismatch", 10)
+        record_ledger(app, below)
+        with monkeypatch.context() as patch:
+            patch.setattr(publish_cut_module, "failpoint", dies if death else lambda _: None)
+            with pytest.raises(KeyboardInterrupt) if death else nullcontext():
+                publish_cut(app, below)
+    assert {name: state.state for name, state in app.states.items()} == {"d.t": State.ACTIVE, "d.held": State.HELD}
+    assert len(recorded(app)) == 1

@@ -34,6 +34,8 @@ EMPTIED_UNPROVEN = (50, "truncate", VersionStatus.UNPROVEN)
 AGAIN = (60, "create", VersionStatus.ACTIVE)
 GONE = (60, "drop", DROPPED)
 TAKEN = (40, "rename", VersionStatus.ACTIVE)
+TAKEN_LATER = (70, "rename", VersionStatus.ACTIVE)
+ALTERED_AGAIN = (60, "alter", VersionStatus.ACTIVE)
 BASELINE = (0, "baseline", HELD)
 
 # versions, where it was left (None: never followed), where bronze begins -> state and commit_ts
@@ -57,7 +59,19 @@ CASES: dict[str, tuple[Sequence[tuple[int, str, VersionStatus]], int | None, int
     "back, bronze begins later, altered and gone": ((CREATED, ALTERED, GONE), 25, 40, ("released", 59)),
     "back, bronze begins behind its end": ((CREATED, GONE), 25, 60, ("held", 90)),
     "back, renamed meanwhile": ((CREATED, TAKEN), 25, 0, ("held", 90)),
-    "back, not whole then": ((CREATED,), -1, 0, ("held", 90)),
+    "back, not whole then": ((CREATED,), -25, 0, ("held", 90)),
+    "back, not whole then, gone since": ((CREATED, GONE), -25, 0, ("released", 59)),
+    "back, not whole then, emptied since": ((CREATED, EMPTIED, ALTERED_AGAIN), -25, 0, ("released", 49)),
+    "back, not whole then, emptied before": ((CREATED, EMPTIED), -50, 0, ("held", 90)),
+    "back, not whole then, gone before": ((CREATED, GONE), -60, 0, ("held", 90)),
+    "back, not whole then, gone and another since": ((CREATED, GONE, TAKEN_LATER), -25, 0, ("held", 90)),
+    "back, not whole then, gone where bronze has nothing": ((CREATED, GONE), -25, 60, ("held", 90)),
+    "back, not whole then, emptied behind an unknown statement": (
+        (CREATED, UNPROVEN, EMPTIED_UNPROVEN),
+        -25,
+        0,
+        ("held", 90),
+    ),
 }
 
 
@@ -107,7 +121,7 @@ def test_a_table_that_comes_back_when_it_is_gone_isn_t_to_be_emptied_at_the_sour
         {"s": 60},
     )
     assert "it is gone at the source; leave it out" in follow({}, {T: "d.t"}, ground)["d.t"].reason
-    short = replace(ground, left={(T, "d.t"): -1})
+    short = replace(ground, left={(T, "d.t"): -25})
     assert "it is gone at the source; leave it out" in follow({}, {T: "d.t"}, short)["d.t"].reason
     kept = replace(ground, begins={"s": 40}, emptied=lambda _: False)
     assert follow({}, {T: "d.t"}, kept)["d.t"].state == "held", "deleted rows from before the DROP stay"

@@ -1,7 +1,7 @@
-"""Which table each renamed table was before, by column identity.
+"""Which table each renamed table was before, by column identity; who takes whose rows.
 
 In:  a source's SchemaHistory and a span of commit time.
-Out: Renames in commit_ts order. Pure.
+Out: Renames in commit_ts order; takers. Pure.
 
 Column ids are given once per source and travel with a renamed table, so the table that had them just before the
 statement is the one that was renamed: through chains and swaps, and through an ALTER that changes columns as well.
@@ -59,4 +59,20 @@ def renames(history: SchemaHistory, after_ts: int, upto_ts: int) -> list[Rename]
             if renamed_here(version):
                 old = next((owner[column.id] for column in version.columns if column.id in owner), None)
                 found.append(Rename(old, version))
+    return found
+
+
+def empties(version: TableVersion) -> bool:
+    """Whether nothing that a table had before stays under its name, and nothing came there by the same statement."""
+    return version.kind in ("create", "truncate") or version.status == VersionStatus.DROPPED
+
+
+def takers(history: SchemaHistory, old: TableVersion | None, new: TableVersion) -> list[TableVersion]:
+    """Who has rows that were this table's by the statement that made `new` of `old`, as it is from there on."""
+    if not gives(old, new):
+        return []
+    found = [rename.new for rename in renames(history, new.commit_ts - 1, new.commit_ts) if rename.old == old]
+    if new.moved is not None and new.moved.gives:
+        other = history.version_at(*new.moved.other, new.commit_ts)
+        found += [other] if other is not None else []
     return found

@@ -1,0 +1,176 @@
+"""When a held table's hold is over because the table was emptied at the source.
+
+In:  a version that empties a table, by TRUNCATE, CREATE, DROP or a rename away; or what tables wait for.
+Out: the tables that go on, each from just before the version that emptied it.
+
+Nothing from before counts any more, so what silver lacks is no loss. Unless another table has such rows: who took them
+reads them in the giver's silver, which lacks changes. A rename or a moved partition ties such tables into one hold
+(spark_jobs/window/holds.py). It is over once its first table was emptied, and so was, later than it took rows of it,
+every table that silver would have to give such rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.holds import mend, waits_for
+from spark_jobs.window.unlogged_tables import unlogged_reason
+from spark_jobs.window.window import Window
+from tidegate.lake.followed import Physical
+from tidegate.lake.held import TableState
+from tidegate.schema.follow.renames import empties, takers
+from tidegate.schema.model.columns import TableVersion
+from tidegate.tables import DDL_ASKS, DDL_STOPS, NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
+
+_NO_ROWS = (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)  # errors of tables whose rows, or changes, the log doesn't have
+
+
+@dataclass(slots=True)
+class _Looked:
+    """Held tables that `release_emptied` has looked at, as they were then."""
+
+    states: dict[str, TableState] = field(default_factory=dict)
+
+
+def mend_emptied(app: Application, window: Window, emptied: TableVersion) -> list[TableVersion]:
+    """Let a held table that this empties go on, and those that wait with it, in this very window where it has all of
+    them. Returns their versions from there up to this one, oldest first; [] when the hold isn't over.
+    """
+    name = app.logical_name(emptied.database, emptied.table)
+    held = app.states | window.held if name in window.held or app.is_held(name) else {}
+    held = {one: state for one, state in held.items() if state.state is State.HELD}
+    ends = _Hold(app, held, name, emptied.commit_ts, window).ends() if name in held else {}
+    for one, end in ends.items():
+        mend(app, window, one, end.commit_ts - 1)
+    if ends:
+        app.memory(_Looked).states.clear()
+    found = [
+        version
+        for end in ends.values()
+        for version in app.histories[end.source].versions(end.database, end.table)
+        if end.commit_ts <= version.commit_ts <= emptied.commit_ts
+    ]
+    return sorted(found, key=lambda version: version.commit_ts)
+
+
+def release_emptied(app: Application) -> None:
+    """Let held tables catch up that were emptied at or below the cut already: in the very window in which they met what
+    holds them, or before another table lost their rows.
+    """
+    looked = app.memory(_Looked)
+    fresh = [n for n, state in app.states.items() if state.state is State.HELD and looked.states.get(n) is not state]
+    if not fresh:
+        return
+    held = {name: state for name, state in app.states.items() if state.state is State.HELD}
+    found: dict[str, TableState] = {}
+    for name in fresh:
+        ends = _Hold(app, held, name, app.cut_ts).ends() if name not in found else {}
+        found |= {one: TableState(State.RELEASED, applied_ts=end.commit_ts - 1) for one, end in ends.items()}
+    app.note_states(found)
+    looked.states = {} if found else held
+    app.record_states({})
+
+
+class _Hold:
+    """The hold that a table waits for, with all that wait for it.
+
+    window: where it is met; without, at the cut.
+    """
+
+    def __init__(
+        self, app: Application, held: Mapping[str, TableState], name: str, upto_ts: int, window: Window | None = None
+    ) -> None:
+        self._app, self._held, self._window = app, held, window
+        self._upto_ts = upto_ts
+        self._root = _root(held, name)
+
+    def ends(self) -> dict[str, TableVersion]:
+        """Of its first table, and of others where need be, the version that emptied it; {} when it isn't over."""
+        first = self._next(self._root, 0) if self._root else None
+        if first is None:
+            return {}
+        found, waiting = {self._root: first}, [self._root]
+        while waiting:
+            name = waiting.pop()
+            for taker, taken_ts in self._given(name, found[name].commit_ts):
+                if taker in found and found[taker].commit_ts > taken_ts:
+                    continue
+                end = self._next(taker, taken_ts) if _root(self._held, taker) == self._root else None
+                if end is None:
+                    return {}
+                found[taker] = end
+                waiting.append(taker)
+        return found
+
+    def _given(self, name: str, end_ts: int) -> Iterator[tuple[str, int]]:
+        """Who takes rows before this table is emptied that silver doesn't have yet, and when."""
+        app = self._app
+        old: TableVersion | None = None
+        for version in self._versions(name):
+            if app.applied(name) < version.commit_ts <= end_ts:
+                for taker in takers(app.histories[version.source], old, version):
+                    logical = app.logical_name(taker.database, taker.table)
+                    followed = app.keeps(taker.source, taker.database, taker.table) and not taker.status.waits
+                    if followed and app.applied(logical) < taker.commit_ts:
+                        yield logical, taker.commit_ts
+            old = version
+
+    def _next(self, name: str, after_ts: int) -> TableVersion | None:
+        """The first version of a table later than this that emptied it, and with it took away what it waits for."""
+        app, state = self._app, self._held[name]
+        gap_ts = self._window.gap_ts.get(name, 0) if self._window else 0
+        found: list[TableVersion] = []
+        for version in self._versions(name):
+            if not max(app.applied(name), gap_ts) < version.commit_ts <= self._upto(version.source):
+                continue
+            if version.status.waits or unlogged_reason(app, version):
+                found.clear()
+            elif empties(version) and version.commit_ts > after_ts and self._ends(name, state, version):
+                found.append(version)
+        return found[0] if found else None
+
+    def _ends(self, name: str, state: TableState, emptied: TableVersion) -> bool:
+        """A person's answer is still waited for; and where deleted rows stay, those from before do count."""
+        app = self._app
+        if state.error in (DDL_STOPS, DDL_ASKS) or _columns_are_lost(app, name, emptied):
+            return False
+        if state.place is not None and name == self._root and state.place.at_ts >= emptied.commit_ts:
+            return False
+        if state.error in _NO_ROWS:
+            return True
+        known = name != self._root or state.place is not None
+        return known and not app.pipeline.tables.keeps_deleted(*app.pair(name))
+
+    def _versions(self, name: str) -> tuple[TableVersion, ...]:
+        """Of a logical table that one physical table alone flows into."""
+        physical: list[Physical] = list(self._app.flows().get(name, ()))
+        if len(physical) != 1 or self._app.logical(*physical[0][1:])[2]:
+            return ()
+        return self._app.histories[physical[0][0]].versions(*physical[0][1:])
+
+    def _upto(self, source: str) -> int:
+        return self._upto_ts if self._window else self._app.followed.position(source, self._upto_ts)
+
+
+def _root(held: Mapping[str, TableState], name: str) -> str:
+    """The table whose hold it is that this one waits for; "" when that one isn't held."""
+    seen: set[str] = set()
+    while name in held and name not in seen:
+        seen.add(name)
+        partner = waits_for(held[name])
+        if not partner:
+            return name
+        name = partner
+    return ""
+
+
+def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:
+    """Whether a TRUNCATE stands behind an accepted gap that may hide an ALTER: only CREATE TABLE tells the columns."""
+    history = app.histories[emptied.source]
+    gap_ts = history.settings.gap_ts
+    if emptied.kind != "truncate" or app.applied(name) >= gap_ts:
+        return False
+    since = (v for v in history.versions(emptied.database, emptied.table) if gap_ts < v.commit_ts <= emptied.commit_ts)
+    return not any(version.kind == "create" for version in since)

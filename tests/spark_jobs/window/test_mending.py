@@ -1,0 +1,97 @@
+"""A held table goes on once it is emptied at the source, unless what it lacks lives on in another table.
+
+In:  events as servers write them, in bronze.
+Out: the steps up to decode, and publish_cut, as apply runs them: no Spark, only the control tables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.apply_steps.plan_window import catches_up
+from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.window.holds import hold_for_error
+from tests.support.event_log import TO_DECODE, Log, held
+from tidegate.errors import LakeRefused
+from tidegate.tables import State
+
+AWAY = ("RENAME TABLE shop.a TO shop.old", ("shop.a", "shop.old"))
+BACK = ("RENAME TABLE shop.old TO shop.a", ("shop.a", "shop.old"))
+EMPTY = ("TRUNCATE TABLE shop.a", ("shop.a",))
+ANEW = ("CREATE TABLE shop.a (id INT PRIMARY KEY)", ("shop.a",))
+EMPTY_OLD = ("TRUNCATE TABLE shop.old", ("shop.old",))
+DROP_OLD = ("DROP TABLE shop.old", ("shop.old",))
+
+
+def _log(tmp_path: Path, *statements: tuple[str, tuple[str, ...]]) -> Log:
+    """The table a lacks what a statement changed; then these."""
+    log = Log(tmp_path)
+    log.send("one", "UPDATE a SET id = 2")
+    for sql, names in statements:
+        log.send("one", sql, names)
+    log.level()
+    return log
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["one window", "a window each"])
+@pytest.mark.parametrize("rest", [(BACK, EMPTY), (ANEW, EMPTY_OLD), (EMPTY_OLD,), (ANEW, DROP_OLD)])
+def test_a_renamed_table_goes_on_with_whom_it_gave_its_rows_once_nothing_of_them_is_left(
+    rest: tuple[tuple[str, tuple[str, ...]], ...], at_once: bool, tmp_path: Path
+) -> None:
+    log = _log(tmp_path, AWAY, *(rest if at_once else ()))
+    if not at_once:
+        app = log.apply()
+        assert held(app) == {"shop.a", "shop.old"}, "what it gave lacks what the statement changed"
+        for number, (sql, names) in enumerate(rest):
+            assert held(app) == {"shop.a", "shop.old"}, f"after {number} of them"
+            log.send("one", sql, names)
+            log.level()
+            app = log.apply()
+    app = log.apply()
+    assert held(app) == set()
+    assert not catches_up(app)
+    assert {app.states[name].state for name in ("shop.a", "shop.old")} <= {State.ACTIVE, State.DROPPED}
+
+
+def test_what_could_not_be_written_goes_on_once_the_table_is_emptied_behind_it(tmp_path: Path) -> None:
+    """It has no place in the log, only a window; a rename in between, to a name that nobody keeps, has no bearing."""
+    log = Log(tmp_path)
+    log.keeps("shop.a, shop.b, crm.*, two.*")
+    log.level()
+    app, window = log.first_window()
+    for step in (*TO_DECODE, lambda app, window: hold_for_error(app, window, "shop.a", LakeRefused("x")), publish_cut):
+        step(app, window)
+    assert held(log.apply()) == {"shop.a"}, "its CREATE TABLE stands before what it met"
+    for sql, names in (AWAY, BACK):
+        log.send("one", sql, names)
+    log.level()
+    log.apply()
+    log.send("one", *EMPTY)
+    log.level()
+    assert held(log.apply()) == set()
+
+
+def test_a_held_table_that_gave_its_rows_to_another_is_not_mended_by_a_new_one_of_its_name(tmp_path: Path) -> None:
+    log = _log(tmp_path, AWAY, ANEW)
+    assert held(log.apply()) == {"shop.a", "shop.old"}
+    log.send("one", *EMPTY)
+    log.level()
+    assert held(log.apply()) == {"shop.a", "shop.old"}
+
+
+def test_what_cascades_changed_in_silence_is_not_given_to_another_table_by_a_rename(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    child = "(id INT PRIMARY KEY, p INT, CONSTRAINT up FOREIGN KEY (p) REFERENCES shop.b (id) ON DELETE CASCADE)"
+    log.send("one", f"CREATE TABLE shop.child {child}", ("shop.child",))
+    log.level()
+    assert held(log.apply()) == {"shop.child"}
+    log.send("one", "ALTER TABLE shop.child DROP FOREIGN KEY up", ("shop.child",))
+    log.send("one", "RENAME TABLE shop.child TO shop.old", ("shop.child", "shop.old"))
+    log.send("one", "CREATE TABLE shop.child (id INT PRIMARY KEY, p INT)", ("shop.child",))
+    log.level()
+    assert held(log.apply()) == {"shop.child", "shop.old"}, "old has the rows whose changes nobody saw"
+    log.send("one", *EMPTY_OLD)
+    log.level()
+    assert held(log.apply()) == set()
