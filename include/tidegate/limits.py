@@ -268,8 +268,26 @@ MARKER_WAIT_SECONDS: Final = 120.0
 MESSAGE_CHARACTERS_MAX: Final = 500
 # `tidegate status` sums up markers of the last minutes.
 LATENCY_SUMMED_SECONDS: Final = 300
-# Different rows that the second pass holds for each side; beyond it a difference is reported without its rows.
-VERIFY_ROWS_MAX: Final = 500_000
+# A statement of verify reads prints of so many rows: one value of some 50 bytes a row, well below MariaDB's usual
+# max_allowed_packet of 16 MiB.
+VERIFY_CHUNK_ROWS_DEFAULT: Final = 50_000
+# Tables are read one after the other until they have so many rows; then a cut is waited for, for all of them.
+VERIFY_GROUP_ROWS: Final = 2_000_000
+VERIFY_GROUP_TABLES: Final = 500
+# DuckDB's memory; what needs more goes to temporary files.
+VERIFY_MEMORY_MIB_DEFAULT: Final = 1024
+# Keys that seem to differ are read again in rounds of so many of a table: their rows are in memory, on both sides.
+VERIFY_ROUND_KEYS: Final = 10_000
+# ... and so many at most: each is in memory as text.
+VERIFY_SUSPECTS_MAX: Final = 1_000_000
+# ... and so often: a key that changes between each two reads stays unsettled.
+VERIFY_ROUNDS_MAX: Final = 8
+# ... and so many of one statement: literals in a list of conditions.
+VERIFY_KEYS_PER_STATEMENT: Final = 500
+# Of a MySQL without GTIDs these rows are read under a shared lock, which is waited for this long.
+VERIFY_LOCK_SECONDS: Final = 1
+# A table whose definition changes while it is compared is begun again so often.
+VERIFY_ATTEMPTS_MAX: Final = 3
 # Verify looks so often for a cut that holds everything.
 VERIFY_POLL_SECONDS: Final = 0.5
 

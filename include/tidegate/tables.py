@@ -20,11 +20,20 @@ import pyarrow as pa
 from tidegate.prewrites_table import PREWRITES
 from tidegate.tables_form import Table
 from tidegate.tables_form import field as _field
-from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS
+from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
 # What is defined elsewhere and is read from here.
-__all__ = ["CHUNKS", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
+__all__ = [
+    "CHUNKS",
+    "PREWRITES",
+    "SNAPSHOTS",
+    "VERIFICATION",
+    "WATERMARK",
+    "WATERMARK_DATABASE",
+    "WATERMARK_TABLE",
+    "Table",
+]
 
 
 class SegmentKind(StrEnum):
@@ -336,7 +345,7 @@ LATENCY: Final = Table(
 )
 
 ALL: Final = (
-    *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, PREWRITES, JUDGEMENTS),
+    *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, VERIFICATION, PREWRITES, JUDGEMENTS),
     *(LEDGER, CUTS, MAINTENANCE, LATENCY),
 )
 

@@ -1,4 +1,4 @@
-"""The tables of snapshots: chunks in bronze, their events in control.
+"""The tables of snapshots and verifications: chunks in bronze, events and results in control.
 
 In:  nothing; this is data, a part of tables.py.
 Out: Arrow schemas.
@@ -101,6 +101,43 @@ SNAPSHOTS: Final = Table(
                 "wave: JSON of a row of control/schema_history as the server had the table, where apply may not know it",
                 nullable=True,
             ),
+            field("reason", pa.string(), "one line; '' when there is none"),
+            field("recorded_at", pa.timestamp("us", tz="UTC"), "when"),
+        ]
+    ),
+)
+
+VERIFICATION: Final = Table(
+    path="control/verification",
+    doc="What `tidegate verify` found: a row per range of a table's key, and behind them one of the table.",
+    key=("verification", "source", "database", "table", "chunk"),
+    schema=pa.schema(
+        [
+            field("verification", pa.string(), "32 hex digits, one run"),
+            field("pipeline", pa.string(), "pipeline"),
+            field("source", pa.string(), "name of the source; '' of a silver table that no source has"),
+            field("database", pa.string(), "physical table's"),
+            field("table", pa.string(), "physical table's"),
+            field("silver", pa.string(), "logical table, database.table"),
+            field("chunk", pa.int64(), "1, 2, ... in the order of the key; 0: the whole table"),
+            field(
+                "key_after", pa.string(), "JSON list of literals: keys above it; null: from the first", nullable=True
+            ),
+            field("key_upto", pa.string(), "JSON list of literals: up to it; null: to the last", nullable=True),
+            field("source_rows", pa.int64(), "rows as the source had them when the range was read"),
+            field("silver_rows", pa.int64(), "rows of silver at cut_ts with the same keys; of the table: all"),
+            field("source_hash", pa.string(), "16 hex digits over keys and values, in any order"),
+            field(
+                "silver_hash", pa.string(), "the same of silver; it differs where rows changed between both reads, too"
+            ),
+            field(
+                "outcome", pa.string(), "of the table: equal | different | unsettled | held | dropped; '' of a range"
+            ),
+            field("seemed", pa.int64(), "keys that seemed to differ at first"),
+            field("different", pa.int64(), "rows that differ"),
+            field("unsettled", pa.int64(), "keys that changed between each two reads"),
+            field("cut_ts", pa.int64(), "the cut of the first comparison"),
+            field("verified_through", pa.int64(), "no fault from at or below this commit_ts is left in what is equal"),
             field("reason", pa.string(), "one line; '' when there is none"),
             field("recorded_at", pa.timestamp("us", tz="UTC"), "when"),
         ]

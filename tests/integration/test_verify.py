@@ -1,14 +1,14 @@
 """tidegate verify against a real server and a silver table written by hand: equal is seen, and so is every defect.
 
+Under load: test_verify_at_work.py.
+
 Silver's values are literals of this file, so that nothing of tidegate stands between the server and the comparison.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import struct
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.support.servers import FreshDatabase
+from tests.support.typed_values import ONLY_MARIADB, ONLY_MYSQL, SAME
 from tidegate import tables
 from tidegate.config import Pipeline, parse
 from tidegate.errors import UsageError, VerifyError
@@ -126,7 +127,7 @@ def test_equal_tables_are_equal_whatever_the_order_of_their_rows(lake: Lake) -> 
     (result,) = report.tables
     assert report.equal
     assert (result.outcome, result.source_rows, result.silver_rows) == (Outcome.EQUAL, 4, 4)
-    assert result.source_hash == result.silver_hash != "0" * 32
+    assert result.source_hash == result.silver_hash != "0" * 16
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_a_planted_defect_is_found_with_its_composite_key(
     lake.publish()
     result = lake.result("orders")
     assert result.outcome is Outcome.DIFFERENT
-    assert result.source_hash != result.silver_hash
+    assert (result.source_hash, result.source_rows) != (result.silver_hash, result.silver_rows)
     (difference,) = result.differences
     assert difference.key == {"shop": key[0], "number": key[1]}
     assert (difference.source is not None, difference.silver is not None) == (ours, theirs)
@@ -173,66 +174,6 @@ def test_a_table_without_a_key_is_compared_as_a_multiset(lake: Lake) -> None:
     assert [(d.source is None, d.silver is None) for d in result.differences] == [(False, True), (True, False)]
 
 
-INSTANT = dt.datetime(2020, 1, 2, 3, 4, 5, 678000, UTC)
-
-
-def _naive(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text)
-
-
-# column type, value as SQL, silver's Arrow type, silver's value
-SAME: list[tuple[str, str, pa.DataType, Any]] = [
-    ("TINYINT", "-128", pa.int8(), -128),
-    ("TINYINT UNSIGNED", "255", pa.int16(), 255),
-    ("INT ZEROFILL", "42", pa.int64(), 42),
-    ("BIGINT UNSIGNED", "18446744073709551615", pa.decimal128(20, 0), Decimal(18446744073709551615)),
-    ("DECIMAL(10,3)", "-1.5", pa.decimal128(10, 3), Decimal("-1.500")),
-    ("DECIMAL(10,2) ZEROFILL", "1.5", pa.decimal128(10, 2), Decimal("1.50")),
-    ("DECIMAL(65,30)", "12345678901234567890.5", pa.string(), "12345678901234567890.500000000000000000000000000000"),
-    ("FLOAT", "0.1", pa.float32(), 0.1),
-    ("FLOAT(10,2)", "1.1", pa.float32(), 1.1),
-    ("FLOAT", "-0e0", pa.float32(), -0.0),
-    ("DOUBLE", "1e300", pa.float64(), 1e300),
-    ("DOUBLE", "0.1e0 + 0.2e0", pa.float64(), 0.1 + 0.2),
-    ("BIT(1)", "b'1'", pa.bool_(), True),
-    ("BIT(10)", "b'1000000001'", pa.binary(), b"\x02\x01"),
-    ("DATE", "'9999-12-31'", pa.date32(), dt.date(9999, 12, 31)),
-    ("DATE", "'0000-00-00'", pa.date32(), None),
-    ("DATE", "'2020-00-10'", pa.date32(), None),
-    ("DATETIME(6)", "'1000-01-01 00:00:00.000001'", pa.timestamp("us"), _naive("1000-01-01T00:00:00.000001")),
-    ("DATETIME", "'2020-02-29 23:59:59'", pa.timestamp("us"), _naive("2020-02-29T23:59:59")),
-    (
-        "TIMESTAMP(3)",
-        "'2020-01-02 03:04:05.678'",
-        pa.timestamp("us", "UTC"),
-        dt.datetime(2020, 1, 2, 3, 4, 5, 678000, UTC),
-    ),
-    ("TIME(2)", "'-838:59:58.25'", pa.string(), "-838:59:58.25"),
-    ("TIME", "'-00:00:01'", pa.string(), "-00:00:01"),
-    ("YEAR", "2155", pa.int16(), 2155),
-    ("YEAR", "0", pa.int16(), 0),
-    ("CHAR(5)", "'a  '", pa.string(), "a"),
-    ("VARCHAR(9)", "'a  '", pa.string(), "a  "),
-    ("VARCHAR(9) CHARACTER SET latin1", "'é€'", pa.string(), "é€"),
-    ("TEXT", "'line\\nend\\0'", pa.string(), "line\nend\0"),
-    ("ENUM('x','y''z')", "'y''z'", pa.string(), "y'z"),
-    ("SET('a','b','c')", "'c,a'", pa.string(), "a,c"),
-    ("BINARY(3)", "'a'", pa.binary(), b"a\0\0"),
-    ("VARBINARY(9)", "x'00ff80'", pa.binary(), b"\0\xff\x80"),
-    ("BLOB", "''", pa.binary(), b""),
-    ("POINT", "ST_GeomFromText('POINT(1 -2)')", pa.binary(), struct.pack("<BIdd", 1, 1, 1, -2)),
-]
-ONLY_MYSQL: list[tuple[str, str, pa.DataType, Any]] = [
-    ("JSON", """'{"b":1,"a":[1.0,"x"]}'""", pa.string(), '{"a": [1.0, "x"], "b": 1}'),
-    ("VECTOR(2)", "STRING_TO_VECTOR('[0.1,-2]')", pa.list_(pa.float32()), [0.1, -2.0]),
-]
-ONLY_MARIADB: list[tuple[str, str, pa.DataType, Any]] = [
-    ("JSON", '\'{"b":1, "a":2}\'', pa.string(), '{"b":1, "a":2}'),
-    ("UUID", "'123E4567-E89B-12D3-A456-426655440000'", pa.string(), "123e4567-e89b-12d3-a456-426655440000"),
-    ("INET6", "'::1'", pa.string(), "::1"),
-]
-
-
 def test_every_canonical_type_compares_equal_to_its_value_and_to_null(lake: Lake) -> None:
     cases = SAME + (ONLY_MYSQL if lake.server.flavour == "mysql" else ONLY_MARIADB)
     columns = ", ".join(f"c{n} {kind} NULL" for n, (kind, *_) in enumerate(cases))
@@ -247,7 +188,7 @@ def test_every_canonical_type_compares_equal_to_its_value_and_to_null(lake: Lake
     lake.publish()
     result = lake.result("t")
     assert result.differences == ()
-    assert result.outcome is Outcome.EQUAL
+    assert (result.outcome, result.seemed) == (Outcome.EQUAL, 0), "the prints of both sides are the same, too"
 
 
 def test_one_wrong_value_of_any_type_is_found(lake: Lake) -> None:
@@ -266,6 +207,7 @@ def test_one_wrong_value_of_any_type_is_found(lake: Lake) -> None:
     options = Options(None, 5, differences_max=1000)
     info = ConnectionInfo(lake.server.host, lake.server.port, lake.server.user, lake.server.password)
     (result,) = verify(lake.pipeline(), {"one": info}, str(lake.root), None, options).tables
+    assert (result.seemed, result.different) == (len(cases), len(cases)), "no two values have one print"
     assert sorted(d.key["id"] for d in result.differences) == list(range(len(cases)))
 
 
@@ -278,7 +220,7 @@ def test_a_held_table_is_named_with_its_reason_and_not_compared(lake: Lake) -> N
     assert not report.complete
     assert report.verdict == "0 equal, 1 held; 0 differ"
     lines = report_lines(report)
-    assert lines[2].split() == [f"{lake.database}.orders", "held", "-", "-"], "rows that were not counted aren't 0"
+    assert lines[2].split()[1:] == ["held", *"----"], "rows that were not counted aren't 0"
     assert lines[-1].startswith("0 equal, 1 held; 0 differ (")
     assert (report.tables[0].outcome, report.tables[0].reason) == (
         Outcome.HELD,
@@ -334,19 +276,6 @@ def test_without_a_cut_that_covers_the_source_it_says_what_is_missing(lake: Lake
     lake.server.query("CREATE TABLE later (a INT)", database=lake.database)
     with pytest.raises(VerifyError, match="is capture running"):
         lake.verify(timeout=0.2)
-
-
-def test_a_source_that_moves_while_it_is_compared_is_no_verdict(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    _make_orders(lake)
-    lake.silver("orders", _orders(ORDERS))
-    lake.publish()
-    info = ConnectionInfo(lake.server.host, lake.server.port, lake.server.user, lake.server.password)
-
-    def disturb(_: TableResult) -> None:
-        lake.server.query("UPDATE orders SET note = 'b' WHERE number = 1", database=lake.database)
-
-    with pytest.raises(VerifyError, match="the source moved"):
-        verify(lake.pipeline(), {"one": info}, str(lake.root), None, Options(None, 5), on_table=disturb)
 
 
 def test_the_report_as_json_has_only_what_json_has(lake: Lake) -> None:

@@ -19,6 +19,7 @@ from tidegate.config.snapshot import Snapshot, SnapshotMode
 from tidegate.config.sources import DumpMode, Flavour, MysqlSource, Source, Start
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
+from tidegate.config.verify import Verify
 
 __all__ = [
     "OWN_DATABASES",
@@ -41,6 +42,7 @@ __all__ = [
     "Source",
     "Start",
     "Tables",
+    "Verify",
     "Writer",
     "load",
     "matches",

@@ -20,6 +20,7 @@ from tidegate.config.section import Section
 from tidegate.config.snapshot import Snapshot
 from tidegate.config.sources import Source
 from tidegate.config.tables import Tables
+from tidegate.config.verify import Verify
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 
@@ -36,6 +37,7 @@ class Pipeline(Section):
     ddl: Ddl = Field(default_factory=Ddl)
     maintain: Maintain = Field(default_factory=Maintain)
     snapshot: Snapshot = Field(default_factory=Snapshot)
+    verify: Verify = Field(default_factory=Verify)
 
     @property
     def land_seconds(self) -> float:

@@ -16,6 +16,7 @@ from tidegate.verify.report import Outcome, Report, TableResult
 _COLOURS: Final = {
     Outcome.EQUAL: "green",
     Outcome.DIFFERENT: "bold red",
+    Outcome.UNSETTLED: "bold yellow",
     Outcome.HELD: "bold yellow",
     Outcome.DROPPED: "dim",
 }

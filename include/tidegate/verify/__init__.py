@@ -1,8 +1,9 @@
-"""Verification: is silver what the source's own SELECT says?
+"""Verification: is silver what the source's own SELECT says? While the source is written to.
 
-In:  a pipeline, connections to its sources, its lake at a published cut, while the workload is quiet.
-Out: a Report: per table equal, different (with keys), held or dropped.
+In:  a pipeline, connections to its sources, its lake at published cuts.
+Out: a Report: per table equal, different (with keys), unsettled, held or dropped; rows in control/verification.
 
-Shares no code with what moves the rows: its own reading of types, its own key, PyMySQL on one side and DuckDB on the
-other. A verifier that shares code with the mover is blind to that code's mistakes.
+Values are compared by nothing that moves rows: the server's own SQL, PyMySQL, DuckDB, a reading of types of its own. A
+verifier that shares code with the mover is blind to that code's mistakes. The mover's decoding is asked one thing only:
+which keys changed while both sides were read, and settle.py says why that can't hide anything.
 """

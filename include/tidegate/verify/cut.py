@@ -1,7 +1,7 @@
 """The newest published cut, and whether it holds all that a source has written.
 
 In:  control/cuts, control/table_states and bronze/segments; positions of the sources.
-Out: a Cut; or VerifyError when none covers the positions in time.
+Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts up to which a read saw everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import bronze_files, cut_ts
 from tidegate.limits import VERIFY_POLL_SECONDS
-from tidegate.position import Position
+from tidegate.position import MysqlGtidSet, Position
+from tidegate.verify.source_side import Visible
 
 _PLACES: Final = ["server_id", "file", "end_pos", "resolved_ts"]
 
@@ -45,19 +46,19 @@ class LakeReader:
     options: Mapping[str, str]
     pipeline: str
     servers: Mapping[str, int]
-    _lake: LakeFiles = field(init=False)
+    lake: LakeFiles = field(init=False)
     _below: set[str] = field(default_factory=set, init=False)  # files of bronze without a position that was wanted
 
     def __post_init__(self) -> None:
-        self._lake = LakeFiles(self.root, dict(self.options))
+        self.lake = LakeFiles(self.root, dict(self.options))
 
     def newest_cut(self) -> Cut | None:
         """The cut with the largest cut_ts; None before the first."""
-        newest = cut_ts(self._lake)
+        newest = cut_ts(self.lake)
         if not newest:
             return None
         found = control.newest(
-            self._lake,
+            self.lake,
             tables.CUTS,
             by=["table"],
             order=["cut_ts", "published_at"],
@@ -66,7 +67,7 @@ class LakeReader:
         ).to_pylist()
         versions = {row["table"]: (row["delta_version"], row["state"]) for row in found if row["table"]}
         states = control.newest(
-            self._lake,
+            self.lake,
             tables.TABLE_STATES,
             by=["table"],
             order=["recorded_at"],
@@ -85,7 +86,7 @@ class LakeReader:
         for path in self._newest_first(source):
             if path in self._below:
                 break
-            with self._lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
+            with self.lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
                 rows = pq.read_table(handle, columns=_PLACES, partitioning=None).to_pylist()
             mine = [row for row in rows if row["server_id"] == self.servers[source]]
             covering = [row["resolved_ts"] for row in mine if Position.of(row["file"], row["end_pos"]) >= wanted]
@@ -96,8 +97,28 @@ class LakeReader:
                 break  # what a server wrote before lies lower
         return min(found, default=None)
 
+    def visible_ts(self, source: str, place: Visible) -> int:
+        """A commit_ts: every transaction at or below it was visible to a read that began at this place; 0: none known.
+
+        That of a segment that ends at or before the place, so nothing of a later one counts.
+        """
+        wanted = Position.of(place.file, place.offset)
+        for path in self._newest_first(source):
+            with self.lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
+                rows = pq.read_table(handle, columns=[*_PLACES, "gtid_executed"], partitioning=None).to_pylist()
+            found = [
+                row["resolved_ts"]
+                for row in rows
+                if row["server_id"] == self.servers[source]
+                and Position.of(row["file"], row["end_pos"]) <= wanted
+                and (place.gtids is None or place.gtids.covers(MysqlGtidSet.parse(row["gtid_executed"])))
+            ]
+            if found:
+                return int(max(found))
+        return 0
+
     def _newest_first(self, source: str) -> list[str]:
-        return [unquote(file.path) for file in reversed(bronze_files(self._lake).get(source, []))]
+        return [unquote(file.path) for file in reversed(bronze_files(self.lake).get(source, []))]
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
         """The first cut that covers all positions. Raises VerifyError when none does in time."""
@@ -108,7 +129,7 @@ class LakeReader:
                 resolved = needed.get(source) or self.covered_by(source, file, offset)
                 if resolved is not None:
                     needed[source] = resolved
-            newest = cut_ts(self._lake)
+            newest = cut_ts(self.lake)
             if len(needed) == len(positions) and newest >= max(needed.values()):
                 cut = self.newest_cut()
                 if cut is not None:

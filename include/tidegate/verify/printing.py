@@ -1,7 +1,8 @@
 """A verification's report for people.
 
 In:  a Report.
-Out: a line per table, below them why a table is held and the rows that differ, and last the verdict.
+Out: a line per table, below them why a table is held and the rows that differ, and last the verdict. `seemed`: keys
+     that changed between the first reads of both sides, or differ; `differ`: rows that do.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from tidegate.verify.report import Outcome, Report, TableResult
 def report_lines(report: Report) -> list[str]:
     """The whole report; hashes are in its JSON."""
     lines = [f"{report.pipeline} at cut {report.cut_ts} ({time_text(report.cut_ts)})"]
-    head = ("table", "outcome", "rows, source", "rows, silver")
-    lines += columns([head, *(_row(result) for result in report.tables)], right=(2, 3))
+    head = ("table", "outcome", "source rows", "silver rows", "seemed", "differ")
+    lines += columns([head, *(_row(result) for result in report.tables)], right=(2, 3, 4, 5))
     for result in report.tables:
         if result.reason:
-            lines += ["", *paragraph(f"{result.table} is {result.outcome}:", result.reason)]
+            lines += ["", *paragraph(f"{result.table} is {result.outcome}:", _why(result))]
         for difference in result.differences:
             lines += ["", f"{result.table} {_cells(difference.key)}"]
             for side, row in (("source", difference.source), ("silver", difference.silver)):
@@ -30,9 +31,14 @@ def report_lines(report: Report) -> list[str]:
 
 def _row(result: TableResult) -> tuple[str, ...]:
     """Rows of what wasn't compared are unknown, not none."""
-    compared = result.outcome in (Outcome.EQUAL, Outcome.DIFFERENT)
-    rows = (f"{result.source_rows:,}", f"{result.silver_rows:,}") if compared else ("-", "-")
-    return (result.table, str(result.outcome), *rows)
+    if result.outcome in (Outcome.HELD, Outcome.DROPPED):
+        return (result.table, str(result.outcome), "-", "-", "-", "-")
+    counts = (result.source_rows, result.silver_rows, result.seemed, result.different)
+    return (result.table, str(result.outcome), *(f"{count:,}" for count in counts))
+
+
+def _why(result: TableResult) -> str:
+    return f"{result.unsettled:,} {result.reason}" if result.unsettled else result.reason
 
 
 def _cells(row: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ class Outcome(StrEnum):
 
     EQUAL = "equal"
     DIFFERENT = "different"
+    UNSETTLED = "unsettled"  # nothing differs for certain, but keys changed between each two reads of them
     HELD = "held"  # waits for a person, with a reason; not compared
     DROPPED = "dropped"  # gone at the source and marked so; not compared
 
@@ -30,10 +31,24 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class RangeResult:
+    """What the first comparison found of a range of the key. after, upto: as literals; None at the table's ends."""
+
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+    source_rows: int
+    silver_rows: int
+    source_hash: str
+    silver_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableResult:
     """table: database.table at the source; source: its name in the pipeline file; silver: the logical table.
 
-    Hashes: 32 hex digits over all rows, in any order.
+    Rows and hashes (16 hex digits, in any order) are of the first comparison: under load they differ by what changed
+    between the two reads. seemed: keys that it found so; different: rows that do differ; unsettled: keys that can't be
+    told. differences: some of the rows. verified_through: no fault from at or below this commit_ts is left in the rest.
     """
 
     source: str
@@ -45,12 +60,17 @@ class TableResult:
     silver_rows: int = 0
     source_hash: str = ""
     silver_hash: str = ""
+    seemed: int = 0
+    different: int = 0
+    unsettled: int = 0
+    verified_through: int = 0
     differences: tuple[Difference, ...] = ()
+    ranges: tuple[RangeResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """positions: source -> file:position that the cut covers."""
+    """cut_ts: the last cut that was compared with. positions: source -> file:position that it covers."""
 
     pipeline: str
     cut_ts: int
@@ -60,8 +80,8 @@ class Report:
 
     @property
     def equal(self) -> bool:
-        """No table that was compared differs. What is held or dropped was not compared: see `complete`."""
-        return not self.count(Outcome.DIFFERENT)
+        """All that was compared is equal for certain. What is held or dropped was not compared: see `complete`."""
+        return not self.count(Outcome.DIFFERENT) and not self.count(Outcome.UNSETTLED)
 
     @property
     def complete(self) -> bool:
@@ -76,7 +96,7 @@ class Report:
     def verdict(self) -> str:
         """In one line; what differs stands last, also when it is none."""
         parts = [f"{self.count(Outcome.EQUAL)} equal"]
-        for outcome in (Outcome.HELD, Outcome.DROPPED):
+        for outcome in (Outcome.UNSETTLED, Outcome.HELD, Outcome.DROPPED):
             parts += [f"{self.count(outcome)} {outcome}"] if self.count(outcome) else []
         differ = self.count(Outcome.DIFFERENT)
         return f"{', '.join(parts)}; {differ} {'differs' if differ == 1 else 'differ'}"

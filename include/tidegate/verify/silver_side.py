@@ -1,37 +1,82 @@
-"""Silver's side: rows as DuckDB's Delta reader gives them, at one Delta version.
+"""Silver's side, and where both sides meet: DuckDB, which reads Delta versions and joins prints of rows.
 
-In:  the address of a silver table and the version that a cut names.
-Out: its column names; rows in the same form as the source's.
+In:  the address of a silver table and the version that a cut names; prints of the source's rows.
+Out: column names; which keys seem to differ, with counts and hashes per chunk; rows of given keys, in the same form as
+     the source's.
+
+Memory is bounded: what doesn't fit goes to temporary files, some 60 bytes a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
 
 from tidegate import tables
 from tidegate.errors import VerifyError
+from tidegate.limits import MIB, VERIFY_MEMORY_MIB_DEFAULT, VERIFY_SUSPECTS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
-from tidegate.verify.cells import Cell
-from tidegate.verify.comparison import Row
+from tidegate.verify.forms import FormKind, silver_hash
+from tidegate.verify.settle import Key, Row
+from tidegate.verify.source_side import Prints, SourceTable
 
 _BATCH_ROWS: Final = 20_000
-_MEMORY_BYTES: Final = 1 << 30  # comparing streams
+
+
+@dataclass(frozen=True, slots=True)
+class Silver:
+    """A silver table at a version. only: column -> value that a row must have (the shard of a routed table)."""
+
+    address: str
+    version: int
+    only: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSums:
+    """Rows and their hash, in any order, of a chunk on both sides; rows that silver alone has belong to no chunk."""
+
+    source_rows: int
+    source_hash: int
+    silver_rows: int
+    silver_hash: int
+
+    @property
+    def hashes(self) -> tuple[int, int]:
+        return self.source_hash, self.silver_hash
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPass:
+    """chunks: in the order in which they were read. seemed: how many keys seem to differ; suspects: the first of them."""
+
+    silver_rows: int
+    chunks: tuple[ChunkSums, ...]
+    extra_hash: int
+    seemed: int
+    suspects: tuple[Key, ...]
 
 
 class SilverSide:
     """A DuckDB database in memory, with the Delta extension."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory_mib: int = VERIFY_MEMORY_MIB_DEFAULT) -> None:
         import duckdb
 
-        self._database = duck.connect(_MEMORY_BYTES)
+        self._database = duck.connect(memory_mib * MIB)
         self._error: type[Exception] = duckdb.Error
         self._database.execute("SET preserve_insertion_order = false")
 
     def close(self) -> None:
         self._database.close()
+
+    # --- a table --------------------------------------------------------------------------------------
 
     def columns(self, address: str, version: int) -> list[str]:
         """Names of the source's columns in silver, the system columns left out."""
@@ -40,33 +85,155 @@ class SilverSide:
     def _names(self, address: str, version: int) -> list[str]:
         return [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {scan(address, version)}", address)]
 
-    def _live(self, address: str, version: int) -> str:
-        """A condition: the source has the row."""
-        return f"NOT {tables.DELETED}" if tables.DELETED in self._names(address, version) else "true"
-
     def count(self, address: str, version: int) -> int:
         """Rows of a silver table, deleted ones that it keeps left out."""
-        sql = f"SELECT count(*) FROM {scan(address, version)} WHERE {self._live(address, version)}"
-        return int(next(self._run(sql, address))[0])
+        return self._count(self._live(Silver(address, version)), address)
 
-    def rows(
-        self, address: str, version: int, cells: Sequence[Cell], only: Mapping[str, str] | None = None
-    ) -> Iterator[Row]:
-        """All live rows; only: column -> value that a row must have (the shard of a routed table)."""
-        tests = [f'"{name}" = {literal(value)}' for name, value in (only or {}).items()]
-        where = " AND ".join([*tests, self._live(address, version)])
-        sql = f"SELECT {', '.join(cell.silver_sql for cell in cells)} FROM {scan(address, version)} WHERE {where}"
-        converts = [(n, cell.from_silver) for n, cell in enumerate(cells) if cell.from_silver is not None]
-        for found in self._run(sql, address):
-            row = list(found)
-            for n, convert in converts:
-                if row[n] is not None:
-                    row[n] = convert(row[n])
-            yield tuple(row)
+    def _count(self, live: str, address: str) -> int:
+        return int(next(self._run(f"SELECT count(*) FROM {live}", address))[0])
 
-    def _run(self, sql: str, address: str) -> Iterator[tuple[Any, ...]]:
+    def _live(self, silver: Silver) -> str:
+        """Its rows that the source has."""
+        tests = [f'"{name}" = {literal(value)}' for name, value in silver.only]
+        if tables.DELETED in self._names(silver.address, silver.version):
+            tests.append(f"NOT {tables.DELETED}")
+        where = " AND ".join(tests) or "true"
+        return f"(SELECT * FROM {scan(silver.address, silver.version)} WHERE {where})"
+
+    # --- prints ---------------------------------------------------------------------------------------
+
+    def keep(self, name: str, table: SourceTable, prints: Iterator[Prints]) -> Iterator[Prints]:
+        """Take the prints of the source's rows in, under a name; they come back without their text."""
+        columns = _columns(table)
+        declared = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        self._database.execute(f"CREATE OR REPLACE TABLE {name} (chunk INTEGER, {declared})")
+        types = {column: pa.float64() if kind == "DOUBLE" else pa.string() for column, kind in columns.items()}
+        dated = {f"k{n}" for n, one in enumerate(table.key_forms) if one.kind is FormKind.EXACT}
+        chosen = ", ".join(f"nullif({column}, '')" if column in dated else column for column in columns)
+        for number, some in enumerate(prints):
+            if some.rows:
+                found = pacsv.read_csv(
+                    pa.py_buffer(some.text),
+                    read_options=pacsv.ReadOptions(column_names=list(columns)),
+                    parse_options=pacsv.ParseOptions(quote_char=False),
+                    convert_options=pacsv.ConvertOptions(
+                        column_types=types, null_values=[""], strings_can_be_null=False
+                    ),
+                )
+                with self._database.cursor() as cursor:
+                    cursor.register("found", found)
+                    cursor.execute(f"INSERT INTO {name} SELECT {number if table.key else 0}, {chosen} FROM found")
+            yield Prints(some.after, some.upto, some.rows, b"")
+
+    def drop(self, name: str) -> None:
+        self._database.execute(f"DROP TABLE IF EXISTS {name}")
+
+    def compare(self, name: str, table: SourceTable, chunks: int, silver: Silver) -> FirstPass:
+        """The prints under a name with those of silver's rows, by key."""
+        live, where = self._live(silver), silver.address
+        columns = _columns(table)
+        made = ", ".join(f"{text} AS {column}" for column, text in zip(columns, _silver_prints(table), strict=True))
+        theirs = f"(SELECT {made} FROM {live})"
+        keys = [column for column in columns if column.startswith("k")]
+        rest = [column for column in columns if column not in keys]
+        listed = ", ".join(columns)
+        if table.key:
+            ours, there, times = name, "h", "1"
+            differs = " OR ".join(f"s.{column} IS DISTINCT FROM v.{column}" for column in rest)
+            joined = " AND ".join(f"s.{column} = v.{column}" for column in keys)
+        else:  # a row is there so many times
+            ours = f"(SELECT 0 AS chunk, {listed}, count(*) AS n FROM {name} GROUP BY {listed})"
+            theirs = f"(SELECT {listed}, count(*) AS n FROM {theirs} GROUP BY {listed})"
+            there, times, differs = "n", "n", "s.n IS DISTINCT FROM v.n"
+            joined = " AND ".join(f"s.{column} IS NOT DISTINCT FROM v.{column}" for column in columns)
+            columns["n"] = "BIGINT"
+        self._execute(
+            "CREATE OR REPLACE TABLE differing AS SELECT coalesce(s.chunk, -1) AS chunk,"
+            f" {', '.join(f'coalesce(s.{column}, v.{column}) AS {column}' for column in keys)},"
+            + ", ".join(
+                f" CASE WHEN {side}.{there} IS NULL THEN 0 ELSE {times.replace('n', f'{side}.n')} END AS {side}_rows,"
+                f" CASE WHEN {side}.{there} IS NULL THEN 0::UBIGINT ELSE"
+                f" {_digest([f'{side}.{column}' for column in columns])} END AS {side}_digest"
+                for side in ("s", "v")
+            )
+            + f" FROM {ours} s FULL OUTER JOIN {theirs} v ON {joined} WHERE {differs}",
+            where,
+        )
+        sums = f"SELECT chunk, sum({times}), bit_xor({_digest(columns)}) FROM {ours} GROUP BY chunk"
+        source = {int(row[0]): (int(row[1]), int(row[2])) for row in self._run(sums, where)}
+        return self._first_pass(table, keys, source, chunks, self._count(live, where), theirs)
+
+    def _first_pass(
+        self,
+        table: SourceTable,
+        keys: Sequence[str],
+        source: Mapping[int, tuple[int, int]],
+        chunks: int,
+        silver_rows: int,
+        theirs: str,
+    ) -> FirstPass:
+        """Silver's sum of a chunk is the source's, with the rows that differ taken out and silver's put in."""
+        sql = (
+            "SELECT chunk, sum(s_rows), sum(v_rows), bit_xor(s_digest), bit_xor(v_digest) FROM differing GROUP BY chunk"
+        )
+        differing = {int(row[0]): tuple(map(int, row[1:])) for row in self._run(sql, table.name)}
+        found = []
+        for number in range(chunks):
+            rows, digest = source.get(number, (0, 0))
+            ours, instead, minus, plus = differing.get(number, (0, 0, 0, 0))
+            found.append(ChunkSums(rows, digest, rows - ours + instead, digest ^ minus ^ plus))
+        extra = differing.get(-1, (0, 0, 0, 0))
+        listed = ", ".join(keys)
+        suspects = {
+            tuple(row)
+            for row in self._run(f"SELECT DISTINCT {listed} FROM differing LIMIT {VERIFY_SUSPECTS_MAX}", table.name)
+        }
+        ((seemed,),) = self._run(f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM differing)", table.name)
+        if table.key and silver_rows != sum(one.silver_rows for one in found) + extra[1]:
+            twice = f"SELECT {listed} FROM {theirs} GROUP BY {listed} HAVING count(*) > 1 LIMIT {VERIFY_SUSPECTS_MAX}"
+            known = len(suspects)
+            suspects |= {tuple(row) for row in self._run(twice, table.name)}
+            seemed += len(suspects) - known
+        return FirstPass(silver_rows, tuple(found), extra[3], int(seemed), tuple(suspects))
+
+    # --- rows -----------------------------------------------------------------------------------------
+
+    def rows(self, table: SourceTable, silver: Silver, keys: Sequence[Key]) -> dict[Key, Counter[Row]]:
+        """Rows with these keys, in the form of the source's (cells.py)."""
+        made = _silver_prints(table)[: max(1, len(table.key))]
+        names = [f"k{n}" for n in range(len(made))]
+        wanted = pa.table([list(column) for column in zip(*keys, strict=True)], names=names)
+        cells = ", ".join(f"{one.silver_sql} AS c{n}" for n, one in enumerate(table.cells))
+        keyed = ", ".join(f"{text} AS {column}" for column, text in zip(names, made, strict=True))
+        found: dict[Key, Counter[Row]] = {}
+        sql = (
+            f"SELECT * FROM (SELECT {keyed}, {cells} FROM {self._live(silver)}) v"
+            f" SEMI JOIN wanted USING ({', '.join(names)})"
+        )
+        for row in self._run(sql, silver.address, wanted=wanted):
+            cell_values = tuple(
+                value if value is None or one.from_silver is None else one.from_silver(value)
+                for one, value in zip(table.cells, row[len(made) :], strict=True)
+            )
+            found.setdefault(tuple(row[: len(made)]), Counter())[cell_values] += 1
+        return found
+
+    def keys_of(self, table: SourceTable, rows: pa.Table) -> Collection[Key]:
+        """Keys of rows that the log changes; rows: columns as in silver, only the key's of some."""
+        made = ", ".join(_silver_prints(table)[: max(1, len(table.key))])
+        return {tuple(row) for row in self._run(f"SELECT DISTINCT {made} FROM changed", table.name, changed=rows)}
+
+    # --- DuckDB ---------------------------------------------------------------------------------------
+
+    def _execute(self, sql: str, address: str) -> None:
+        for _ in self._run(sql, address):
+            pass
+
+    def _run(self, sql: str, address: str, **registered: pa.Table) -> Iterator[tuple[Any, ...]]:
         try:
             with self._database.cursor() as cursor:
+                for name, rows in registered.items():
+                    cursor.register(name, rows)
                 cursor.execute(sql)
                 while batch := cursor.fetchmany(_BATCH_ROWS):
                     yield from batch
@@ -76,3 +243,27 @@ class SilverSide:
                 where=address,
                 remedy="check the lake's path and keys",
             ) from error
+
+
+def _columns(table: SourceTable) -> dict[str, str]:
+    """Columns of a print, in the order of its line, with DuckDB's types."""
+    keys = {f"k{n}": "DOUBLE" if one.kind is FormKind.NUMBER else "VARCHAR" for n, one in enumerate(table.key_forms)}
+    rest = {"h": "VARCHAR"} if keys else {"k0": "VARCHAR"}
+    return keys | rest | {f"f{n}": "DOUBLE" for n in range(len(table.numbers))}
+
+
+def _silver_prints(table: SourceTable) -> list[str]:
+    """The same columns, made of silver's."""
+    parts = ", ".join(one.silver_hashed for one in table.hashed)
+    digest = silver_hash(f"concat_ws(',', {parts})") if parts else "'0'"
+    return [*(one.silver_key for one in table.key_forms), digest, *(one.silver for one in table.numbers)]
+
+
+def _digest(columns: Collection[str]) -> str:
+    """64 bits of a print; -0 is 0, as it is when prints are joined."""
+    texts = (
+        f"coalesce(CAST({column} + 0 AS VARCHAR), '')" if column.split(".")[-1].startswith("f")
+        else f"coalesce(CAST({column} AS VARCHAR), '')"
+        for column in columns
+    )  # fmt: skip
+    return f"md5_number_lower(concat_ws(',', {', '.join(texts)}))"

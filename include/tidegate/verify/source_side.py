@@ -1,21 +1,30 @@
 """The source's side: which tables it has, their columns and key, their rows by its own SELECT.
 
 In:  a connection to the source.
-Out: SourceTable values; rows streamed by an unbuffered cursor, so that a table of any size fits.
+Out: SourceTable values; prints of rows (key and hash, made by the server's own SQL) in chunks of the key; rows by key;
+     up to where in its log everything is visible to a read.
+
+Nothing is written at the source, and no transaction lasts longer than a statement or a round of settling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pymysql
-from pymysql.cursors import SSCursor
+from pymysql.constants import ER
 
+from tidegate.errors import SourceUnavailable, VerifyError
+from tidegate.limits import VERIFY_KEYS_PER_STATEMENT, VERIFY_LOCK_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.sql import above, key_order, quote_name, upto
+from tidegate.position import MysqlGtidSet
 from tidegate.verify.cells import Cell, cell
-from tidegate.verify.comparison import Row
+from tidegate.verify.forms import Form, FormKind, form, source_hash
+from tidegate.verify.settle import Key, Row
 
 _SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
 _POSITION: Final = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
@@ -25,20 +34,83 @@ _KEY_SQL: Final = """
       ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
     WHERE s.table_schema = %s AND s.table_name = %s AND s.non_unique = 0 ORDER BY s.index_name, s.seq_in_index
 """
+_COLUMNS_SQL: Final = (
+    "SELECT column_name, data_type, column_type, character_set_name FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
+)
+# A chunk's prints are one value, which must fit max_allowed_packet: the server cuts it off there.
+_SESSION: Final = "SET SESSION sql_mode = '', group_concat_max_len = 1073741824"
+_HASH_ROWS: Final = 10_000  # of a table without a key, at a time
+_BUSY: Final = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK})
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table of the source. key: indexes into cells; () when it has none."""
+    """A table of the source. key: indexes into cells; () when it has none. index: the key's; estimate: of its rows."""
 
     database: str
     table: str
     cells: tuple[Cell, ...]
+    forms: tuple[Form, ...]
     key: tuple[int, ...]
+    index: str = ""
 
     @property
     def name(self) -> str:
         return f"{self.database}.{self.table}"
+
+    @property
+    def place(self) -> str:
+        return quote_name(self.database, self.table)
+
+    @property
+    def key_forms(self) -> tuple[Form, ...]:
+        return tuple(self.forms[n] for n in self.key)
+
+    @property
+    def hashed(self) -> tuple[Form, ...]:
+        """Columns of the row's hash: all but the key's, and but numbers."""
+        return tuple(one for n, one in enumerate(self.forms) if n not in self.key and one.kind is not FormKind.NUMBER)
+
+    @property
+    def numbers(self) -> tuple[Form, ...]:
+        """Columns that are compared as numbers, beside the hash."""
+        return tuple(one for n, one in enumerate(self.forms) if n not in self.key and one.kind is FormKind.NUMBER)
+
+    @property
+    def source_hash(self) -> str:
+        parts = ", ".join(one.source_hashed for one in self.hashed)
+        return source_hash(f"CONCAT_WS(',', {parts})") if parts else "'0'"
+
+    @property
+    def source_keys(self) -> list[str]:
+        """What names a row; of a table without a key its hash."""
+        return [one.source_key for one in self.key_forms] or [self.source_hash]
+
+
+@dataclass(frozen=True, slots=True)
+class Prints:
+    """A chunk of rows: their keys, hashes and numbers as lines of text.
+
+    after, upto: literals of the key's columns, between which the rows lie; None at the table's ends.
+    """
+
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+    rows: int
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """Everything up to this place of the log is visible to a read that begins now.
+
+    gtids: ... as far as it is in this set too (MySQL); None: it is known without.
+    """
+
+    file: str
+    offset: int
+    gtids: MysqlGtidSet | None = None
 
 
 class SourceSide:
@@ -48,16 +120,27 @@ class SourceSide:
         self.info = info
         self._connection = connect(info, read_timeout=600)
         try:
-            self.mariadb = "mariadb" in str(self.ask("SELECT VERSION()")[0][0]).lower()
-            self.ask("SET SESSION sql_mode = ''")
+            self.mariadb = self._is_mariadb()
+            self.ask(_SESSION)
+            self._gtids = not self.mariadb and _text(self.ask("SELECT @@global.gtid_mode")[0][0]) == "ON"
         except BaseException:
             self._connection.close()
             raise
 
+    def _is_mariadb(self) -> bool:
+        version = str(self.ask("SELECT VERSION()")[0][0]).lower()
+        if "tidb" in version:
+            raise VerifyError(
+                "TiDB has no binlog with positions that a cut could be held against",
+                where=self.info.where,
+                remedy="leave this source to its own checks: verify compares MySQL and MariaDB",
+            )
+        return "mariadb" in version
+
     def close(self) -> None:
         self._connection.close()
 
-    def ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def ask(self, sql: str, values: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a statement. Raises SourceRefused or SourceUnavailable."""
         try:
             with self._connection.cursor() as cursor:
@@ -68,6 +151,8 @@ class SourceSide:
 
     def server_id(self) -> int:
         return int(self.ask("SELECT @@server_id")[0][0])
+
+    # --- places in its log ----------------------------------------------------------------------------
 
     def position(self) -> tuple[str, int]:
         """(file, offset) of the end of its binlog, by whichever statement this server has."""
@@ -84,6 +169,31 @@ class SourceSide:
             raise named(error, self.info) from error
         return "", 0
 
+    def look(self) -> Visible:
+        """Begin a round of reads by key; `looked` ends it.
+
+        MariaDB: a view of the rows at one place of the log, which it tells. MySQL: what @@gtid_executed has is
+        committed in the engine. The log's end would not do: during a commit it is ahead of what a read sees.
+        """
+        if self.mariadb:
+            self.ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            told = {str(name).lower(): _text(value) for name, value in self.ask("SHOW STATUS LIKE 'binlog_snapshot_%'")}
+            file = told.get("binlog_snapshot_file", "")
+            return Visible(file, int(told.get("binlog_snapshot_position") or 0)) if file else Visible(*self.position())
+        place = self.position()
+        if not self._gtids:
+            self.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # a locking read locks no gaps
+            self.ask(f"SET SESSION innodb_lock_wait_timeout = {VERIFY_LOCK_SECONDS}")
+            return Visible(*place)
+        return Visible(*place, MysqlGtidSet.parse(_text(self.ask("SELECT @@global.gtid_executed")[0][0])))
+
+    def looked(self) -> None:
+        """The round's reads have ended."""
+        if self.mariadb:
+            self.ask("COMMIT")
+
+    # --- tables ---------------------------------------------------------------------------------------
+
     def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
         """(database, table) of every table that is kept."""
         rows = self.ask(
@@ -96,45 +206,156 @@ class SourceSide:
 
     def describe(self, database: str, table: str) -> SourceTable:
         """Its columns, each with its way of comparing, and the key that names a row to people."""
-        columns = self.ask(
-            "SELECT column_name, data_type, column_type FROM information_schema.columns"
-            " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
-            (database, table),
-        )
-        cells = tuple(cell(str(n), str(d), _text(t)) for n, d, t in columns)
-        return SourceTable(database, table, cells, self._key(database, table, [c.name for c in cells]))
+        columns = self.ask(_COLUMNS_SQL, (database, table))
+        told = [(str(name), _text(kind), _text(declared), charset) for name, kind, declared, charset in columns]
+        cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in told)
+        forms = tuple(form(name, kind, declared, _text(charset or "")) for name, kind, declared, charset in told)
+        index, key = self._key(database, table, [one.name for one in cells])
+        return SourceTable(database, table, cells, forms, key, index)
 
-    def _key(self, database: str, table: str, names: list[str]) -> tuple[int, ...]:
-        """PRIMARY, else the first unique index without NULLs and prefixes."""
+    def _key(self, database: str, table: str, names: list[str]) -> tuple[str, tuple[int, ...]]:
+        """PRIMARY, else the first unique index without NULLs and prefixes; its name, too."""
         indexes: dict[str, list[tuple[Any, ...]]] = {}
         for index, *part in self.ask(_KEY_SQL, (database, table)):
             indexes.setdefault(str(index), []).append(tuple(part))
-        for _, parts in sorted(indexes.items(), key=lambda item: item[0] != "PRIMARY"):
+        for name, parts in sorted(indexes.items(), key=lambda item: item[0] != "PRIMARY"):
             if all(column is not None and prefix is None and nullable == "NO" for column, prefix, nullable in parts):
-                return tuple(names.index(str(column)) for column, _, _ in parts)
-        return ()
+                return name, tuple(names.index(str(column)) for column, _, _ in parts)
+        return "", ()
 
-    def rows(self, table: SourceTable) -> Iterator[Row]:
-        """All rows, over a connection of its own: an unbuffered cursor blocks the one it is on."""
-        name = ".".join("`" + part.replace("`", "``") + "`" for part in (table.database, table.table))
-        sql = f"SELECT {', '.join(c.source_sql for c in table.cells)} FROM {name}"
-        converts = [(n, c.from_source) for n, c in enumerate(table.cells) if c.from_source is not None]
-        connection = connect(self.info, cursorclass=SSCursor, read_timeout=600)
+    def count(self, table: SourceTable) -> int:
+        """How many rows it has now."""
+        return int(self.ask(f"SELECT COUNT(*) FROM {table.place}")[0][0])
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def prints(self, table: SourceTable, chunk_rows: int) -> Iterator[Prints]:
+        """Of all rows, a chunk of the key after the other; each row that stays is in one of them."""
+        if not table.key:
+            yield from self._prints_at_once(table)
+            return
+        names = tuple(one.name for one in table.key_forms)
+        bounds = ", ".join(one.bound for one in table.key_forms)
+        source = f"{table.place} FORCE INDEX ({quote_name(table.index)})"
+        numbers = [f"IFNULL({one.source}, '')" for one in table.numbers]
+        line = ", ".join([*(f"IFNULL({key}, '')" for key in table.source_keys), table.source_hash, *numbers])
+        select = f"SELECT COUNT(*), GROUP_CONCAT(CONCAT(CONCAT_WS(',', {line}), '\n') SEPARATOR '') FROM {source}"
+        after: tuple[str, ...] | None = None
+        while True:
+            here = [above(names, after)] if after is not None else []
+            found = self.ask(
+                f"SELECT {bounds} FROM {source} WHERE {_all(here)} ORDER BY {key_order(names)}"
+                f" LIMIT 1 OFFSET {chunk_rows - 1}"
+            )
+            end = tuple(
+                one.bound_literal(_text(value))
+                for row in found
+                for one, value in zip(table.key_forms, row, strict=True)
+            )
+            within = [*here, upto(names, end)] if found else here
+            rows, text = self.ask(f"{select} WHERE {_all(within)}")[0]
+            lines = _bytes(text or "")
+            if not lines.endswith(b"\n" * bool(rows)) or lines.count(b"\n") != rows:
+                if chunk_rows == 1:
+                    raise VerifyError(
+                        "a key is longer than max_allowed_packet",
+                        where=f"{self.info.where} {table.name}",
+                        remedy="raise max_allowed_packet at the source",
+                    )
+                chunk_rows = max(1, chunk_rows // 4)
+                continue
+            yield Prints(after, end if found else None, int(rows), lines)
+            if not found:
+                return
+            after = end
+
+    def _prints_at_once(self, table: SourceTable) -> Iterator[Prints]:
+        """Rows without a key have no order: one statement, whose rows come as they are read."""
+        numbers = [f"IFNULL({one.source}, '')" for one in table.numbers]
+        line = ", ".join([table.source_hash, *numbers])
+        lines: list[bytes] = []
+        for (text,) in self._stream(f"SELECT CONCAT_WS(',', {line}) FROM {table.place}"):
+            lines.append(_bytes(text))
+            if len(lines) == _HASH_ROWS:
+                yield Prints(None, None, len(lines), b"\n".join([*lines, b""]))
+                lines.clear()
+        yield Prints(None, None, len(lines), b"\n".join([*lines, b""]))
+
+    def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Over a connection of its own: an unbuffered cursor blocks the one it is on."""
+        connection = connect(self.info, cursorclass=pymysql.cursors.SSCursor, read_timeout=600)
         try:
             with connection.cursor() as cursor:
-                cursor.execute("SET SESSION sql_mode = ''")
+                cursor.execute(_SESSION)
                 cursor.execute(sql)
-                for found in cursor:
-                    row = list(found)
-                    for n, convert in converts:
-                        if row[n] is not None:
-                            row[n] = convert(row[n])
-                    yield tuple(row)
+                yield from cursor
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
         finally:
             connection.close()
 
+    def rows(self, table: SourceTable, keys: Sequence[Key]) -> tuple[dict[Key, Counter[Row]], set[Key]]:
+        """Rows with these keys as they are now, between look() and looked(); keys that somebody holds a lock on."""
+        found: dict[Key, Counter[Row]] = {}
+        busy: set[Key] = set()
+        for at in range(0, len(keys), VERIFY_KEYS_PER_STATEMENT):
+            some = keys[at : at + VERIFY_KEYS_PER_STATEMENT]
+            try:
+                rows = self.ask(self._by_keys(table, some))
+            except SourceUnavailable as error:
+                cause = error.__cause__
+                if not isinstance(cause, pymysql.err.MySQLError) or not cause.args or cause.args[0] not in _BUSY:
+                    raise
+                busy |= set(some)
+                continue
+            for row in rows:
+                key, cells = self._converted(table, row)
+                found.setdefault(key, Counter())[cells] += 1
+        return found, busy
+
+    def _by_keys(self, table: SourceTable, keys: Sequence[Key]) -> str:
+        select = ", ".join([*table.source_keys, *(one.source_sql for one in table.cells)])
+        # Without GTIDs MySQL doesn't say what of its log is visible already. A shared lock waits for who is committing.
+        lock = " FOR SHARE" if not (self.mariadb or self._gtids) and table.key else ""
+        return f"SELECT {select} FROM {table.place} WHERE {keys_condition(table, keys)}{lock}"
+
+    def _converted(self, table: SourceTable, row: tuple[Any, ...]) -> tuple[Key, Row]:
+        count = len(table.source_keys)
+        forms = table.key_forms
+        key = tuple(
+            float(value) if forms and forms[n].kind is FormKind.NUMBER else None if value is None else _text(value)
+            for n, value in enumerate(row[:count])
+        )
+        cells = tuple(
+            value if value is None or one.from_source is None else one.from_source(value)
+            for one, value in zip(table.cells, row[count:], strict=True)
+        )
+        return key, cells
+
+
+def keys_condition(table: SourceTable, keys: Sequence[Key]) -> str:
+    """SQL that is true of the rows with these keys, and by a collation perhaps of others; no key may have a NULL."""
+    if not table.key:
+        return f"{table.source_hash} IN ({', '.join(repr(str(key[0])) for key in keys)})"
+    forms = table.key_forms
+    if len(forms) == 1:
+        literals = (forms[0].literal(key[0]) for key in keys)
+        return f"{quote_name(forms[0].name)} IN ({', '.join(one for one in literals if one is not None)})"
+    return " OR ".join(
+        "("
+        + " AND ".join(f"{quote_name(one.name)} = {one.literal(text)}" for one, text in zip(forms, key, strict=True))
+        + ")"
+        for key in keys
+    )
+
+
+def _all(conditions: Sequence[str]) -> str:
+    return " AND ".join(f"({one})" for one in conditions) or "true"
+
 
 def _text(value: Any) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("ascii")

@@ -19,11 +19,12 @@ from tests.unit.binlog.random_tables import RandomTable
 from tidegate.binlog.decode import decode_segment
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, TlsMode
+from tidegate.mysql.sql import key_order
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import TableChanges
-from tidegate.snapshot.reading.literals import key_order, span_condition
+from tidegate.snapshot.reading.literals import span_condition
 from tidegate.snapshot.reading.result_plan import SESSION, make_read_plan
 from tidegate.snapshot.reading.result_stream import ResultStream
 from tidegate.snapshot.spans import Span

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tidegate.errors import StreamCorrupt, UnsupportedValue
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql import above, upto
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
@@ -110,33 +110,6 @@ def _moment(cell: bytes, *, date: bool) -> str:
 def _time(cell: bytes) -> str:
     negative, days, hour, minute, second, micros = struct.unpack("<BIBBBI", cell.ljust(12, b"\0"))
     return f"'{'-' if negative else ''}{days * 24 + hour:02}:{minute:02}:{second:02}.{micros:06}'"
-
-
-def key_order(key: tuple[str, ...]) -> str:
-    """ORDER BY's list. key: names of the key's columns."""
-    return ", ".join(map(quote_name, key))
-
-
-def above(key: tuple[str, ...], bound: Key) -> str:
-    """A condition: keys above the bound, which may have the first columns alone.
-
-    Written out, since servers don't use an index for a comparison of rows.
-    """
-    return _beyond(key, bound, ">", ">")
-
-
-def upto(key: tuple[str, ...], bound: Key) -> str:
-    """A condition: keys up to and including the bound."""
-    return _beyond(key, bound, "<", "<=")
-
-
-def _beyond(key: tuple[str, ...], bound: Key, strict: str, last: str) -> str:
-    """As a > 1 OR (a = 1 AND b > 2), with a >= 1 in front, by which a server finds the index's range."""
-    names = list(map(quote_name, key[: len(bound)]))
-    said = f"{names[-1]} {last} {bound[-1]}"
-    for name, value in zip(names[-2::-1], bound[-2::-1], strict=True):
-        said = f"{name} {strict}= {value} AND ({name} {strict} {value} OR ({said}))"
-    return said
 
 
 def span_condition(key: tuple[str, ...], span: Span) -> str:

@@ -18,12 +18,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql import key_order, quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunk import Chunk, shape_of
-from tidegate.snapshot.reading.literals import key_order, span_condition
+from tidegate.snapshot.reading.literals import span_condition
 from tidegate.snapshot.reading.result_plan import ReadPlan, make_read_plan
 from tidegate.snapshot.reading.result_stream import ResultStream
 from tidegate.snapshot.spans import Key, Span

@@ -1,0 +1,199 @@
+"""One column on both sides as SQL text: where values are equal, so are the texts, and the other way round.
+
+In:  the server's data_type and column_type of a column (information_schema).
+Out: an expression for MySQL and MariaDB and one for DuckDB; NULL for NULL, and for dates that no calendar has.
+
+Three kinds. EXACT: short ASCII without a comma (integers, decimals, dates, BIT, TIME, UUID). BYTES: text as UTF-8,
+binaries and what is HEX of its bytes; of any length, so a row's hash takes its hash. NUMBER: FLOAT and DOUBLE, whose
+digits every program writes in its own way: they stay out of the hash and are compared as the DOUBLE they are. A server
+writes the shortest digits that read back as the same DOUBLE.
+
+What a server can't say within max_allowed_packet is `?` in a hash, which no row of silver has: such rows are compared
+by their values (cells.py), as is every row whose hashes differ.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from tidegate.errors import VerifyError
+from tidegate.mysql.sql import quote_name
+from tidegate.silver_names import silver_column
+
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_LISTED: Final = frozenset({"enum", "set"})
+_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}) | _LISTED
+_SHOWN: Final = frozenset({"time", "uuid", "inet4", "inet6"})
+_BINARIES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_GEOMETRIES: Final = frozenset(
+    {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
+    | {"geomcollection", "geometrycollection"}
+)
+# Whose strings of ASCII are the same bytes in UTF-8.
+_WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
+_UNICODE: Final = frozenset({"utf8mb4", "utf8mb3", "utf8"})
+_PLAIN: Final = re.compile(r"[-0-9a-zA-Z:. ]*")
+_MOMENT: Final = "%Y-%m-%d %H:%M:%S.%f"
+
+KeyText = str | float | None
+
+
+class FormKind(Enum):
+    """How a value takes part in a comparison."""
+
+    EXACT = auto()
+    BYTES = auto()
+    NUMBER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """data_type, charset: as information_schema has them; charset "" where there is none."""
+
+    name: str
+    kind: FormKind
+    source: str
+    silver: str
+    data_type: str
+    charset: str = ""
+
+    @property
+    def source_hashed(self) -> str:
+        """As a part of the row's hash: never NULL."""
+        if self.kind is FormKind.BYTES:
+            return f"IF({quote_name(self.name)} IS NULL, 'N', IFNULL({source_hash(self.source)}, '?'))"
+        return f"IFNULL({self.source}, 'N')"
+
+    @property
+    def silver_hashed(self) -> str:
+        """The same text in DuckDB."""
+        return (
+            f"coalesce({silver_hash(self.silver)}, 'N')"
+            if self.kind is FormKind.BYTES
+            else f"coalesce({self.silver}, 'N')"
+        )
+
+    @property
+    def source_key(self) -> str:
+        """As a part of a key: ASCII without a comma."""
+        return f"HEX({self.source})" if self.kind is FormKind.BYTES else self.source
+
+    @property
+    def silver_key(self) -> str:
+        return f"hex({self.silver})" if self.kind is FormKind.BYTES else self.silver
+
+    def literal(self, text: KeyText) -> str | None:
+        """A key's text as a literal that equals the value at the server; None for NULL, which no literal equals."""
+        if text is None:
+            return None
+        if isinstance(text, float):
+            return f"{text!r}e0" if "e" not in repr(text) else repr(text)
+        if self.data_type == "bit" and self.kind is FormKind.EXACT:
+            return str(int(text, 16))
+        if self.kind is FormKind.EXACT:
+            return text if self.data_type in _INTEGERS or self.data_type == "decimal" else f"'{_plain(text)}'"
+        if self.charset:
+            return f"_{self._introducer(bytes.fromhex(text))} x'{_plain(text)}'"
+        return f"x'{_plain(text)}'"
+
+    def _introducer(self, utf8: bytes) -> str:
+        """The column's own, where the bytes are the same in it: then the server has nothing to convert."""
+        same = utf8.isascii() and self.charset not in _WIDE
+        own = same or (self.charset in _UNICODE and max(utf8, default=0) < 0xF0)
+        return self.charset if own else "utf8mb4"
+
+    @property
+    def bound(self) -> str:
+        """An expression for the value as the server orders it, to be made a literal by bound_literal()."""
+        name = quote_name(self.name)
+        if self.data_type in _LISTED or self.data_type == "bit":
+            return f"CAST({name} AS UNSIGNED)"
+        return f"HEX({name})" if self.kind is FormKind.BYTES else self.source
+
+    def bound_literal(self, text: str) -> str:
+        """Text in its own bytes behind the introducer of its character set: it is ordered as the column is."""
+        if self.data_type in _LISTED or self.data_type == "bit":
+            return str(int(text))
+        if self.kind is FormKind.NUMBER:
+            return self.literal(float(text)) or "NULL"
+        if self.kind is FormKind.BYTES:
+            return f"_{self.charset} x'{_plain(text)}'" if self.charset else f"x'{_plain(text)}'"
+        return self.literal(text) or "NULL"
+
+
+def source_hash(expression: str) -> str:
+    """32 hex digits. SHA2, since a server may have no MD5 any more (MySQL 9.6)."""
+    return f"LEFT(SHA2({expression}, 256), 32)"
+
+
+def silver_hash(expression: str) -> str:
+    """The same digits in DuckDB."""
+    return f"left(sha256({expression}), 32)"
+
+
+def _plain(text: str) -> str:
+    if not _PLAIN.fullmatch(text):
+        raise VerifyError(f"a key reads {text!r}, which no key of its type does", remedy="report it")
+    return text
+
+
+def form(name: str, data_type: str, column_type: str, charset: str = "") -> Form:
+    """How a column of this type is compared. Raises VerifyError for a type that isn't known."""
+    kind, declared = data_type.lower(), column_type.lower()
+    here, there = quote_name(name), '"' + silver_column(name).replace('"', '""') + '"'
+
+    def exact(source: str, silver: str) -> Form:
+        return Form(name, FormKind.EXACT, source, silver, kind)
+
+    if declared == "year(2)":  # the server shows two digits of the year that it stores and logs
+        return exact(f"CAST({here} + 0 AS CHAR)", f"CAST(CAST({there} AS INTEGER) % 100 AS VARCHAR)")
+    if kind in _INTEGERS:
+        return exact(f"CAST({here} + 0 AS CHAR)", f"CAST(CAST({there} AS HUGEINT) AS VARCHAR)")
+    if kind == "bit":
+        if declared in ("bit", "bit(1)"):
+            return exact(f"LPAD(HEX({here} + 0), 2, '0')", f"lpad(CAST(CAST({there} AS INTEGER) AS VARCHAR), 2, '0')")
+        digits = (int(declared[4:-1]) + 7) // 8 * 2
+        return exact(f"LPAD(HEX({here} + 0), {digits}, '0')", f"hex({there})")
+    if kind == "decimal":
+        value = f"{here} + 0" if "zerofill" in declared else here
+        return exact(f"CAST({value} AS CHAR)", f"CAST({there} AS VARCHAR)")
+    if kind in ("float", "double"):
+        return Form(name, FormKind.NUMBER, f"CAST({here} + 0e0 AS CHAR)", f"CAST({there} AS DOUBLE)", kind)
+    if kind == "date":
+        return exact(_if_dated(here, f"CAST({here} AS CHAR)"), f"strftime({there}, '%Y-%m-%d')")
+    if kind in ("datetime", "timestamp"):
+        moment = f"timezone('UTC', {there})" if kind == "timestamp" else there
+        return exact(_if_dated(here, f"CAST(CAST({here} AS DATETIME(6)) AS CHAR)"), f"strftime({moment}, '{_MOMENT}')")
+    if kind in _SHOWN:
+        return exact(f"CAST({here} AS CHAR)", there)
+    source, silver = _bytes_of(kind, here, there)
+    if not source:
+        raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
+    return Form(name, FormKind.BYTES, source, silver, kind, charset if kind in _TEXTS else "")
+
+
+def _bytes_of(kind: str, here: str, there: str) -> tuple[str, str]:
+    if kind in _TEXTS:
+        return f"CONVERT({here} USING utf8mb4)", there
+    if kind == "json":
+        return f"CAST({here} AS CHAR)", there
+    if kind in _BINARIES:
+        return here, there
+    if kind in _GEOMETRIES:
+        # SRID (four bytes) and WKB -> WKB, or PostGIS's EWKB where there is one: its flag is in the type's last byte.
+        whole = f"HEX({here})"
+        ewkb = f"CONCAT(SUBSTR({whole}, 9, 8), '20', LEFT({whole}, 8), SUBSTR({whole}, 19))"
+        return f"IF(LEFT({whole}, 8) = '00000000', SUBSTR({whole}, 9), {ewkb})", f"hex({there})"
+    if kind == "vector":
+        digits = "hex(CAST(CAST(x AS BIT) AS BLOB))"
+        little = " || ".join(f"substr({digits}, {at}, 2)" for at in (7, 5, 3, 1))
+        return f"HEX({here})", f"array_to_string(list_transform({there}, lambda x: {little}), '')"
+    return "", ""
+
+
+def _if_dated(here: str, text: str) -> str:
+    """The text of a date that the calendar has, else NULL."""
+    return f"IF(FROM_DAYS(TO_DAYS({here})) = CAST({here} AS DATE), {text}, NULL)"

@@ -1,0 +1,63 @@
+"""Which keys of a table the log changes in (after_ts, upto_ts]: bronze, read by the mover's own decoding.
+
+In:  a lake, a physical table, the keys in question.
+Out: those of them that are changed; None when the log can't tell, so that any may be.
+
+It only says which keys are to be read again (settle.py has why that is enough): no value of a row comes from here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tidegate.errors import TidegateError
+from tidegate.lake.bronze_backlog import Wanted, backlog
+from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import table_rows
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segment_kinds import changes_of
+from tidegate.segments.result import NOTHING_KNOWN, CommitSpan
+from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentFlag
+from tidegate.verify.settle import Key
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+def changed_keys(
+    lake: LakeFiles, of: Physical, after_ts: int, upto_ts: int, keys_of: Callable[[pa.Table], Collection[Key]]
+) -> Collection[Key] | None:
+    """keys_of: the keys of decoded rows. A DDL of the table, or what can't be decoded, is None."""
+    if after_ts >= upto_ts:
+        return ()
+    if not after_ts:
+        return None
+    source, database, table = of
+    name = (database, table)
+    end_ts, refs = backlog(lake, {source: Wanted(after_ts, {f"{database}.{table}"})}, upto_ts, sys.maxsize)
+    if end_ts < upto_ts or any(ref.flags & SegmentFlag.HAS_DDL for ref in refs):
+        return None
+    if not refs:
+        return ()
+    versions = [TableVersion.from_row(row) for row in table_rows(lake, *name) if row["source"] == source]
+    if any(after_ts < one.commit_ts <= upto_ts for one in versions):
+        return None
+    found: set[Key] = set()
+    for ref, segment in segments_or_damage(lake, refs):
+        if not isinstance(segment, Segment):
+            return None
+        known = replace(NOTHING_KNOWN, rolled_back_ts=ref.rolled_back_ts)
+        try:
+            for part in changes_of(segment, {name: versions}, {name: CommitSpan(after_ts, ref.upto(upto_ts))}, known):
+                if part.problems:
+                    return None
+                for changes in part.changes:
+                    found.update(keys_of(pa.Table.from_batches([changes.batch])))
+        except TidegateError:
+            return None
+    return found
