@@ -275,19 +275,19 @@ VERIFY_CHUNK_ROWS_DEFAULT: Final = 50_000
 VERIFY_GROUP_ROWS: Final = 2_000_000
 VERIFY_GROUP_TABLES: Final = 500
 # DuckDB's memory; what needs more goes to temporary files.
-VERIFY_MEMORY_MIB_DEFAULT: Final = 1024
+VERIFY_MEMORY_BYTES_DEFAULT: Final = 1024 * MIB
 # Keys that seem to differ are read again in rounds of so many of a table: their rows are in memory, on both sides.
-VERIFY_ROUND_KEYS: Final = 10_000
+VERIFY_ROUND_ROWS: Final = 10_000
 # ... and so many at most: each is in memory as text.
-VERIFY_SUSPECTS_MAX: Final = 1_000_000
+VERIFY_SUSPECT_ROWS_MAX: Final = 1_000_000
 # ... and so often: a key that changes between each two reads stays unsettled.
-VERIFY_ROUNDS_MAX: Final = 8
+VERIFY_SETTLE_ATTEMPTS_MAX: Final = 8
 # ... and so many of one statement: literals in a list of conditions.
-VERIFY_KEYS_PER_STATEMENT: Final = 500
+VERIFY_STATEMENT_ROWS: Final = 500
 # Of a MySQL without GTIDs these rows are read under a shared lock, which is waited for this long.
 VERIFY_LOCK_SECONDS: Final = 1
 # A table whose definition changes while it is compared is begun again so often.
-VERIFY_ATTEMPTS_MAX: Final = 3
+VERIFY_TABLE_ATTEMPTS_MAX: Final = 3
 # Verify looks so often for a cut that holds everything.
 VERIFY_POLL_SECONDS: Final = 0.5
 

@@ -36,7 +36,8 @@ from tidegate.binlog.warm import warm
 from tidegate.config import Apply
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.verify.verification import Options, verify
+from tidegate.verify.under_way import Options
+from tidegate.verify.verification import verify
 
 pytestmark = [
     pytest.mark.airflow,
@@ -263,8 +264,7 @@ def test_silver_equals_the_source_after_a_workload_with_ddl(world: World, flavou
     assert not [run for run in runs if run["state"] == "failed"]
     _assert_one_at_a_time(runs)
     connection = ConnectionInfo.from_airflow_text("e2e", _uri(shop.server))
-    options = Options(timeout_seconds=90)
-    report = verify(config.load(shop.file), {"main": connection}, str(shop.lake), options=options)
+    report = verify(config.load(shop.file), {"main": connection}, str(shop.lake), options=Options(timeout_seconds=90))
     assert report.equal, report
     assert {result.table for result in report.tables} == {f"{DATABASE}.{name}" for name in TABLES}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pymysql
@@ -19,7 +20,8 @@ from tests.support.servers import FreshDatabase
 from tests.support.typed_values import ONLY_MARIADB, ONLY_MYSQL, SAME
 from tidegate.local.server import Server
 from tidegate.verify.report import Outcome, Report
-from tidegate.verify.verification import Differing, Options, verify
+from tidegate.verify.under_way import Differing, Options
+from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -147,9 +149,8 @@ def verified(road: Road, spark: SparkSession, options: Options) -> tuple[Report,
 
     def run() -> None:
         try:
-            connections = {"one": road.info}
-            more = {"on_different": lambda one, _: differing.append(one)}
-            found.append(verify(road.pipeline, connections, road.lake.root, {}, options, **more))
+            asked = replace(options, on_different=lambda one, _: differing.append(one))
+            found.append(verify(road.pipeline, {"one": road.info}, road.lake.root, {}, asked))
         except BaseException as error:  # noqa: BLE001 - raised below
             found.append(error)
 

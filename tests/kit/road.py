@@ -23,7 +23,8 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
 from tidegate.verify.report import Outcome
-from tidegate.verify.verification import Options, verify
+from tidegate.verify.under_way import Options
+from tidegate.verify.verification import verify
 
 _IDLE_SECONDS = 0.3
 _FIRST_IDLE_SECONDS = 0.8  # more than between two heartbeats

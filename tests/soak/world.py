@@ -29,7 +29,8 @@ from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.report import Outcome
-from tidegate.verify.verification import Options, verify
+from tidegate.verify.under_way import Options
+from tidegate.verify.verification import verify
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _CATCH_UP_SECONDS: Final = 120.0

@@ -31,7 +31,8 @@ from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.report import Outcome, Report
-from tidegate.verify.verification import Options, verify
+from tidegate.verify.under_way import Options
+from tidegate.verify.verification import verify
 
 _FOREVER: Final = "86400"
 _APPLY_SECONDS: Final = "120"  # then Airflow starts the next one

@@ -27,7 +27,7 @@ def verify(
 ) -> None:
     """Compare silver with the source's own SELECT, while both go on."""
     from tidegate.verify.printing import report_lines
-    from tidegate.verify.verification import Options
+    from tidegate.verify.under_way import Options
     from tidegate.verify.verification import verify as compare
 
     loaded, lake = open_lake(pipeline)

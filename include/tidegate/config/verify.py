@@ -19,11 +19,11 @@ class Verify(Section):
         limits.VERIFY_CHUNK_ROWS_DEFAULT, ge=100, le=1_000_000, description="Rows that one SELECT of verify hashes"
     )
     rows_per_second: int = Field(0, ge=0, description="Most rows that verify has hashed in a second; 0: no bound")
-    memory_mb: int = Field(
-        limits.VERIFY_MEMORY_MIB_DEFAULT, ge=512, description="Memory of DuckDB; more goes to temporary files"
+    memory_bytes: int = Field(
+        limits.VERIFY_MEMORY_BYTES_DEFAULT, ge=256 << 20, description="Memory of DuckDB; more goes to temporary files"
     )
     rounds: int = Field(
-        limits.VERIFY_ROUNDS_MAX,
+        limits.VERIFY_SETTLE_ATTEMPTS_MAX,
         ge=1,
         le=1000,
         description="How often a key that differs and changes meanwhile is read again; then it is unsettled",

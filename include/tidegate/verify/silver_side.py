@@ -19,7 +19,7 @@ import pyarrow.csv as pacsv
 
 from tidegate import tables
 from tidegate.errors import VerifyError
-from tidegate.limits import MIB, VERIFY_MEMORY_MIB_DEFAULT, VERIFY_SUSPECTS_MAX
+from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
 from tidegate.verify.forms import FormKind, silver_hash
@@ -54,7 +54,7 @@ class ChunkSums:
 
 @dataclass(frozen=True, slots=True)
 class FirstPass:
-    """chunks: in the order in which they were read. seemed: how many keys seem to differ; suspects: the first of them."""
+    """chunks: in the order in which they were read. seemed: keys that seem to differ; suspects: the first of them."""
 
     silver_rows: int
     chunks: tuple[ChunkSums, ...]
@@ -66,10 +66,10 @@ class FirstPass:
 class SilverSide:
     """A DuckDB database in memory, with the Delta extension."""
 
-    def __init__(self, memory_mib: int = VERIFY_MEMORY_MIB_DEFAULT) -> None:
+    def __init__(self, memory_bytes: int = VERIFY_MEMORY_BYTES_DEFAULT) -> None:
         import duckdb
 
-        self._database = duck.connect(memory_mib * MIB)
+        self._database = duck.connect(memory_bytes)
         self._error: type[Exception] = duckdb.Error
         self._database.execute("SET preserve_insertion_order = false")
 
@@ -186,11 +186,13 @@ class SilverSide:
         listed = ", ".join(keys)
         suspects = {
             tuple(row)
-            for row in self._run(f"SELECT DISTINCT {listed} FROM differing LIMIT {VERIFY_SUSPECTS_MAX}", table.name)
+            for row in self._run(f"SELECT DISTINCT {listed} FROM differing LIMIT {VERIFY_SUSPECT_ROWS_MAX}", table.name)
         }
         ((seemed,),) = self._run(f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM differing)", table.name)
         if table.key and silver_rows != sum(one.silver_rows for one in found) + extra[1]:
-            twice = f"SELECT {listed} FROM {theirs} GROUP BY {listed} HAVING count(*) > 1 LIMIT {VERIFY_SUSPECTS_MAX}"
+            twice = (
+                f"SELECT {listed} FROM {theirs} GROUP BY {listed} HAVING count(*) > 1 LIMIT {VERIFY_SUSPECT_ROWS_MAX}"
+            )
             known = len(suspects)
             suspects |= {tuple(row) for row in self._run(twice, table.name)}
             seemed += len(suspects) - known

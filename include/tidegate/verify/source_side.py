@@ -18,7 +18,7 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable, VerifyError
-from tidegate.limits import VERIFY_KEYS_PER_STATEMENT, VERIFY_LOCK_SECONDS
+from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.position import MysqlGtidSet
@@ -298,8 +298,8 @@ class SourceSide:
         """Rows with these keys as they are now, between look() and looked(); keys that somebody holds a lock on."""
         found: dict[Key, Counter[Row]] = {}
         busy: set[Key] = set()
-        for at in range(0, len(keys), VERIFY_KEYS_PER_STATEMENT):
-            some = keys[at : at + VERIFY_KEYS_PER_STATEMENT]
+        for at in range(0, len(keys), VERIFY_STATEMENT_ROWS):
+            some = keys[at : at + VERIFY_STATEMENT_ROWS]
             try:
                 rows = self.ask(self._by_keys(table, some))
             except SourceUnavailable as error:

@@ -1,0 +1,299 @@
+"""One verification under way: groups of tables, each read, compared and settled.
+
+In:  a pipeline, its sources, its lake, DuckDB.
+Out: TableResults.
+
+Tables are read in groups. Of each the source prints its rows, chunk by chunk; then a cut is waited for that holds all
+that the reads saw, and silver's rows of that cut are joined with the prints. What differs may have changed meanwhile:
+those keys, and no others, are read again on both sides until each is settled (settle.py says why that is exact).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tidegate import tables
+from tidegate.config import Pipeline
+from tidegate.errors import TidegateError
+from tidegate.limits import (
+    VERIFY_GROUP_ROWS,
+    VERIFY_GROUP_TABLES,
+    VERIFY_ROUND_ROWS,
+    VERIFY_TABLE_ATTEMPTS_MAX,
+)
+from tidegate.silver_names import silver_column
+from tidegate.tables import State
+from tidegate.verify.cut import Cut, LakeReader
+from tidegate.verify.log_changes import changed_keys
+from tidegate.verify.report import Outcome, RangeResult, TableResult
+from tidegate.verify.settle import settle
+from tidegate.verify.silver_side import Silver, SilverSide
+from tidegate.verify.source_side import SourceSide, SourceTable
+from tidegate.verify.under_way import Again, Differing, Options, Round, Work, difference, hex_of
+
+_WAITS: Final = (State.HELD, State.RELEASED, State.SNAPSHOT)  # a released one catches up, one of a snapshot lacks rows
+_NO_DATE: Final = "rows have a key with a date that no calendar has, which silver has no value for"
+_TOO_MANY: Final = "more keys seem to differ than are looked at one by one"
+_CHANGES: Final = "keys changed between each two reads of them: verify again when they rest"
+_REDEFINED: Final = "its definition changed whenever it was compared"
+
+
+@dataclass(slots=True)
+class Check:
+    """One verification under way. cut, positions: of the last wait."""
+
+    pipeline: Pipeline
+    lake: LakeReader
+    sources: Mapping[str, SourceSide]
+    silver: SilverSide
+    options: Options
+    cut: Cut = field(init=False)
+    positions: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def wait(self, names: Iterator[str] | Mapping[str, Any] | Sequence[str]) -> None:
+        """Until a cut has all that reads of these sources may have seen."""
+        here = {name: self.sources[name].position() for name in names}
+        self.positions |= here
+        self.cut = self.lake.wait(here, self.options.timeout_seconds)
+
+    def run(self) -> Iterator[TableResult]:
+        """Tables of the sources, then silver tables that no source has."""
+        seen: set[str] = set()
+        todo: list[Work] = []
+        for source, side in self.sources.items():
+            for database, table in side.tables(self._followed):
+                to_database, to_table, routed = self.pipeline.tables.logical(database, table)
+                logical = f"{to_database}.{to_table}"
+                seen.add(logical)
+                shard = {tables.SHARD_SOURCE: source, tables.SHARD_DATABASE: database, tables.SHARD_TABLE: table}
+                if self._wanted(f"{database}.{table}", logical):
+                    todo.append(Work(source, database, table, logical, tuple(shard.items()) if routed else ()))
+        todo.reverse()
+        while todo:
+            yield from self._group(todo)
+        for logical in sorted(self.cut.versions.keys() - seen):
+            if self._wanted(logical, logical):
+                yield self._without_source(logical)
+
+    def _followed(self, database: str, table: str) -> bool:
+        """Kept, or a shadow of a kept table that silver has."""
+        kept = self.pipeline.tables
+        shadow = kept.shadows(database, table) and f"{database}.{table}" in self.cut.versions
+        return shadow or kept.keeps(database, table)
+
+    def _wanted(self, *names: str) -> bool:
+        return self.options.table is None or self.options.table in names
+
+    def _state(self, logical: str) -> tuple[str, str]:
+        """(state, reason): the last event of control/table_states counts, else what the cut says."""
+        return self.cut.reasons.get(logical) or (self.cut.versions.get(logical, (-1, ""))[1], "")
+
+    def _without_source(self, logical: str) -> TableResult:
+        state, reason = self._state(logical)
+        version = self.cut.versions[logical][0]
+        if state in (State.DROPPED, State.LEFT):
+            return TableResult("", logical, logical, Outcome.DROPPED, reason or "dropped at the source")
+        if state in _WAITS:
+            return TableResult("", logical, logical, Outcome.HELD, reason)
+        address = self._address(logical)
+        rows = self.silver.count(address, version) if version >= 0 else 0
+        if version < 0:
+            return TableResult("", logical, logical, Outcome.DROPPED, "no source has it, and silver neither")
+        why = "no source has this table, and silver isn't marked dropped"
+        return TableResult("", logical, logical, Outcome.DIFFERENT, why, silver_rows=rows)
+
+    def _address(self, logical: str) -> str:
+        return f"{self.lake.root}/{tables.silver_path(*logical.split('.', 1))}"
+
+    # --- a group of tables ----------------------------------------------------------------------------
+
+    def _group(self, todo: list[Work]) -> Iterator[TableResult]:
+        """Take tables from the end of the list; what has to be begun again goes back there."""
+        group: list[Work] = []
+        rows = 0
+        places = {}
+        for name, side in self.sources.items():
+            places[name] = side.look()
+            side.looked()
+        while todo and rows < VERIFY_GROUP_ROWS and len(group) < VERIFY_GROUP_TABLES:
+            work = todo.pop()
+            if self._state(work.logical)[0] not in _WAITS:
+                work.place = places[work.source]
+                rows += self._read(work, f"prints_{len(group)}")
+            group.append(work)
+        self.wait(dict.fromkeys(work.source for work in group))
+        settling = []
+        for number, work in enumerate(group):
+            try:
+                found = self._compare(work, f"prints_{number}")
+            except Again:
+                if (again := self._again(work)) is not None:
+                    todo.append(again)
+                    continue
+                found = work.result(Outcome.UNSETTLED, _REDEFINED)
+            finally:
+                self.silver.drop(f"prints_{number}")
+            if found is None:
+                settling.append(work)
+            else:
+                yield found
+        yield from self._settle(settling, todo)
+
+    @staticmethod
+    def _again(work: Work) -> Work | None:
+        if work.attempts + 1 >= VERIFY_TABLE_ATTEMPTS_MAX:
+            return None
+        begun = (work.source, work.database, work.name, work.logical, work.only)
+        return Work(*begun, attempts=work.attempts + 1)
+
+    def _read(self, work: Work, name: str) -> int:
+        """Take the prints of its rows in; how many they are."""
+        side, rows, started = self.sources[work.source], 0, time.monotonic()
+        work.table = side.describe(work.database, work.name)
+        try:
+            if work.table.cells:
+                for some in self.silver.keep(name, work.table, side.prints(work.table, self.options.chunk_rows)):
+                    work.prints.append(some)
+                    rows += some.rows
+                    if self.options.rows_per_second:
+                        due = rows / self.options.rows_per_second
+                        time.sleep(max(0.0, due - (time.monotonic() - started)))
+        except TidegateError:
+            if side.describe(work.database, work.name) == work.table:
+                raise
+            work.prints.clear()  # a DDL came in between: _compare finds it
+        return rows
+
+    def _silver(self, work: Work) -> Silver:
+        return Silver(self._address(work.logical), self.cut.versions[work.logical][0], work.only)
+
+    def _checked(self, work: Work) -> SourceTable:
+        """The table as it was read. Raises Again when it is another one now."""
+        now = self.sources[work.source].describe(work.database, work.name)
+        if now != work.table:
+            raise Again
+        return now
+
+    def _compare(self, work: Work, name: str) -> TableResult | None:
+        """The first comparison; None: keys are to be settled. Raises Again."""
+        state, reason = self._state(work.logical)
+        if state in _WAITS:
+            return work.result(Outcome.HELD, reason)
+        if work.table is None:  # it was held when it would have been read
+            raise Again
+        table = self._checked(work)
+        rows = sum(some.rows for some in work.prints)
+        version = self.cut.versions.get(work.logical, (-1, ""))[0]
+        if version < 0 or state == State.DROPPED:
+            if rows:
+                why = "silver is marked dropped" if state == State.DROPPED else "silver has no such table"
+                return work.result(Outcome.DIFFERENT, why, source_rows=rows)
+            return work.result(Outcome.EQUAL, "empty at the source, not in silver yet")
+        work.silver = self._silver(work)
+        names = [silver_column(cell.name) for cell in table.cells]
+        there = self.silver.columns(work.silver.address, version)
+        if set(names) != set(there) and not (work.only and set(names) <= set(there)):
+            missing, extra = sorted(set(names) - set(there)), sorted(set(there) - set(names))
+            why = f"columns differ: missing in silver {missing}, only in silver {extra}"
+            return work.result(Outcome.DIFFERENT, why, source_rows=rows)
+        work.first = self.silver.compare(name, table, len(work.prints), work.silver)
+        assert work.place is not None, "it was read"
+        work.verified_ts = self.lake.visible_ts(work.source, work.place)
+        work.waiting = [key for key in work.first.suspects if None not in key]
+        if len(work.waiting) < work.first.seemed:
+            work.unsettled = work.first.seemed - len(work.waiting)
+            work.reason = _NO_DATE if len(work.waiting) < len(work.first.suspects) else _TOO_MANY
+        return None if work.waiting else self._result(work)
+
+    # --- keys that seem to differ ---------------------------------------------------------------------
+
+    def _settle(self, works: list[Work], todo: list[Work]) -> Iterator[TableResult]:
+        while works:
+            rounds = [Round(work, work.waiting[:VERIFY_ROUND_ROWS]) for work in works]
+            for source in dict.fromkeys(work.source for work in works):
+                side = self.sources[source]
+                place = side.look()
+                try:
+                    for one in rounds:
+                        if one.work.source == source:
+                            one.read(side, place)
+                finally:
+                    side.looked()
+            self.wait(dict.fromkeys(work.source for work in works))
+            for one in rounds:
+                work = one.work
+                try:
+                    self._settle_some(one)
+                except Again:
+                    works.remove(work)
+                    if (again := self._again(work)) is not None:
+                        todo.append(again)
+                    else:
+                        yield work.result(Outcome.UNSETTLED, _REDEFINED)
+                    continue
+                if not work.waiting:
+                    works.remove(work)
+                    yield self._result(work)
+
+    def _settle_some(self, one: Round) -> None:
+        """Raises Again."""
+        work = one.work
+        if one.failed or self._state(work.logical)[0] in _WAITS or work.logical not in self.cut.versions:
+            raise Again
+        table = self._checked(work)
+        work.silver = self._silver(work)
+        ours, theirs = one.source, self.silver.rows(table, work.silver, one.keys)
+        changed = None
+        if any(ours.get(key) != theirs.get(key) for key in one.keys):
+            after_ts = self.lake.visible_ts(work.source, one.place) if one.place else 0
+            changed = changed_keys(
+                self.lake.lake, work.physical, after_ts, self.cut.cut_ts, lambda rows: self.silver.keys_of(table, rows)
+            )
+        if changed is not None and one.busy:
+            changed = one.busy | set(changed)
+        found = settle(one.keys, ours, theirs, changed)
+        del work.waiting[: len(one.keys)]
+        for key in found.left:
+            work.tries[key] += 1
+            if work.tries[key] < self.options.rounds_max:
+                work.waiting.append(key)
+            else:
+                work.unsettled, work.reason = work.unsettled + 1, work.reason or _CHANGES
+        work.rows_different += len(found.different)
+        for key, mine, other in found.different:
+            work.different[key] = None
+            if len(work.shown) < self.options.differences_max:
+                work.shown.append(difference(table, mine, other))
+
+    def _result(self, work: Work) -> TableResult:
+        first, table, silver = work.first, work.table, work.silver
+        assert first is not None, "it was compared"
+        assert table is not None, "it was compared"
+        assert silver is not None, "it was compared"
+        if work.different and self.options.on_different is not None:
+            self.options.on_different(Differing(work.source, table, silver, tuple(work.different)), self.silver)
+        ours, theirs = 0, first.extra_hash
+        for sums in first.chunks:
+            ours, theirs = ours ^ sums.source_hash, theirs ^ sums.silver_hash
+        ranges = tuple(
+            RangeResult(some.after, some.upto, sums.source_rows, sums.silver_rows, *map(hex_of, sums.hashes))
+            for some, sums in zip(work.prints, first.chunks, strict=True)
+        )
+        outcome = Outcome.UNSETTLED if work.unsettled else Outcome.EQUAL
+        return work.result(
+            Outcome.DIFFERENT if work.different else outcome,
+            work.reason,
+            source_rows=sum(some.rows for some in work.prints),
+            silver_rows=first.silver_rows,
+            source_hash=hex_of(ours),
+            silver_hash=hex_of(theirs),
+            seemed=first.seemed,
+            different=work.rows_different,
+            unsettled=work.unsettled,
+            verified_through=work.verified_ts,
+            differences=tuple(work.shown),
+            ranges=ranges,
+        )

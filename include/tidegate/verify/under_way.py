@@ -1,0 +1,142 @@
+"""What is known of a table while it is compared, and what a verification is asked for.
+
+In:  nothing; these are values.
+Out: Options, Work, Round, Differing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from tidegate.config import Verify
+from tidegate.errors import TidegateError
+from tidegate.limits import (
+    VERIFY_CHUNK_ROWS_DEFAULT,
+    VERIFY_MEMORY_BYTES_DEFAULT,
+    VERIFY_SETTLE_ATTEMPTS_MAX,
+)
+from tidegate.verify.report import Difference, Outcome, TableResult
+from tidegate.verify.settle import Key, Row
+from tidegate.verify.silver_side import FirstPass, Silver, SilverSide
+from tidegate.verify.source_side import Prints, SourceSide, SourceTable, Visible
+
+DIFFERENCES_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A table with the keys of its rows that differ."""
+
+    source: str
+    table: SourceTable
+    silver: Silver
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """table: only this `database.table`; timeout_seconds: how long to wait for a cut, each time.
+
+    rows_per_second: 0 for no bound. rounds_max: how often a key that seems to differ is read again. record: whether
+    control/verification gets what is found. on_different: called with a table that differs.
+    """
+
+    table: str | None = None
+    timeout_seconds: float = 60.0
+    differences_max: int = DIFFERENCES_MAX
+    chunk_rows: int = VERIFY_CHUNK_ROWS_DEFAULT
+    rows_per_second: int = 0
+    memory_bytes: int = VERIFY_MEMORY_BYTES_DEFAULT
+    rounds_max: int = VERIFY_SETTLE_ATTEMPTS_MAX
+    record: bool = False
+    on_different: Callable[[Differing, SilverSide], None] | None = None
+
+    @classmethod
+    def of(cls, section: Verify, *, table: str | None = None, timeout_seconds: float = 60.0) -> Self:
+        """As a pipeline file says; what is found is recorded."""
+        return cls(
+            table,
+            timeout_seconds,
+            chunk_rows=section.chunk_rows,
+            rows_per_second=section.rows_per_second,
+            memory_bytes=section.memory_bytes,
+            rounds_max=section.rounds,
+            record=True,
+        )
+
+
+@dataclass(slots=True)
+class Work:
+    """One physical table under way. place: where its first read began. prints: its chunks, without their text."""
+
+    source: str
+    database: str
+    name: str
+    logical: str
+    only: tuple[tuple[str, str], ...]
+    attempts: int = 0
+    table: SourceTable | None = None
+    place: Visible | None = None
+    prints: list[Prints] = field(default_factory=list)
+    first: FirstPass | None = None
+    silver: Silver | None = None
+    verified_ts: int = 0
+    reason: str = ""
+    waiting: list[Key] = field(default_factory=list)
+    tries: Counter[Key] = field(default_factory=Counter)
+    unsettled: int = 0
+    different: dict[Key, None] = field(default_factory=dict)
+    rows_different: int = 0
+    shown: list[Difference] = field(default_factory=list)
+
+    @property
+    def physical(self) -> tuple[str, str, str]:
+        return self.source, self.database, self.name
+
+    def result(self, outcome: Outcome, reason: str = "", **more: Any) -> TableResult:
+        return TableResult(self.source, f"{self.database}.{self.name}", self.logical, outcome, reason, **more)
+
+
+class Again(Exception):  # noqa: N818 - what to do, not what happened
+    """The table isn't what it was when it was read."""
+
+
+@dataclass(slots=True)
+class Round:
+    """Some keys of a table, read again."""
+
+    work: Work
+    keys: list[Key]
+    place: Visible | None = None
+    source: dict[Key, Counter[Row]] = field(default_factory=dict)
+    busy: set[Key] = field(default_factory=set)
+    failed: bool = False
+
+    def read(self, side: SourceSide, place: Visible) -> None:
+        table = self.work.table
+        assert table is not None, "it was compared"
+        self.place = place
+        try:
+            self.source, self.busy = side.rows(table, self.keys)
+        except TidegateError:
+            if side.describe(table.database, table.table) == table:
+                raise
+            self.failed = True
+
+
+def hex_of(number: int) -> str:
+    return f"{number:016x}"
+
+
+def difference(table: SourceTable, ours: Row | None, theirs: Row | None) -> Difference:
+    names = [cell.name for cell in table.cells]
+    row = ours or theirs or ()
+    shown = table.key or range(len(names))
+    return Difference({names[n]: row[n] for n in shown}, _named(names, ours), _named(names, theirs))
+
+
+def _named(names: list[str], row: Row | None) -> dict[str, Any] | None:
+    return None if row is None else dict(zip(names, row, strict=True))
