@@ -24,16 +24,7 @@ from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
 # What is defined elsewhere and is read from here.
-__all__ = [
-    "CHUNKS",
-    "PREWRITES",
-    "SNAPSHOTS",
-    "VERIFICATION",
-    "WATERMARK",
-    "WATERMARK_DATABASE",
-    "WATERMARK_TABLE",
-    "Table",
-]
+__all__ = ["CHUNKS", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
 
 
 class SegmentKind(StrEnum):

@@ -22,7 +22,7 @@ from tidegate.lake.schema_rows import table_rows
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan
-from tidegate.segments.segment import Segment
+from tidegate.segments.segment import Segment, may_name
 from tidegate.tables import SegmentFlag
 from tidegate.verify.settle import Key
 
@@ -32,15 +32,20 @@ Physical = tuple[str, str, str]  # source, database, table
 def changed_keys(
     lake: LakeFiles, of: Physical, after_ts: int, upto_ts: int, keys_of: Callable[[pa.Table], Collection[Key]]
 ) -> Collection[Key] | None:
-    """keys_of: the keys of decoded rows. A DDL of the table, or what can't be decoded, is None."""
+    """keys_of: the keys of decoded rows. A DDL of the table, or what can't be decoded, is None.
+
+    So is a prepared transaction, or the answer to one, of whichever table: its rows lie elsewhere in the log.
+    """
     if after_ts >= upto_ts:
         return ()
     if not after_ts:
         return None
     source, database, table = of
     name = (database, table)
-    end_ts, refs = backlog(lake, {source: Wanted(after_ts, {f"{database}.{table}"})}, upto_ts, sys.maxsize)
-    if end_ts < upto_ts or any(ref.flags & SegmentFlag.HAS_DDL for ref in refs):
+    end_ts, there = backlog(lake, {source: Wanted(after_ts)}, upto_ts, sys.maxsize)
+    refs = [ref for ref in there if may_name(ref.tables, name)]
+    unclear = any(ref.flags & SegmentFlag.HAS_PREWRITE for ref in there)
+    if end_ts < upto_ts or unclear or any(ref.flags & SegmentFlag.HAS_DDL for ref in refs):
         return None
     if not refs:
         return ()
