@@ -44,7 +44,7 @@ def changed_keys(
     name = (database, table)
     end_ts, there = backlog(lake, {source: Wanted(after_ts)}, upto_ts, sys.maxsize)
     refs = [ref for ref in there if may_name(ref.tables, name)]
-    unclear = any(ref.flags & SegmentFlag.HAS_PREWRITE for ref in there)
+    unclear = any(ref.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for ref in there)
     if end_ts < upto_ts or unclear or any(ref.flags & SegmentFlag.HAS_DDL for ref in refs):
         return None
     if not refs:
