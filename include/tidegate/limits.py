@@ -342,6 +342,12 @@ SNAPSHOT_WAVE_SECONDS_DEFAULT: Final = 10.0
 SNAPSHOT_LOOK_SECONDS: Final = 0.5
 # The server is asked for the columns of each table of a wave.
 SNAPSHOT_WAVE_TABLES_MAX: Final = 200
+# Who waits for the lock on tables without a key keeps new writers waiting behind it: no longer than this, then again.
+SNAPSHOT_LOCK_SECONDS: Final = 0.2
+SNAPSHOT_LOCK_AGAIN_SECONDS: Final = 10.0
+# Such a table comes in one result: what fills so many bytes is landed meanwhile, and the server waits so long for it.
+SNAPSHOT_LAND_BYTES: Final = 64 * MIB
+SNAPSHOT_SEND_SECONDS: Final = 600
 # A table whose statements fail in so many waves, one after the other, is given up with the server's words.
 SNAPSHOT_TABLE_ATTEMPTS_MAX: Final = 3
 # ... and one of whose waves apply has taken none, with the reason of the last that it refused.

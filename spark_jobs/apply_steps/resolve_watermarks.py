@@ -15,14 +15,15 @@ rebuild: marks and chunks are in bronze, and a valid wave that is applied once m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
 from spark_jobs.window.snapshots import answer, begin, fails_meanwhile, is_begun, let_go
-from spark_jobs.window.waves import below, has_marks, marks_in, open_before
+from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
 from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window
-from tidegate.errors import StreamCorrupt
+from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.failpoint import failpoint
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
@@ -30,6 +31,7 @@ from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunk import rows_of, schema_of, shape_of
 from tidegate.snapshot.chunk_table import ChunkRef, chunk_refs
 from tidegate.snapshot.events import EventKind, SnapshotEvent
+from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, follow, refusals
 from tidegate.tables import State
 
@@ -50,7 +52,7 @@ def resolve_watermarks(app: Application, window: Window) -> None:
             continue
         found = follow(open_before(app, window, source, marks), marks)
         for wave in found.ended:
-            _take(app, window, source, wave)
+            _take(app, window, source, _placed(app, window, source, wave))
         for whole in found.whole:
             _end(app, window, source, whole)
         if found.open is not None:
@@ -58,6 +60,19 @@ def resolve_watermarks(app: Application, window: Window) -> None:
     _begin_lower(app, window)
     if any(entry.chunks for entry in window.tables.values()):
         failpoint("apply_after_watermarks")
+
+
+def _placed(app: Application, window: Window, source: str, wave: EndedWave) -> EndedWave:
+    """With the low_ts that its view really has."""
+    if not wave.at or wave.refused:
+        return wave
+    try:
+        low_ts = seen_upto(app, window, source, wave)
+    except (StreamCorrupt, UnknownEvent) as error:
+        return replace(wave, refused=f"where its view lies in the log can't be told: {error}")
+    if low_ts is None:
+        return replace(wave, refused="bronze no longer reaches back to its low watermark")
+    return replace(wave, low_ts=low_ts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +121,8 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     history = app.histories[physical[0]]
     state = window.held.get(name) or app.states.get(name)
     whole = history.versions(*physical[1:]) and (state is None or state.state is not State.HELD)
-    if not whole and (reason := begin(app, window, wave, physical, lambda version: _unfit(version, share))):
+    anew = not whole or _replaces(history.versions(*physical[1:]), share)
+    if anew and (reason := begin(app, window, wave, physical, lambda version: _unfit_anew(app, version, share))):
         return reason
     version = history.version_at(*physical[1:], wave.low_ts)
     if reason := _unfit(version, share):
@@ -122,8 +138,10 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     if applied >= wave.high_ts:  # a window that was killed has written them
         damage = _damage(app, share)
     else:
-        emptied = version.kind == SNAPSHOT_KIND and version.commit_ts == wave.low_ts
+        emptied = _begins(version, share)
         entry.again_ts = max(entry.again_ts, applied)
+        if emptied:
+            entry.chunks = [one for one in entry.chunks if one.physical != physical]
         entry.after_ts = wave.after_ts if emptied else min(entry.after_ts, wave.after_ts)
         entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damage]
     if not damage:
@@ -131,16 +149,31 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     return damage
 
 
+def _replaces(versions: Sequence[TableVersion], share: _Share) -> bool:
+    """Whether a wave's rows are to replace all that silver has: rows without a key can't be written twice."""
+    mine = [version for version in versions if version.commit_ts <= share.wave.low_ts]
+    return bool(mine) and not mine[-1].key and not _begins(mine[-1], share)
+
+
+def _begins(version: TableVersion, share: _Share) -> bool:
+    return version.kind == SNAPSHOT_KIND and version.commit_ts == share.wave.low_ts
+
+
 def _unfit(version: TableVersion | None, share: _Share) -> str:
     """Why rows of a version can't be taken."""
     if version is None or version.status is not VersionStatus.ACTIVE:
         return "the log doesn't tell the table's columns at its low watermark"
-    if not version.key:
-        return "the table has no key; it can be read at one exact position only"
+    if not version.key and any(ref.chunk.span != WHOLE for ref in share.refs):
+        return "the table has no key, and wasn't read as a whole at one moment"
     shape = shape_of(schema_of(version))
     if any(ref.chunk.shape != shape for ref in share.refs):
         return f"it was read with other columns than version {version.version} of the table has"
     return ""
+
+
+def _unfit_anew(app: Application, version: TableVersion, share: _Share) -> str:
+    """... where they begin the table. Without a key its log can be applied only to all of them."""
+    return _unfit(version, share) or ("" if version.key else _damage(app, share))
 
 
 def _changed_beside(app: Application, name: str, low_ts: int, applied_ts: int) -> str:

@@ -110,6 +110,9 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
     """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
     app.histories[physical[0]].held.pop(physical[1:], None)
     window.held.pop(name, None)
+    state = app.states.get(name)
+    if state is not None and state.state is State.RELEASED:  # without a key, in a window of its own: it catches up
+        return
     found = {name: filling(wave.snapshot, wave.low_ts)}
     for partner, state in app.states.items():
         if state.state is State.HELD and state.error == f"{RENAMED_WITH_HELD} {name}":

@@ -15,9 +15,11 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import NOTHING_KNOWN, decode_segment
+from tidegate.binlog.event_index import began_before, index_pieces
 from tidegate.errors import DecodeError, LakeUnavailable, StreamCorrupt, UnknownEvent
 from tidegate.lake.bronze_backlog import Wanted, backlog
 from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.position import Position
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.ddl.tree import DropDatabase
@@ -25,7 +27,7 @@ from tidegate.segments.result import CommitSpan
 from tidegate.segments.segment import may_name
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.watermark import Mark, MarkKind, watermark_version
-from tidegate.snapshot.waves import OpenWave, SeenMark, follow
+from tidegate.snapshot.waves import EndedWave, OpenWave, SeenMark, follow
 from tidegate.tables import (
     COMMIT_TS,
     OP,
@@ -120,6 +122,25 @@ def below(
             f"bronze is resolved up to {upto_ts} only, below the cut", where=app.lake.root, remedy="it is tried again"
         )
     return refs
+
+
+def seen_upto(app: Application, window: Window, source: str, wave: EndedWave) -> int | None:
+    """commit_ts of the last transaction, as far as it touches the wave's tables, that its one view sees; None when
+    bronze no longer tells. Raises StreamCorrupt, UnknownEvent.
+    """
+    file, _, offset = wave.at.rpartition(":")
+    place = Position.of(file, int(offset))
+    earlier = below(app, window, {source: [*(".".join(told.name) for told in wave.tables), WATERMARK]}, wave.low_ts)
+    if earlier is None:
+        return None
+    found = wave.low_ts
+    for ref in [*earlier, *(ref for ref in window.refs if ref.source == source)]:
+        if Position.of(ref.file, ref.end_pos) <= place:
+            found = max(found, ref.max_commit_ts)
+        elif Position.of(ref.file, ref.start_pos) < place and any(may_name(ref.tables, t.name) for t in wave.tables):
+            pieces = index_pieces(app.index.read(ref))
+            found = max(found, *(began_before(index, place.offset) for index in pieces))
+    return found
 
 
 def changed_by_ddl(

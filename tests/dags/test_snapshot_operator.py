@@ -54,7 +54,7 @@ def test_a_task_that_is_stopped_goes_on_where_it_was_and_tells_what_was_not_read
 ) -> None:
     database, lake, file = fresh_database(mariadb), LakeFiles(str(tmp_path / "lake")), tmp_path / "snap.yaml"
     mariadb.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
-    mariadb.query(f"CREATE TABLE {database}.bare (id INT)")
+    mariadb.query(f"CREATE TABLE {database}.bare (id INT) ENGINE = MyISAM")
     mariadb.query(f"INSERT INTO {database}.t VALUES (1), (2), (3)")
     mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
     file.write_text(

@@ -62,8 +62,8 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
 ) -> None:
     database = fresh_database(mariadb)
     rows = ", ".join(f"({i}, 'old {i}')" for i in range(ROWS))
-    for name, key in (("t", " PRIMARY KEY"), ("bare", "")):
-        mariadb.query(f"CREATE TABLE {database}.{name} (id INT{key}, a VARCHAR(20))")
+    for name, key, engine in (("t", " PRIMARY KEY", "InnoDB"), ("bare", "", "MyISAM")):
+        mariadb.query(f"CREATE TABLE {database}.{name} (id INT{key}, a VARCHAR(20)) ENGINE = {engine}")
         mariadb.query(f"INSERT INTO {database}.{name} VALUES {rows}")
     mariadb.query(f"DROP DATABASE IF EXISTS {WATERMARK_DATABASE}")
     for way in ("GRANT {} ON {}.* TO '{}'@'%'", "REVOKE {} ON {}.* FROM '{}'@'%'"):

@@ -161,6 +161,12 @@ def index_pieces(
         yield walk.piece(piece)
 
 
+def began_before(index: EventIndex, offset: int) -> int:
+    """commit_ts of the last transaction that begins before an offset in the binlog file; 0 when none does here."""
+    before = index.events[:, K.ORIGIN] < offset - index.segment.start_pos
+    return int(index.events[before, K.COMMIT_TS].max(initial=0))
+
+
 class _StoreFullError(Exception):
     """The store of TABLE_MAP bodies is too small."""
 

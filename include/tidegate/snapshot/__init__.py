@@ -21,6 +21,7 @@ Applying (L, a] again changes nothing: a keyed table's changes are whole rows, a
 silver has. So no table is pinned while it is read. A chunk is landed before its high watermark is written, so the
 window that finds H finds the chunk. A DDL of the table in (L, H], or another server, refuses the wave; it is read anew.
 
-What must hold for a table: a key without NULLs (tables without one need a read at one exact position), whole row
-images in the log.
+What must hold for a table: a key without NULLs, whole row images in the log. A table without such a key is read whole
+from one view, whose place in the log is known exactly (view_reading.py): it begins there, and its log behind the place
+is applied to just what the view showed.
 """

@@ -10,6 +10,7 @@ binlog_order_commits, which is looked at; MariaDB always does). All reads go to 
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Final
 
 import pymysql
@@ -47,6 +48,12 @@ class MarkWriter:
                 cursor.execute(BEGIN, self._names)
         except (pymysql.err.MySQLError, OSError) as error:
             raise self._refused(error) from error
+
+    def over(self, connection: Any) -> MarkWriter:
+        """The same, over another connection."""
+        found = copy(self)
+        found._connection = connection  # noqa: SLF001 - of our own class
+        return found
 
     def write(self, mark: Mark) -> None:
         """One mark, committed when this returns. Raises SourceRefused, SourceUnavailable (not known whether it is)."""

@@ -27,6 +27,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import (
     SNAPSHOT_CHUNK_BYTES_DEFAULT,
     SNAPSHOT_CHUNK_ROWS_DEFAULT,
+    SNAPSHOT_LOCK_AGAIN_SECONDS,
     SNAPSHOT_LOOK_SECONDS,
     SNAPSHOT_STATEMENT_SECONDS,
     SNAPSHOT_TABLE_ATTEMPTS_MAX,
@@ -49,6 +50,7 @@ from tidegate.snapshot.reading.result_plan import make_read_plan
 from tidegate.snapshot.reading.table_reader import ChunkBounds, Pace, WaveOf
 from tidegate.snapshot.requests import events_of, told
 from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
 from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection
 from tidegate.tables import SNAPSHOTS
@@ -56,7 +58,6 @@ from tidegate.tables import SNAPSHOTS
 Name = tuple[str, str]
 
 _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
-_KEYLESS: Final = "it has no key whose columns are all NOT NULL, so its rows can't be told apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +84,29 @@ class SnapshotReader:
     """Reads the snapshots that were asked for of one source. One at a time per pipeline and source."""
 
     def __init__(
-        self, pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, settings: ReaderSettings | None = None
+        self,
+        pipeline: str,
+        source: str,
+        info: ConnectionInfo,
+        lake: LakeFiles,
+        settings: ReaderSettings | None = None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """report: takes a line about what has to wait."""
         self._pipeline, self._source, self._info, self._lake = pipeline, source, info, lake
-        self._settings = settings or ReaderSettings()
+        self._settings, self._report = settings or ReaderSettings(), report
         self._control = ControlTables(lake)
         self._paces: dict[Name, Pace] = {}
         self._troubles: dict[Name, int] = {}
         self._defined: dict[Name, str] = {}  # fingerprints of definitions that an event has told
+        self._keyed: dict[Name, bool] = {}  # whether a table has a key, as it was last seen
+        self._later: dict[Name, float] = {}  # of tables without one that were busy: not before this time.monotonic()
+        self._at_once = SNAPSHOT_WAVE_TABLES_MAX  # so many of them are locked together
         self._claim = (snapshot_app_id(source), 0)
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Until no table is left that can be gone on with, or stop() says so; it is asked between waves.
+        """Until no table is left that can be gone on with, or stop() says so; it is asked between waves, and while a
+        table without a key is read, which then begins anew.
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
         """
@@ -118,7 +130,14 @@ class SnapshotReader:
                     continue
                 first = todo[0].snapshot
                 mine = [one for one in todo if one.snapshot == first]
-                self._wave(mine[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
+                keyed = [one for one in mine if self._keyed[one.name]]
+                if keyed:
+                    self._wave(keyed[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
+                ready = [one for one in mine if one not in keyed and self._later.get(one.name, 0) < time.monotonic()]
+                if ready:
+                    self._exact_wave(ready[: self._at_once], asked, marks, writer, stop)
+                elif not keyed:
+                    time.sleep(SNAPSHOT_LOOK_SECONDS)
 
     # --- before a wave --------------------------------------------------------------------------------
 
@@ -148,17 +167,24 @@ class SnapshotReader:
 
     def _divided(self, active: Sequence[TableProgress], asked: WorkerConnection) -> list[TableProgress]:
         """Tables that begin now are divided into ranges; what can't be read is given up with the reason."""
-        fresh = [one for one in active if one.state is SnapshotState.REQUESTED]
+        fresh = [one for one in active if one.state is SnapshotState.REQUESTED or one.name not in self._keyed]
         if not fresh:
             return list(active)
         versions = self._versions(asked, (one.name for one in fresh))
+        keyless = [name for name, version in versions.items() if not version.key]
+        engines = without_views(asked.ask, keyless) if keyless else {}
         events, left = [], {one.name: one for one in active}
         for one in fresh:
-            if reason := _unfit(versions.get(one.name)):
+            version = versions.get(one.name)
+            if reason := _unfit(version) or _fixed(engines.get(one.name)):
                 events.append(self._event(one, EventKind.FAILED, reason=reason))
                 del left[one.name]
                 continue
-            spans = divide(versions[one.name], asked.ask, self._settings.parallel)
+            assert version is not None, "unfit otherwise"
+            self._keyed[one.name] = bool(version.key)
+            if one.state is not SnapshotState.REQUESTED:
+                continue
+            spans = divide(version, asked.ask, self._settings.parallel) if version.key else (WHOLE,)
             events.append(self._event(one, EventKind.RANGES, spans=spans))
             if one.left == (WHOLE,):
                 left[one.name] = replace(one, left=spans, state=SnapshotState.RUNNING)
@@ -167,36 +193,106 @@ class SnapshotReader:
 
     # --- a wave ---------------------------------------------------------------------------------------
 
+    def _begun(self, snapshot: str, asked: WorkerConnection) -> WaveOf:
+        past = [one.wave for one in events_of(self._lake, self._pipeline) if one.snapshot == snapshot]
+        number = max(past, default=0) + 1
+        return WaveOf(self._source, snapshot, number, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
+
     def _wave(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: MarkWriter, writer: ChunkWriter
     ) -> None:
-        snapshot, started = todo[0].snapshot, time.monotonic()
-        past = [one.wave for one in events_of(self._lake, self._pipeline) if one.snapshot == snapshot]
-        wave = WaveOf(
-            self._source, snapshot, max(past, default=0) + 1, uuid.uuid4().hex, asked.server_id, asked.server_uuid
-        )
-        marks.write(Mark(snapshot, wave.wave, MarkKind.LOW, wave.token))
+        started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
+        marks.write(wave.mark(MarkKind.LOW))
+        work = self._work(todo, asked, keyed=True)
+        reading = WaveReading(self._info, wave, work, self._settings.chunk, self._settings.parallel)
+        reading.run(self._settings.wave_bytes, started + self._settings.wave_seconds)
+        chunks = [chunk for one in work if not one.trouble for chunk in one.chunks]
+        if chunks:
+            writer.append(chunks)
+        self._ended(todo, wave, work, marks, started)
+
+    def _exact_wave(
+        self,
+        todo: Sequence[TableProgress],
+        asked: WorkerConnection,
+        marks: MarkWriter,
+        writer: ChunkWriter,
+        stop: Callable[[], bool],
+    ) -> None:
+        """Tables without a key: those that are busy, or were stopped, wait for another wave."""
+        started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
+        names = [one.name for one in todo]
+
+        def enough(size: int) -> bool:
+            return size >= self._settings.wave_bytes or time.monotonic() - started > self._settings.wave_seconds
+
+        def look(name: Name) -> None:
+            check_nobody_waits(asked, name)
+            states = {one.name: one.state for one in told(self._lake, self._pipeline, self._source)}
+            if stop() or states.get(name) not in _ACTIVE:
+                raise _Stopped
+
+        try:
+            with ExactView(asked, marks, wave.mark(MarkKind.LOW), names) as view:
+                work = self._work(todo, asked, keyed=False)
+                view.read(work, wave, Way(self._settings.chunk, writer.append, enough, look))
+        except TablesBusy as error:
+            self._busy(names, error)
+        except _Stopped:
+            return
+        else:
+            self._at_once = min(2 * self._at_once, SNAPSHOT_WAVE_TABLES_MAX)
+            self._ended(todo, wave, work, marks, started, view.at)
+
+    def _busy(self, names: Sequence[Name], error: TablesBusy) -> None:
+        """One of them is; which one is found by asking for fewer."""
+        self._at_once = max(1, len(names) // 2)
+        if len(names) == 1:
+            self._later[names[0]] = time.monotonic() + SNAPSHOT_LOCK_AGAIN_SECONDS
+            self._report(
+                f"{self._source}: {'.'.join(names[0])} can't be read now: {error}; it is tried again in"
+                f" {SNAPSHOT_LOCK_AGAIN_SECONDS:.0f} s"
+            )
+
+    def _work(self, todo: Sequence[TableProgress], asked: WorkerConnection, *, keyed: bool) -> list[TableWork]:
+        """What can be read of the tables, as they are behind the low mark; the others are given up, or, when their key
+        came or went, left to the next wave.
+        """
         versions = self._versions(asked, (one.name for one in todo))
         events, work = [], []
         for one in todo:
-            if reason := _unfit(versions.get(one.name)):
+            version = versions.get(one.name)
+            if reason := _unfit(version):
                 events.append(self._event(one, EventKind.FAILED, reason=reason))
-            else:
-                pace = self._paces.setdefault(one.name, Pace())
-                work.append(TableWork(versions[one.name], list(one.left), pace, str(one.options.get("where", ""))))
-        reading = WaveReading(self._info, wave, work, self._settings.chunk, self._settings.parallel)
-        reading.run(self._settings.wave_bytes, started + self._settings.wave_seconds)
+                continue
+            assert version is not None, "unfit otherwise"
+            if bool(version.key) != keyed:
+                del self._keyed[one.name]
+                continue
+            pace = self._paces.setdefault(one.name, Pace())
+            work.append(TableWork(version, list(one.left), pace, str(one.options.get("where", ""))))
+        self._record(events)
+        return work
+
+    def _ended(
+        self,
+        todo: Sequence[TableProgress],
+        wave: WaveOf,
+        work: Sequence[TableWork],
+        marks: MarkWriter,
+        started: float,
+        at: str = "",
+    ) -> None:
+        """The high mark of what was read and landed, and the events. at: the mark's."""
         done = [one for one in work if one.reads and not one.trouble]
-        chunks = [chunk for one in done for chunk in one.chunks]
-        if chunks:
-            writer.append(chunks)
+        if done:
             manifests = tuple(Manifest(*one.name, len(one.chunks), one.crc) for one in done)
-            marks.write(Mark(snapshot, wave.wave, MarkKind.HIGH, wave.token, manifests))
+            marks.write(wave.mark(MarkKind.HIGH, manifests, at))
         seconds, by_name = time.monotonic() - started, {one.name: one for one in todo}
-        events += [self._read(by_name[one.name], wave, one, seconds) for one in done]
+        events = [self._read(by_name[one.name], wave, one, seconds) for one in done]
         events += self._given_up(by_name, work)
         self._record(events)
-        self._pause(sum(chunk.payload_bytes for chunk in chunks), seconds)
+        self._pause(sum(chunk.payload_bytes for one in done for chunk in one.chunks), seconds)
 
     def _read(self, of: TableProgress, wave: WaveOf, work: TableWork, seconds: float) -> SnapshotEvent:
         definition: dict[str, Any] = {}
@@ -250,12 +346,21 @@ class SnapshotReader:
             self._control.tidy()
 
 
+class _Stopped(Exception):  # noqa: N818 - nothing went wrong
+    """Somebody wants no more of it."""
+
+
+def _fixed(engine: str | None) -> str:
+    """Why a table without a key can't be read; "" when it can."""
+    if engine is None:
+        return ""
+    return f"it has no key whose columns are all NOT NULL, and {engine} can't show it as it was at one moment"
+
+
 def _unfit(version: TableVersion | None) -> str:
     """Why a table can't be read; "" when it can."""
     if version is None:
         return "there is no such table at the source"
-    if not version.key:
-        return _KEYLESS
     try:
         make_read_plan(version)
     except Terminal as error:

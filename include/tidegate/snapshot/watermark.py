@@ -59,18 +59,24 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low one."""
+    """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low one.
+
+    at: of a high one, the place in the log (`file:offset`) up to which the wave's one view sees all and behind which it
+    sees nothing; "" when the low mark is that place, or the wave has many views.
+    """
 
     snapshot: str
     wave: int
     kind: MarkKind
     token: str
     tables: tuple[Manifest, ...] = ()
+    at: str = ""
 
     def to_text(self) -> str:
         """JSON, as the column `mark` holds it."""
         tables = [[one.database, one.table, one.chunks, one.crc] for one in self.tables]
         told = {"snapshot": self.snapshot, "wave": self.wave, "kind": self.kind, "token": self.token, "tables": tables}
+        told |= {"at": self.at}
         return json.dumps(told, separators=(",", ":"))
 
     @classmethod
@@ -81,7 +87,14 @@ class Mark:
         try:
             told = json.loads(text)
             tables = tuple(Manifest(str(d), str(t), int(chunks), int(crc)) for d, t, chunks, crc in told["tables"])
-            return cls(str(told["snapshot"]), int(told["wave"]), MarkKind(told["kind"]), str(told["token"]), tables)
+            return cls(
+                str(told["snapshot"]),
+                int(told["wave"]),
+                MarkKind(told["kind"]),
+                str(told["token"]),
+                tables,
+                str(told["at"]),
+            )
         except (ValueError, TypeError, KeyError) as error:
             raise DecodeError(
                 f"a mark of {WATERMARK_DATABASE}.{WATERMARK_TABLE} isn't one of tidegate's: {text[:120]!r}",

@@ -52,6 +52,7 @@ class WorkerConnection:
         except BaseException:
             self.close()
             raise
+        self.is_mariadb = "mariadb" in told.get("version", "").lower()
         self.server_id = int(told.get("server_id", 0))
         self.server_uuid = str(told.get("server_uuid") or told.get("server_uid") or "")
 
@@ -74,7 +75,7 @@ class WorkerConnection:
             raise named(error, self.info) from error
 
 
-_IDS: Final = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid')"
+_IDS: Final = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid', 'version')"
 
 
 def _text(cell: Any) -> Any:
@@ -150,7 +151,7 @@ class WaveReading:
                 except TidegateError as error:
                     connection.close()
                     connection = None
-                    if not _is_of_table(error):
+                    if not is_of_table(error):
                         raise
                     item[0].trouble = error
         except BaseException:
@@ -188,7 +189,8 @@ class WaveReading:
                 self._items.append((work, of, rest))
 
 
-def _is_of_table(error: TidegateError) -> bool:
+def is_of_table(error: TidegateError) -> bool:
+    """Whether a statement met something of its table alone."""
     cause = error.__cause__
     code = cause.args[0] if isinstance(cause, pymysql.err.MySQLError) and cause.args else 0
     return code in _OF_THE_TABLE or (isinstance(error, Terminal) and cause is None)

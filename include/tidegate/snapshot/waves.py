@@ -44,7 +44,7 @@ class OpenWave:
 class EndedWave:
     """A wave between its marks. Its tables are applied from after_ts on in the window that has high_ts.
 
-    refused: why none of it counts; "" when it does.
+    refused: why none of it counts; "" when it does. at: as the high mark's.
     """
 
     snapshot: str
@@ -55,6 +55,7 @@ class EndedWave:
     server_uuid: str
     tables: tuple[Manifest, ...]
     refused: str = ""
+    at: str = ""
 
     @property
     def after_ts(self) -> int:
@@ -119,7 +120,7 @@ def _ended(low: OpenWave | None, seen: SeenMark) -> EndedWave:
         refused = f"the source changed from server {low.server_uuid} to {seen.server_uuid} while it was read"
     low_ts = low.low_ts if low is not None and not refused else 0
     place = (mark.snapshot, mark.wave, mark.token, low_ts, seen.commit_ts, seen.server_uuid)
-    return EndedWave(*place, mark.tables, refused)
+    return EndedWave(*place, mark.tables, refused, mark.at)
 
 
 def refusals(wave: EndedWave, chunks: Sequence[LandedChunk], changed: Collection[Name]) -> dict[Name, str]:

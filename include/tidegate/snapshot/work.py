@@ -190,7 +190,8 @@ class SnapshotWork:
                     return self.stop.is_set()
 
                 settings = settings_of(self.pipeline.snapshot)
-                SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings).run(over)
+                reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
+                reader.run(over)
                 watch.look(last=True)
         except TidegateError as error:
             if len(self.pipeline.sources) > 1:  # it is raised when the other sources' readers have ended

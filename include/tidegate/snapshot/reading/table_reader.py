@@ -26,7 +26,8 @@ from tidegate.snapshot.chunk import Chunk, shape_of
 from tidegate.snapshot.reading.literals import span_condition
 from tidegate.snapshot.reading.result_plan import ReadPlan, make_read_plan
 from tidegate.snapshot.reading.result_stream import ResultStream
-from tidegate.snapshot.spans import Key, Span
+from tidegate.snapshot.spans import WHOLE, Key, Span
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 
 _FIRST_ROWS: Final = 1000  # before it is known how long rows are
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -42,6 +43,10 @@ class WaveOf:
     token: str
     server_id: int
     server_uuid: str
+
+    def mark(self, kind: MarkKind, tables: tuple[Manifest, ...] = (), at: str = "") -> Mark:
+        """One of its two marks."""
+        return Mark(self.snapshot, self.wave, kind, self.token, tables, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,14 @@ class Pace:
 
 
 class _Building:
-    """A chunk in the making: batches are packed as they come."""
+    """A chunk in the making: batches are packed as they come. ends: key of its last row. is_last: of its statement."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._sink = pa.BufferOutputStream()
         self._writer = pa.ipc.new_stream(self._sink, schema, options=_OPTIONS)
-        self.rows = 0
+        self.rows = self.null_dates = 0
+        self.ends: Key | None = None
+        self.is_last = False
 
     @property
     def bytes(self) -> int:
@@ -126,23 +133,47 @@ class ChunkReader:
         limit = pace.limit(bounds)
         stream = ResultStream(self._connection, self._info, self.plan)
         started, rows, after = time.monotonic(), 0, span.after
-        building, ends, dates = _Building(self.plan.schema), None, 0
-        for batch in stream.batches(self.statement(span, limit)):
-            if building.rows and building.bytes + batch.nbytes > bounds.bytes and building.bytes > bounds.bytes // 2:
-                made = self._chunk(building, Span(after, ends), wave, stream.null_dates_before - dates)
-                dates = stream.null_dates_before
-                yield made, Span(ends, span.upto)
-                building, after = _Building(self.plan.schema), ends
-            building.add(batch)
-            rows += batch.num_rows
-            ends = stream.last_key
-        pace.note(rows, stream.bytes, time.monotonic() - started)
-        whole = rows < limit
-        upto: Key | None = span.upto if whole else ends
-        left = None if whole or ends == span.upto else Span(ends, span.upto)
-        yield self._chunk(building, Span(after, upto), wave, stream.null_dates - dates), left
+        for made in self._pieces(stream, self.statement(span, limit), bounds):
+            rows += made.rows
+            upto: Key | None = made.ends
+            left: Span | None = Span(made.ends, span.upto)
+            if made.is_last:
+                pace.note(rows, stream.bytes, time.monotonic() - started)
+                if rows < limit:
+                    upto, left = span.upto, None
+                elif made.ends == span.upto:
+                    left = None
+            yield self._chunk(made, Span(after, upto), wave), left
+            after = made.ends
 
-    def _chunk(self, building: _Building, span: Span, wave: WaveOf, null_dates: int) -> Chunk:
+    def read_whole(self, bounds: ChunkBounds, wave: WaveOf) -> Iterator[Chunk]:
+        """Chunks of all rows in no order, without their numbers, from one statement; each is of the WHOLE span.
+
+        As read() otherwise.
+        """
+        version = self.plan.version
+        where = f" WHERE {self._where}" if self._where else ""
+        sql = f"SELECT {self.plan.select_list} FROM {quote_name(version.database, version.table)}{where}"
+        stream = ResultStream(self._connection, self._info, self.plan)
+        for made in self._pieces(stream, sql, bounds):
+            yield self._chunk(made, WHOLE, wave)
+
+    def _pieces(self, stream: ResultStream, sql: str, bounds: ChunkBounds) -> Iterator[_Building]:
+        """A statement's rows as they fill chunks; at least one, which may have none."""
+        building, dates = _Building(self.plan.schema), 0
+        for batch in stream.batches(sql):
+            size = building.bytes + batch.nbytes
+            full = size > bounds.bytes and building.bytes > bounds.bytes // 2
+            if building.rows and (full or building.rows + batch.num_rows > bounds.rows):
+                building.null_dates = stream.null_dates_before - dates
+                yield building
+                building, dates = _Building(self.plan.schema), stream.null_dates_before
+            building.add(batch)
+            building.ends = stream.last_key
+        building.null_dates, building.is_last = stream.null_dates - dates, True
+        yield building
+
+    def _chunk(self, building: _Building, span: Span, wave: WaveOf) -> Chunk:
         payload = building.payload()
         version = self.plan.version
         return Chunk(
@@ -162,7 +193,7 @@ class ChunkReader:
             payload=memoryview(payload).cast("B"),
             payload_bytes=payload.size,
             payload_crc32c=crc32c(memoryview(payload)),
-            null_dates=null_dates,
+            null_dates=building.null_dates,
             server_id=wave.server_id,
             server_uuid=wave.server_uuid,
             read_at=datetime.now(UTC),
