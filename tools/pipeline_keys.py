@@ -27,10 +27,12 @@ def rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, s
     """(key, default, meaning) of each key, in the model's order; a map's or list's element is `<name>` or `[]`."""
     for name, field in model.model_fields.items():
         inner, mark = _inner(field.annotation)
-        if inner is None:
+        if not inner:
             yield prefix + name, _default(field), field.description or ""
-        else:
-            yield from rows(inner, f"{prefix}{name}{mark}.")
+        for number, one in enumerate(inner):
+            kind = f"({one.__name__.removesuffix('Source')}) " if number else ""
+            for key, default, meaning in rows(one, f"{prefix}{name}{mark}."):
+                yield key, default, kind + meaning
 
 
 def table() -> str:
@@ -41,14 +43,13 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def _inner(annotation: Any) -> tuple[type[BaseModel] | None, str]:
+def _inner(annotation: Any) -> tuple[list[type[BaseModel]], str]:
+    """The models that a key holds; several are kinds of one thing."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation, ""
+        return [annotation], ""
     marks = {dict: ".<name>", tuple: "[]", list: "[]"}
-    for argument in get_args(annotation):
-        if isinstance(argument, type) and issubclass(argument, BaseModel):
-            return argument, marks.get(get_origin(annotation) or type(None), "")
-    return None, ""
+    found = [model for argument in get_args(annotation) for model in _inner(argument)[0]]
+    return found, marks.get(get_origin(annotation) or type(None), "")
 
 
 def _default(field: FieldInfo) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 
 from tidegate import pipelines
+from tidegate.config import MysqlSource
 from tidegate.errors import Transient
 from tidegate.home import state_folder
 from tidegate.limits import REPORT_SECONDS
@@ -79,7 +80,8 @@ class CaptureSensor(BaseSensorOperator):
 
     def _capture_or_wait(self, pipeline: Pipeline, deadline: float) -> None:
         """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer."""
-        may_wait = len(pipeline.sources) == 1 and not pipeline.sources[self.source].semi_sync
+        only = pipeline.sources[self.source] if len(pipeline.sources) == 1 else None
+        may_wait = isinstance(only, MysqlSource) and not only.semi_sync  # a Pump serves, and never waits elsewhere
         result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if may_wait else None)
         if result.reason == "idle" and (left := deadline - time.time()) > 0:
             self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)

@@ -38,6 +38,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "demo": ("tidegate.cli.demo", "demo", "A MariaDB shop, kept equal in Delta by Airflow and Spark."),
     "up": ("tidegate.cli.up", "up", "Start Airflow on this computer for a pipeline."),
     "capture": ("tidegate.cli.capture", "capture", "Capture a source's binlog into bronze."),
+    "pump": ("tidegate.cli.pump", "pump", "A Pump that TiDB up to 8.3 writes its binlog to."),
     "apply": ("tidegate.cli.apply", "apply", "Apply bronze to silver, by spark-submit."),
     "maintain": (
         "tidegate.cli.maintain",

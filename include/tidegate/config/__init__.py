@@ -16,13 +16,14 @@ from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.pipeline import Pipeline
 from tidegate.config.snapshot import Snapshot, SnapshotMode
-from tidegate.config.sources import DumpMode, Flavour, MysqlSource, Source, Start
+from tidegate.config.sources import AnySource, DumpMode, Flavour, MysqlSource, Start, TidbSource
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
 from tidegate.config.verify import Verify
 
 __all__ = [
     "OWN_DATABASES",
+    "AnySource",
     "Apply",
     "ApplyMode",
     "Capture",
@@ -39,9 +40,9 @@ __all__ = [
     "Route",
     "Snapshot",
     "SnapshotMode",
-    "Source",
     "Start",
     "Tables",
+    "TidbSource",
     "Verify",
     "Writer",
     "load",

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.sources import Source
+from tidegate.config.sources import KINDS, MysqlSource, TidbSource
 from tidegate.errors import ConfigError
 
 
@@ -50,12 +50,14 @@ def parse(text: str, *, where: str) -> Pipeline:
         return Pipeline.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [str(key) for key in first["loc"] if key != "[key]"]
+        keys = [str(key) for key in first["loc"] if key not in ("[key]", *KINDS)]
         line = _line_of(node, keys)
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"][0].lower() + first["msg"][1:]
         raise ConfigError(
-            f"{'.'.join(keys) or 'file'}: {what}{more}", where=f"{where}:{line}", remedy=_hint(first["type"], keys)
+            f"{'.'.join(keys) or 'file'}: {what}{more}",
+            where=f"{where}:{line}",
+            remedy=_hint(first["type"], keys, first["loc"]),
         ) from error
 
 
@@ -74,7 +76,7 @@ def _line_of(node: Any, keys: list[str]) -> int:
     return line
 
 
-def _hint(kind: str, keys: list[str]) -> str:
+def _hint(kind: str, keys: list[str], path: tuple[int | str, ...]) -> str:
     if kind != "extra_forbidden":
         return "mend this value"
     owner: type[BaseModel] = Pipeline
@@ -83,5 +85,5 @@ def _hint(kind: str, keys: list[str]) -> str:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             owner = annotation
         elif key == "sources":
-            owner = Source
+            owner = TidbSource if KINDS[1] in path else MysqlSource
     return f"known keys here: {', '.join(owner.model_fields)}"

@@ -18,9 +18,10 @@ from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.section import Section
 from tidegate.config.snapshot import Snapshot
-from tidegate.config.sources import Source
+from tidegate.config.sources import MysqlSource, Source
 from tidegate.config.tables import Tables
 from tidegate.config.verify import Verify
+from tidegate.errors import ConfigError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 
@@ -38,6 +39,16 @@ class Pipeline(Section):
     maintain: Maintain = Field(default_factory=Maintain)
     snapshot: Snapshot = Field(default_factory=Snapshot)
     verify: Verify = Field(default_factory=Verify)
+
+    def server(self, source: str) -> MysqlSource:
+        """A source that is a server with a binlog to ask for. Raises ConfigError for another kind."""
+        found = self.sources[source]
+        if not isinstance(found, MysqlSource):
+            raise ConfigError(
+                f"source {source} is a Pump that TiDB writes to, no server with a binlog to ask for",
+                remedy="this works with sources of MySQL and MariaDB",
+            )
+        return found
 
     @property
     def land_seconds(self) -> float:

@@ -7,16 +7,19 @@ Out: a Source, frozen.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from tidegate.config.section import Section
+from tidegate.limits import PUMP_FAKE_SECONDS_DEFAULT, PUMP_ORPHAN_SECONDS_DEFAULT, PUMP_PAYLOAD_BYTES_DEFAULT
 
 
 class Flavour(StrEnum):
     MYSQL = "mysql"
     MARIADB = "mariadb"
+    TIDB = "tidb"
 
 
 class DumpMode(StrEnum):
@@ -35,7 +38,9 @@ class MysqlSource(Section):
     conn_id: str = Field(
         description="Airflow connection with host, port, login, password; TLS in its extra", min_length=1
     )
-    flavour: Flavour = Field(description="mysql or mariadb")
+    flavour: Literal[Flavour.MYSQL, Flavour.MARIADB] = Field(
+        description="mysql or mariadb; of TiDB tidb, see docs/tidb.md"
+    )
     dump: DumpMode = Field(DumpMode.GTID, description="Ask for the stream by GTID, or by file and position")
     start: Start = Field(
         Start.NOW,
@@ -51,5 +56,60 @@ class MysqlSource(Section):
     )
 
 
+class TidbSource(Section):
+    """A Pump that a TiDB up to 8.3 writes its binlog to."""
+
+    conn_id: str = Field(description="Airflow connection of TiDB's SQL port, for timestamps", min_length=1)
+    flavour: Literal[Flavour.TIDB] = Field(description="tidb")
+    listen: tuple[str, ...] = Field(
+        description="Where TiDB writes to: unix:/path/pump.sock, or host:port", min_length=1
+    )
+    node: str | None = Field(
+        None,
+        description="Name of this Pump; the source's when empty. Never another one for the same source",
+        min_length=1,
+    )
+    tls_certificate: Path | None = Field(None, description="PEM file; TCP addresses then speak TLS alone")
+    tls_key: Path | None = Field(None, description="PEM file of its key")
+    tls_ca: Path | None = Field(None, description="PEM file; TiDB must show a certificate that this one signed")
+    cluster_id: int | None = Field(None, description="TiDB's cluster; writes of another one are refused", ge=0)
+    status_url: str | None = Field(
+        None,
+        pattern=r"^https?://",
+        description="TiDB's status port, http://host:10080: asked what became of transactions whose answer got lost."
+        " When empty they wait, and all after them",
+    )
+    orphan_seconds: float = Field(
+        PUMP_ORPHAN_SECONDS_DEFAULT,
+        gt=0,
+        description="A prewrite without an answer is asked for after this, by TiDB's timestamps",
+    )
+    fake_seconds: float = Field(
+        PUMP_FAKE_SECONDS_DEFAULT, gt=0, description="A quiet cluster proves its resolved_ts this often"
+    )
+    payload_bytes_max: int = Field(
+        PUMP_PAYLOAD_BYTES_DEFAULT,
+        gt=0,
+        le=(1 << 31) - 1,
+        description="The binlog of one transaction is at most this long",
+    )
+
+    @model_validator(mode="after")
+    def _tls_is_whole(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None) or (self.tls_ca and not self.tls_key):
+            raise ValueError("tls_certificate and tls_key go together, and tls_ca with both")
+        return self
+
+
 # One class for each kind of source: another one is joined to this by `|`, and pipelines.opened says what reads it.
-Source: TypeAlias = MysqlSource
+AnySource: TypeAlias = MysqlSource | TidbSource
+
+
+def kind_of(data: Any) -> str:
+    """The mark by which pydantic tells them apart; config.file leaves it out of errors."""
+    flavour = data.get("flavour") if isinstance(data, dict) else getattr(data, "flavour", None)
+    return KINDS[1] if flavour == Flavour.TIDB else KINDS[0]
+
+
+KINDS: Final = ("(a server's binlog)", "(a pump)")
+Source = Annotated[Annotated[MysqlSource, Tag(KINDS[0])] | Annotated[TidbSource, Tag(KINDS[1])], Discriminator(kind_of)]

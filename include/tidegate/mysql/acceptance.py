@@ -89,7 +89,7 @@ def _asked(run: Run, facts: SourceFacts, point: BinlogCheckpoint) -> None:
 
 
 def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: BinlogCheckpoint) -> bool:
-    source = run.pipeline.sources[run.source_name]
+    source = run.pipeline.server(run.source_name)
     try:
         if source.dump is DumpMode.GTID:
             check_gtids(facts, point.place.gtid_executed, captured)

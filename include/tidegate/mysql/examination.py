@@ -86,9 +86,9 @@ def examine(pipeline: Pipeline, lake: LakeFiles, connection_of: Callable[[str], 
         found.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
     except TidegateError as error:
         found.lines.append(_failed("lake", error))
-    for name, source in pipeline.sources.items():
+    for name in pipeline.sources:
         try:
-            info = connection_of(source.conn_id)
+            info = connection_of(pipeline.server(name).conn_id)
             with connect(info, read_timeout=CHECK_ANSWER_SECONDS) as connection:
                 try:
                     found.lines += _Source(pipeline, name, lake, info, connection).lines()
@@ -143,7 +143,7 @@ class _Source:
 
     def _start(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
         """`start` counts once. What it says now is tried, or said to have no effect."""
-        wanted = self.pipeline.sources[self.name].start
+        wanted = self.pipeline.server(self.name).start
         if began is not None:
             text = f"capture began at {began.file}:{began.offset} with start: {began.start}"
             if began.start != wanted:
@@ -151,7 +151,7 @@ class _Source:
             yield self._line(Verdict.CAUTION if began.start != wanted else Verdict.NOTE, text)
             return
         try:
-            Began.of(facts, self.pipeline.sources[self.name])
+            Began.of(facts, self.pipeline.server(self.name))
         except TidegateError as error:
             yield _failed(self.name, error)
         else:
@@ -167,7 +167,7 @@ class _Source:
             yield self._line(Verdict.REFUSED if began is None else Verdict.CAUTION, text)
             return
         yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
-        if began is None and self.pipeline.sources[self.name].start is Start.NOW:
+        if began is None and self.pipeline.server(self.name).start is Start.NOW:
             verdict, text = self._by_snapshot("hold rows already")
             yield from self._about(verdict, f"{text} (or see start: earliest)", versions, lambda v: v.status.waits)
         elif began is not None:

@@ -54,7 +54,7 @@ class Wanted:
 
     @classmethod
     def of(cls, pipeline: Pipeline, source_name: str) -> Wanted:
-        source = pipeline.sources[source_name]
+        source = pipeline.server(source_name)
         return cls(source.flavour, source.dump, pipeline.tables, source.semi_sync)
 
 

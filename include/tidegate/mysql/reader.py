@@ -85,7 +85,7 @@ class BinlogSource:
 
     @property
     def promises(self) -> bool:
-        return self.pipeline.sources[self.source_name].semi_sync
+        return self.pipeline.server(self.source_name).semi_sync
 
     @property
     def clock(self) -> ClockState:
@@ -129,7 +129,7 @@ class BinlogReader:
     def open(self, checkpoint: BinlogCheckpoint) -> None:
         """Raises PositionLost, SourceRefused, SourceUnavailable."""
         source, facts = self._source, self._second.facts
-        entry = source.pipeline.sources[source.source_name]
+        entry = source.pipeline.server(source.source_name)
         folds = ServerSettings.of(facts.variables).folds_names
         self._second.clock_ms()  # before the stream: a dead second connection must not look like a new stream
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from tidegate.config import MysqlSource
+from tidegate.config import MysqlSource, TidbSource
 from tidegate.connections import from_environment
+from tidegate.errors import ConfigError
 from tidegate.lake.storage import delta_options, store_keys
 from tidegate.pipelines.files import find, load
 
@@ -58,7 +59,7 @@ def source_info(pipeline: Pipeline, source: str, connections: Connections) -> Co
     """How to reach a source of the pipeline. Raises ConfigError."""
     from tidegate.mysql.connection import ConnectionInfo
 
-    return ConnectionInfo.of(connections(pipeline.sources[source].conn_id))
+    return ConnectionInfo.of(connections(pipeline.server(source).conn_id))
 
 
 def capture_run(
@@ -72,6 +73,12 @@ def capture_run(
             from tidegate.mysql.reader import binlog_run  # heavy: a mistake in a connection is told before
 
             return binlog_run(pipeline, source, info, state_dir, storage_options=options)
+        case TidbSource() as entry:
+            from tidegate.mysql.connection import ConnectionInfo
+            from tidegate.pump.opened import pump_run
+
+            sql = ConnectionInfo.of(sources(entry.conn_id))
+            return pump_run(pipeline, source, sql, state_dir, open_lake(pipeline, lakes))
         case kind:
             assert_never(kind)
 
@@ -85,6 +92,8 @@ def asking(pipeline: Pipeline, connections: Connections) -> Ask:
                 from tidegate.mysql import asked
 
                 return asked.ask(pipeline, lambda: source_info(pipeline, name, connections))
+            case TidbSource():
+                raise ConfigError(f"source {name} is a Pump: it has no position of its own to ask for")
             case kind:
                 assert_never(kind)
 

@@ -83,6 +83,21 @@ class Pairing(Generic[P]):
         self._resolved = max(self._resolved, found)
         return self._resolved
 
+    def latest_ts(self, pump: str) -> int:
+        """The latest timestamp that a pump's binlogs name."""
+        return self._latest[pump]
+
+    def oldest(self, count: int) -> list[Prewrite[P]]:
+        """Some of the unanswered prewrites, the oldest first; cheap also when a million wait."""
+        taken = list[int]()
+        while self._oldest and len(taken) < count:
+            start_ts = heapq.heappop(self._oldest)
+            if start_ts in self._unanswered:
+                taken.append(start_ts)
+        for start_ts in taken:
+            heapq.heappush(self._oldest, start_ts)
+        return [self._unanswered[start_ts] for start_ts in taken]
+
     @property
     def unanswered(self) -> list[Prewrite[P]]:
         """By start_ts, the oldest first."""

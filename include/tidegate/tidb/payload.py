@@ -87,9 +87,11 @@ def fake_payload(tso: int) -> bytes:
     return number_field(1, BinlogType.ROLLBACK) + number_field(2, tso) + number_field(3, tso) + number_field(7, 0)
 
 
-def committed_payload(prewrite: bytes, commit_ts: int) -> bytes:
-    """A Prewrite as a drainer pulls it: with its commit_ts. The last of two fields with a number counts."""
-    return prewrite + number_field(3, commit_ts)
+def answer_payload(start_ts: int, commit_ts: int, key: bytes) -> bytes:
+    """The Commit that got lost, or with commit_ts 0 the Rollback."""
+    tp = BinlogType.COMMIT if commit_ts else BinlogType.ROLLBACK
+    head = number_field(1, tp) + number_field(2, start_ts) + number_field(3, commit_ts)
+    return head + bytes_field(4, key) + number_field(7, 0)
 
 
 def mutations_of(prewrite_value: bytes) -> Iterator[tuple[int, Mutation, bytes]]:

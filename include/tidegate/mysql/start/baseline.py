@@ -64,13 +64,13 @@ def baseline_writer(
     """
 
     def record(facts: SourceFacts, position: Position) -> None:
-        began = Began.of(facts, pipeline.sources[source])
+        began = Began.of(facts, pipeline.server(source))
         earlier = earlier_versions(lake, source)
         first_id = 1 + max((column.id for version in earlier for column in version.columns), default=0)
         keeps = pipeline.tables.keeps
         with connect(info) as connection:
             try:
-                if pipeline.sources[source].start is Start.EARLIEST:
+                if pipeline.server(source).start is Start.EARLIEST:
                     versions = read_defaults(connection, source, position, databases=())
                 else:
                     with connection.cursor() as cursor:

@@ -56,7 +56,7 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Binlog
     a new baseline takes the old one's place; a table that holds rows by then waits, by name.
     Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran, XA branches are prepared), LakeUnavailable.
     """
-    source = run.pipeline.sources[run.source_name]
+    source = run.pipeline.server(run.source_name)
     earlier = recorded_start(run.lake, run.source_name)
     if earlier is not None and earlier.start == source.start:
         try:
@@ -87,7 +87,7 @@ def going_on(
     if not checkpoint.server[0]:
         return checkpoint
     check_settings(run.lake, run.source_name, facts)
-    source = run.pipeline.sources[run.source_name]
+    source = run.pipeline.server(run.source_name)
     check_continuity(run.connection, facts, captured, reading_again(run.pipeline, run.source_name, facts))
     if source.dump is DumpMode.GTID:
         check_gtids(facts, checkpoint.place.gtid_executed, captured, patient=patient)
@@ -137,7 +137,7 @@ def _newest(facts: SourceFacts) -> str:
 
 def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, checkpoint: BinlogCheckpoint) -> DumpRequest:
     """What to ask for. A half captured transaction is read again by position, whatever the mode."""
-    source = pipeline.sources[source_name]
+    source = pipeline.server(source_name)
     name = f"tidegate/{pipeline.pipeline}/{source_name}"
     place = checkpoint.place
     mode = DumpMode.POSITION if place.open else source.dump

@@ -186,27 +186,25 @@ class Catalog:
         self._tables[plain.info.id] = self._tables.pop(job.table_id)
 
     def _rename_all(self, job: Job) -> None:
-        """RENAME TABLE a TO b, c TO d: the job names the tables, and their databases only its statement does."""
-        ids = {name: id_ for id_, name in self._schemas.items()}
-        names = {(table.schema_id, table.info.name.lower()): table for table in self._tables.values()}
-        for pair in _PAIR.finditer(job.query):
-            old_schema, old, new_schema, new = (_bare(part) for part in pair.groups())
-            home = ids.get(job.database, job.schema_id)
-            table = names.pop((ids.get(old_schema, home), old.lower()), None)
-            target = ids.get(new_schema, home)
-            if table is not None:
-                table.schema_id = target
-                names[target, new.lower()] = table
-        for info in job.tables:
-            table = self._tables.get(info.id)
-            if table is None:
-                raise UnsupportedValue(f"table {info.name} has rows from before", remedy=REFILL)
-            table.info = info
+        """RENAME TABLE a TO b, c TO d: the job names the tables in this order, and only its text their databases."""
+        ids = {name.lower(): id_ for id_, name in self._schemas.items()}
+        pairs = [[_bare(part).lower() for part in pair] for pair in _PAIR.findall(job.query)]
+        if len(pairs) != len(job.tables) or any(info.id not in self._tables for info in job.tables):
+            raise UnsupportedValue("its tables have rows from before, or its text isn't understood", remedy=REFILL)
+        # What a name without a database means: the database of the first table that was called so.
+        session = ids.get(job.database.lower(), job.schema_id)
+        seen = set[int]()
+        for (schema, *_), info in zip(pairs, job.tables, strict=True):
+            if not schema and info.id not in seen:
+                session = self._tables[info.id].schema_id
+                break
+            seen.add(info.id)
+        for (*_, schema, _name), info in zip(pairs, job.tables, strict=True):
+            table = self._tables[info.id]
+            table.info, table.schema_id = info, ids.get(schema, session) if schema else session
 
 
-def _bare(name: str | None) -> str:
-    if name is None:
-        return ""
+def _bare(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 

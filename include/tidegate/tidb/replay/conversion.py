@@ -13,14 +13,16 @@ from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
+
 from tidegate.errors import StreamCorrupt
-from tidegate.tidb.cells import Moment
 from tidegate.tidb.datum import Value
-from tidegate.tidb.jobs import Action, ColumnInfo, Job, TableInfo, Tp
-from tidegate.tidb.replay.sql_value import Dated, Sql, cell_value, refuse, sql_value
+from tidegate.tidb.jobs import INTEGERS, STRINGS, Action, ColumnInfo, Job, TableInfo, Tp
+from tidegate.tidb.replay.sql_value import Dated, Sql, cell_value, moment_of, refuse, sql_value
 from tidegate.tidb.replay.stored import cell
 from tidegate.tidb.rows import Cells
 
+_NUMBERS: Final = frozenset({*INTEGERS, Tp.DECIMAL, Tp.FLOAT, Tp.DOUBLE})
 _NAME: Final = r"(`(?:[^`]|``)*`|[\w$\x80-\U0010ffff]+)"
 _CHANGE: Final = re.compile(rf"\bCHANGE\s+(?:COLUMN\s+)?(?:IF\s+EXISTS\s+)?{_NAME}\s+{_NAME}", re.IGNORECASE)
 
@@ -54,9 +56,12 @@ def converted(was: ColumnInfo, column: ColumnInfo, cells: Cells, job: Job) -> Va
     value = sql_value(was, cell(was, cells))
     if (was.tp is Tp.TIMESTAMP) != (column.tp is Tp.TIMESTAMP) and value is not None:
         value = _in_zone(was, column, value, job.time_zone)
-    if column.tp is Tp.FLOAT and was.tp is Tp.DOUBLE and isinstance(value, float):
-        return cell_value(column, value)
-    if isinstance(value, int) and column.tp in (Tp.TIME, Tp.DATE, Tp.DATETIME, Tp.TIMESTAMP):
+    if was.tp is Tp.FLOAT and column.tp in STRINGS and isinstance(value, float):
+        value = str(np.format_float_positional(np.float32(value), unique=True, trim="-"))
+    if was.tp in (Tp.ENUM, Tp.SET) and column.tp in _NUMBERS:
+        number = cell(was, cells)
+        value = number if isinstance(number, int) else None
+    if isinstance(value, int) and column.tp is Tp.TIME:
         refuse(column, value)
     return cell_value(column, value)
 
@@ -75,5 +80,4 @@ def _in_zone(was: ColumnInfo, column: ColumnInfo, value: Sql, name: str) -> Sql:
         local = datetime(*value.at, tzinfo=zone).astimezone(UTC)
     else:
         refuse(column, value)
-    at = Moment(local.year, local.month, local.day, local.hour, local.minute, local.second, local.microsecond)
-    return Dated(at, digits=value.digits)
+    return Dated(moment_of(local), digits=value.digits)

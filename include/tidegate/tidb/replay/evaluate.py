@@ -258,6 +258,11 @@ def _floats(tree: Any) -> Any:
     return {key: _floats(one) for key, one in tree.items()} if isinstance(tree, dict) else tree
 
 
+def _json_length(document: Sql) -> Sql:
+    tree = json.loads(json_of(document))
+    return len(tree) if isinstance(tree, list | dict) else 1
+
+
 def _json_unquote(value: Sql) -> Sql:
     text = plain_text(value)
     return str(json.loads(text)) if text[:1] == text[-1:] == '"' and len(text) > 1 else text
@@ -340,5 +345,5 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Sql]]] = {
     "second": lambda a: abs(_seconds(a)) % 60, "time_to_sec": _seconds, "unix_timestamp": _unix_timestamp,
     "to_seconds": lambda a: to_days(a) * 86400 + _seconds(a), "date": lambda a: _cast(a, "date"),
     "datediff": lambda a, b: to_days(a) - to_days(b), "cast": _cast, "json_extract": _json_extract,
-    "json_unquote": _json_unquote,
+    "json_unquote": _json_unquote, "json_length": _json_length,
 }  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -56,6 +57,7 @@ class JsonText(str):
 Sql: TypeAlias = int | float | Decimal | str | bytes | Dated | Span | JsonText | None
 
 _DATETIME: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?")
+_DIGITS: Final = re.compile(r"^(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?$")
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 _NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*")
 _TIME_MAX: Final = (838 * 3600 + 59 * 60 + 59) * 10**9
@@ -244,6 +246,8 @@ def dated(value: Sql) -> Dated:
     if isinstance(value, Dated):
         return value
     text = plain_text(value) if isinstance(value, str | bytes) else ""
+    if isinstance(value, int):  # 20200102, 20200102030405
+        text = _DIGITS.sub(r"\1-\2-\3 \4:\5:\6", str(value)).removesuffix(" ::")
     found = _DATETIME.fullmatch(text.strip())
     if found is None:
         raise ValueError(text)
@@ -254,15 +258,19 @@ def dated(value: Sql) -> Dated:
 
 
 def _fitted(column: ColumnInfo, value: Dated) -> Moment:
-    """With as many digits as the column has. What would be rounded into another second is refused."""
+    """With as many digits as the column has, rounded. ValueError for a date that has no next second."""
     at = value.at
     if column.tp is Tp.DATE:
         return Moment(at.year, at.month, at.day)
     step = 10 ** (6 - max(column.digits, 0))
     rounded = (2 * at.microsecond + step) // (2 * step) * step
-    if rounded >= 10**6:
-        refuse(column, value)
-    return at._replace(microsecond=rounded)
+    if rounded < 10**6:
+        return at._replace(microsecond=rounded)
+    return moment_of(datetime(*at[:6]) + timedelta(seconds=1))  # noqa: DTZ001  a DATETIME has no zone
+
+
+def moment_of(at: datetime) -> Moment:
+    return Moment(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond)
 
 
 def _span(column: ColumnInfo, value: Sql) -> int:

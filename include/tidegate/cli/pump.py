@@ -1,0 +1,55 @@
+"""`tidegate pump PIPELINE [SOURCE]`: a Pump that TiDB writes its binlog to, until it is told to stop.
+
+In:  a pipeline file; the connection of TiDB's SQL port in AIRFLOW_CONN_<ID>, the lake's keys likewise.
+Out: bronze, continued. What may pass (a full disk, a lake that is down) ends nothing: TiDB hears an error meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate import pipelines
+from tidegate.config import TidbSource
+from tidegate.connections import from_environment
+from tidegate.errors import Transient, UsageError
+from tidegate.home import state_folder
+from tidegate.limits import PUMP_RESTART_SECONDS
+
+
+def pump(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    source: Annotated[str | None, typer.Argument(help="Source of the pipeline; needed when it has several")] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+) -> None:
+    """A Pump that TiDB up to 8.3 writes its binlog to, into bronze."""
+    from tidegate.cli.lake import source_named
+
+    loaded = pipelines.load(pipelines.find(pipeline))
+    name = source_named(loaded, source)
+    entry = loaded.sources[name]
+    if not isinstance(entry, TidbSource):
+        raise UsageError(f"source {name} is no Pump", remedy=f"`tidegate capture --source {name}`")
+    run = pipelines.capture_run(
+        loaded, name, state_dir or state_folder(), sources=from_environment, lakes=from_environment
+    )
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
+    typer.echo(f"{name}: TiDB may write to {', '.join(entry.listen)}", err=True)
+    while not stop.is_set():
+        try:
+            result = run.run(math.inf, stop=stop)
+        except Transient as error:
+            typer.echo(f"tidegate: {error}", err=True)
+            stop.wait(PUMP_RESTART_SECONDS)
+        else:
+            typer.echo(f"{result.reason}: {result.segments} segments, {result.bytes} bytes, seq {result.last_seq}")

@@ -1,0 +1,69 @@
+"""What a Pump asks of its cluster: a timestamp, and what became of a prewrite.
+
+In:  TiDB's SQL connection; the address of its status port.
+Out: a TSO of PD, by way of TiDB; a commit_ts, ROLLED_BACK, or None while it isn't known. SourceUnavailable.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from tidegate.errors import SourceUnavailable
+from tidegate.limits import ANSWER_SECONDS_MAX
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.tidb.mvcc import fate
+
+
+class Clock:
+    """PD's timestamps: a transaction begins with one."""
+
+    def __init__(self, info: ConnectionInfo) -> None:
+        self._info = info
+        self._connection: pymysql.connections.Connection[Any] | None = None
+
+    def tso(self) -> int:
+        """Above every one that was given out before. Raises SourceUnavailable, SourceRefused."""
+        if self._connection is None:
+            self._connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT @@tidb_current_ts")
+                found = int(cursor.fetchone()[0])
+                cursor.execute("ROLLBACK")
+        except (pymysql.err.MySQLError, OSError) as error:
+            self.close()
+            raise named(error, self._info) from error
+        return found
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
+            self._connection = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mvcc:
+    """url: of a TiDB's status port."""
+
+    url: str
+
+    def fate(self, key: bytes, start_ts: int) -> int | None:
+        """Raises SourceUnavailable when TiDB can't be asked, or answers otherwise than it should."""
+        address = f"{self.url.rstrip('/')}/mvcc/hex/{key.hex().upper()}"
+        try:
+            with urllib.request.urlopen(address, timeout=ANSWER_SECONDS_MAX) as answer:  # noqa: S310  the pipeline file's
+                return fate(json.loads(answer.read()), start_ts)
+        except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+            raise SourceUnavailable(
+                f"can't ask what became of transaction {start_ts}: {error}",
+                where=address,
+                remedy="its changes wait, and all that was committed after it; bring a TiDB's status port back",
+            ) from None

@@ -1,0 +1,291 @@
+"""A Pump as capture's source: what TiDB writes is cut into segments, and acknowledged when capture has synced them.
+
+In:  a PumpServer's writes; timestamps; what became of orphans.
+Out: a PumpSource, whose readers keep the promises of capture/source.py.
+
+How it keeps them. Nobody can be asked again for what a Pump was told, so nothing is acknowledged before it is in the
+value log: every write asks for a reply (reply_due), capture cuts and syncs, then `acknowledge` answers. A kill in
+between leaves TiDB without an answer: it sends again, and the value log has it twice or once. Whatever runs together is
+one segment and one sync. TiDB commits nothing while no Pump answers, so nothing that can wait stops this one.
+
+resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). What isn't answered when a run begins is
+found again in the segments that may hold it: those that name a timestamp at or above resolved_ts.
+
+A prewrite whose answer doesn't come is asked for at TiDB, by its key, once the timestamps have gone on far enough. The
+answer is written into the stream as the Commit or Rollback that got lost: from there on it is history, and a replay
+years later finds it. No answer: it waits, and holds resolved_ts back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from tidegate.capture.captured import Captured
+from tidegate.capture.source import ClockState, Retention
+from tidegate.commit_ts import physical_ms
+from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
+from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX
+from tidegate.pump.payloads import LENGTH_BYTES, joined, payloads_of
+from tidegate.pump.place import NOTHING, PumpCheckpoint, PumpPlace, check_continues
+from tidegate.pump.server import PumpServer, Write
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+from tidegate.tidb.pairing import ROLLED_BACK, Pairing
+from tidegate.tidb.payload import Binlog, BinlogType, answer_payload, binlog_of, fake_payload
+
+log = logging.getLogger(__name__)
+
+_STOPPED: Final = "this Pump stops"
+
+
+class Timestamps(Protocol):
+    """PD's, however they are asked for."""
+
+    def tso(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Fates(Protocol):
+    """What became of a transaction: its commit_ts, ROLLED_BACK, or None while it isn't known."""
+
+    def fate(self, key: bytes, start_ts: int) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PumpSettings:
+    """source: its name in the pipeline. node: the Pump's own. fates: None when TiDB's status port isn't known."""
+
+    source: str
+    node: str
+    segment_bytes: int
+    fake_seconds: float
+    orphan_seconds: float
+    clock: Callable[[], Timestamps]
+    fates: Fates | None
+    # Segments that name a timestamp at or above one, oldest first, with their payloads.
+    stored: Callable[[Captured, int], Iterator[Segment]]
+
+
+class PumpSource:
+    """server: it serves as long as a run; connections of the run take from it."""
+
+    nothing = NOTHING
+    promises = True
+    clock = ClockState()
+
+    def __init__(self, settings: PumpSettings, server: Callable[[], PumpServer]) -> None:
+        self.settings = settings
+        self.server = server
+
+    def connect(self) -> PumpReader:
+        """Raises SourceUnavailable, SourceRefused."""
+        return PumpReader(self)
+
+    def check_continues(self, before: Segment, after: Segment) -> None:
+        """Raises StreamCorrupt."""
+        check_continues(before, after)
+
+
+class PumpReader:
+    """One Pump that serves; see SourceReader."""
+
+    in_transaction = False
+
+    def __init__(self, source: PumpSource) -> None:
+        self._source = source
+        self._settings = source.settings
+        self._timestamps = self._settings.clock()
+        self._server: PumpServer | None = None
+        self._pairing = Pairing[None]([self._settings.node])
+        self._taken: list[tuple[bytes, Binlog]] = []
+        self._writes: list[Write] = []
+        self._cut: list[Write] = []
+        self._fake_at = 0.0
+        self._orphans_at = 0.0
+        self.checkpoint = NOTHING
+        self.waiting_bytes = 0
+
+    # --- where to go on ----------------------------------------------------------------------------
+
+    def first_checkpoint(self, captured: Captured) -> PumpCheckpoint:  # noqa: ARG002  nothing is captured
+        """TiDB isn't asked: it may be waiting for this very Pump to begin."""
+        return PumpCheckpoint.before_all(PumpPlace(self._settings.node))
+
+    def resume(self, checkpoint: PumpCheckpoint, captured: Captured, *, patient: bool) -> PumpCheckpoint:  # noqa: ARG002
+        """Raises PositionLost when another Pump wrote under this name, or what is stored can't be read."""
+        node = self._settings.node
+        if checkpoint.place.node != node:
+            raise PositionLost(
+                f"what is captured is of Pump {checkpoint.place.node}, this one is {node}",
+                where=self._settings.source,
+                remedy="give each Pump a source of its own",
+            )
+        self._pairing = Pairing[None]([node], checkpoint.resolved_ts)
+        for segment in self._settings.stored(captured, checkpoint.resolved_ts):
+            for payload in payloads_of(segment):
+                self._pair(binlog_of(payload))
+        self._forget_committed()
+        return checkpoint
+
+    def open(self, checkpoint: PumpCheckpoint) -> None:
+        """Serve. Raises HostRefused."""
+        self.checkpoint = checkpoint
+        if not checkpoint.seq:
+            self._pairing = Pairing[None]([self._settings.node], checkpoint.resolved_ts)
+        self._server = self._source.server()
+        self._server.start()
+
+    # --- the stream --------------------------------------------------------------------------------
+
+    @property
+    def resolved_ts(self) -> int:
+        return self._pairing.resolved_ts
+
+    @property
+    def reply_due(self) -> bool:
+        return bool(self._writes or self._cut)
+
+    @property
+    def source_ms(self) -> float:
+        return time.time() * 1000
+
+    def receive(self, timeout_seconds: float) -> list[Segment]:
+        """Raises StreamCorrupt, SourceUnavailable."""
+        assert self._server is not None, "open() was called"
+        room = max(self._settings.segment_bytes - self.waiting_bytes, 1)
+        for write in self._server.take(timeout_seconds, room):
+            self._writes.append(write)
+            self._take(write.payload, write.binlog)
+        self._fake()
+        self._ask_for_orphans()
+        return self.cut_now() if self.waiting_bytes >= self._settings.segment_bytes else []
+
+    def cut_now(self) -> list[Segment]:
+        if not self._taken:
+            return []
+        taken, self._taken = self._taken, []
+        self._cut += self._writes
+        self._writes = []
+        self.waiting_bytes = 0
+        self._forget_committed()
+        segment = self._segment(taken)
+        self.checkpoint = self.checkpoint.after(segment)
+        return [segment]
+
+    cut_soon = cut_now
+
+    def heartbeat(self) -> Segment | None:
+        """None: a Pump's timestamps are payloads of its own."""
+        return None
+
+    def acknowledge(self) -> None:
+        cut, self._cut = self._cut, []
+        for write in cut:
+            write.answer()
+
+    def keep_time(self) -> None:
+        pass
+
+    def retention(self) -> Retention | None:
+        return Retention(None, "", self._settings.node, 0)
+
+    def close(self) -> None:
+        """What wasn't synced is TiDB's to send again."""
+        for write in (*self._cut, *self._writes):
+            write.answer(_STOPPED)
+        self._cut, self._writes = [], []
+        if self._server is not None:
+            self._server.close(_STOPPED)
+            self._server = None
+        self._timestamps.close()
+
+    # --- what it does by itself --------------------------------------------------------------------
+
+    def _take(self, payload: bytes, binlog: Binlog) -> None:
+        self._pair(binlog)
+        self._taken.append((payload, binlog))
+        self.waiting_bytes += len(payload) + LENGTH_BYTES
+
+    def _pair(self, binlog: Binlog) -> None:
+        """What contradicts itself is stored as well, for apply to stop at: refusing it would stop TiDB's commits."""
+        try:
+            self._pairing.take(binlog, self._settings.node, None)
+        except StreamCorrupt as error:
+            log.error("%s", error)  # noqa: TRY400  the line says it
+
+    def _forget_committed(self) -> None:
+        for _ in self._pairing.committed(self._pairing.resolved_ts):
+            pass
+
+    def _fake(self) -> None:
+        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes on."""
+        now = time.monotonic()
+        if now < self._fake_at:
+            return
+        self._fake_at = now + self._settings.fake_seconds
+        try:
+            payload = fake_payload(self._timestamps.tso())
+        except SourceUnavailable as error:
+            log.warning("no timestamp: while TiDB writes nothing, resolved_ts stands still: %s", error)
+            return
+        self._take(payload, binlog_of(payload))
+
+    def _ask_for_orphans(self) -> None:
+        now, fates = time.monotonic(), self._settings.fates
+        if fates is None or now < self._orphans_at:
+            return
+        self._orphans_at = now + PUMP_ORPHAN_LOOK_SECONDS
+        old_ms = physical_ms(self._pairing.latest_ts(self._settings.node)) - self._settings.orphan_seconds * 1000
+        for prewrite in self._pairing.oldest(PUMP_ORPHANS_ROWS_MAX):
+            if physical_ms(prewrite.start_ts) > old_ms:
+                return
+            try:
+                commit_ts = fates.fate(prewrite.key, prewrite.start_ts)
+            except SourceUnavailable as error:
+                log.warning("%s", error)
+                return
+            if commit_ts is None:
+                continue
+            said = "rolled back" if commit_ts == ROLLED_BACK else f"committed at {commit_ts}"
+            log.warning("transaction %d had no answer; TiDB says it was %s", prewrite.start_ts, said)
+            payload = answer_payload(prewrite.start_ts, commit_ts, prewrite.key)
+            self._take(payload, binlog_of(payload))
+
+    def _segment(self, taken: list[tuple[bytes, Binlog]]) -> Segment:
+        before, settings = self.checkpoint, self._settings
+        payload = joined(one for one, _ in taken)
+        binlogs = [binlog for _, binlog in taken]
+        flags = SegmentFlag(0)
+        if any(one.tp is BinlogType.PREWRITE for one in binlogs):
+            flags |= SegmentFlag.HAS_PREWRITE
+        if any(one.ddl_job_id for one in binlogs):
+            flags |= SegmentFlag.HAS_DDL
+        return Segment(
+            source=settings.source,
+            seq=before.seq + 1,
+            kind=SegmentKind.TIDB,
+            server_id=0,
+            server_uuid="",
+            file=settings.node,
+            start_pos=before.place.offset,
+            end_pos=before.place.offset + len(payload),
+            gtid_executed="",
+            prev_commit_ts=before.resolved_ts,
+            min_commit_ts=min(one.start_ts for one in binlogs),
+            max_commit_ts=self._pairing.latest_ts(settings.node),
+            resolved_ts=self._pairing.resolved_ts,
+            tables=(EVERY_TABLE,),
+            flags=flags,
+            event_count=len(binlogs),
+            txn_count=sum(one.tp is BinlogType.COMMIT for one in binlogs),
+            context=b"",
+            payload=payload,
+            payload_crc32c=crc32c(payload),
+            captured_at=datetime.now(UTC),
+        )
