@@ -271,7 +271,7 @@ class Application:
 
     def flows(self) -> Mapping[str, Collection[Physical]]:
         """Every kept logical table that histories know, and the physical ones that flow into it."""
-        sizes = [len(history.tables()) for history in self.histories.values()]
+        sizes = [history.names for history in self.histories.values()]
         if self._flows[0] != sizes:
             found: dict[str, set[Physical]] = {}
             for source, history in self.histories.items():

@@ -11,7 +11,7 @@ every table that silver would have to give such rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
@@ -39,9 +39,7 @@ def mend_emptied(app: Application, window: Window, emptied: TableVersion) -> lis
     them. Returns their versions from there up to this one, oldest first; [] when the hold isn't over.
     """
     name = app.logical_name(emptied.database, emptied.table)
-    held = app.states | window.held if name in window.held or app.is_held(name) else {}
-    held = {one: state for one, state in held.items() if state.state is State.HELD}
-    ends = _Hold(app, held, name, emptied.commit_ts, window).ends() if name in held else {}
+    ends = _Hold(app, name, emptied.commit_ts, window).ends()
     for one, end in ends.items():
         mend(app, window, one, end.commit_ts - 1)
     if ends:
@@ -63,13 +61,12 @@ def release_emptied(app: Application) -> None:
     fresh = [n for n, state in app.states.items() if state.state is State.HELD and looked.states.get(n) is not state]
     if not fresh:
         return
-    held = {name: state for name, state in app.states.items() if state.state is State.HELD}
     found: dict[str, TableState] = {}
     for name in fresh:
-        ends = _Hold(app, held, name, app.cut_ts).ends() if name not in found else {}
+        ends = _Hold(app, name, app.cut_ts).ends() if name not in found else {}
         found |= {one: TableState(State.RELEASED, applied_ts=end.commit_ts - 1) for one, end in ends.items()}
     app.note_states(found)
-    looked.states = {} if found else held
+    looked.states = {} if found else {name: state for name, state in app.states.items() if state.state is State.HELD}
     app.record_states({})
 
 
@@ -79,12 +76,10 @@ class _Hold:
     window: where it is met; without, at the cut.
     """
 
-    def __init__(
-        self, app: Application, held: Mapping[str, TableState], name: str, upto_ts: int, window: Window | None = None
-    ) -> None:
-        self._app, self._held, self._window = app, held, window
+    def __init__(self, app: Application, name: str, upto_ts: int, window: Window | None = None) -> None:
+        self._app, self._window = app, window
         self._upto_ts = upto_ts
-        self._root = _root(held, name)
+        self._root = self._first(name)
 
     def ends(self) -> dict[str, TableVersion]:
         """Of its first table, and of others where need be, the version that emptied it; {} when it isn't over."""
@@ -97,7 +92,7 @@ class _Hold:
             for taker, taken_ts in self._given(name, found[name].commit_ts):
                 if taker in found and found[taker].commit_ts > taken_ts:
                     continue
-                end = self._next(taker, taken_ts) if _root(self._held, taker) == self._root else None
+                end = self._next(taker, taken_ts) if self._first(taker) == self._root else None
                 if end is None:
                     return {}
                 found[taker] = end
@@ -119,7 +114,8 @@ class _Hold:
 
     def _next(self, name: str, after_ts: int) -> TableVersion | None:
         """The first version of a table later than this that emptied it, and with it took away what it waits for."""
-        app, state = self._app, self._held[name]
+        app, state = self._app, self._held(name)
+        assert state is not None, "asked of tables of the hold"
         gap_ts = self._window.gap_ts.get(name, 0) if self._window else 0
         found: list[TableVersion] = []
         for version in self._versions(name):
@@ -143,6 +139,21 @@ class _Hold:
         known = name != self._root or state.place is not None
         return known and not app.pipeline.tables.keeps_deleted(*app.pair(name))
 
+    def _held(self, name: str) -> TableState | None:
+        state = (self._window.held.get(name) if self._window else None) or self._app.states.get(name)
+        return state if state is not None and state.state is State.HELD else None
+
+    def _first(self, name: str) -> str:
+        """The table whose hold it is that this one waits for; "" when one of them isn't held."""
+        seen: set[str] = set()
+        while name not in seen and (state := self._held(name)) is not None:
+            seen.add(name)
+            partner = waits_for(state)
+            if not partner:
+                return name
+            name = partner
+        return ""
+
     def _versions(self, name: str) -> tuple[TableVersion, ...]:
         """Of a logical table that one physical table alone flows into."""
         physical: list[Physical] = list(self._app.flows().get(name, ()))
@@ -152,18 +163,6 @@ class _Hold:
 
     def _upto(self, source: str) -> int:
         return self._upto_ts if self._window else self._app.followed.position(source, self._upto_ts)
-
-
-def _root(held: Mapping[str, TableState], name: str) -> str:
-    """The table whose hold it is that this one waits for; "" when that one isn't held."""
-    seen: set[str] = set()
-    while name in held and name not in seen:
-        seen.add(name)
-        partner = waits_for(held[name])
-        if not partner:
-            return name
-        name = partner
-    return ""
 
 
 def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:

@@ -24,12 +24,14 @@ SMALL: Final = (
     Bounds(ops_a=4, ops_b=0, changes=0, kills=0),
     Bounds(ops_a=0, ops_b=2, changes=1, holds=0),
     Bounds(ops_a=2, ops_b=0, changes=2, kills=0),
+    Bounds(ops_a=3, ops_b=0, changes=2, holds=0, kills=0, unseen=1),
 )
 LARGE: Final = (
     Bounds(ops_a=4, ops_b=0, changes=2),
     Bounds(ops_a=4, ops_b=0, changes=2, holds=0, begins=(False, False)),
     Bounds(ops_a=1, ops_b=2, changes=2, holds=0),
     Bounds(ops_a=2, ops_b=2, changes=1, begins=(True, True)),
+    Bounds(ops_a=4, ops_b=0, changes=2, holds=0, kills=0, unseen=1),
 )
 
 

@@ -5,7 +5,8 @@ Out: states of two sources with a table each (t of a, v of b), what capture has 
      at a time, which may be killed between any two commits and may run on with an older pipeline file.
 
 The promise: silver holds what the log says up to max(its transaction version, applied), of every table that is kept,
-whatever its state; active tables are applied up to the cut. So a cut is complete of what it doesn't name as behind. The
+whatever its state, but of one that is held for rows that nobody can tell; active tables are applied up to the cut, and
+the cut's row of them shows just that. So a cut is complete of what it doesn't name as behind. The
 rules modelled are those at the head of include/tidegate/merge/follow.py; code: spark_jobs/window/following.py,
 publish_cut.py.
 """
@@ -22,25 +23,40 @@ SOURCE_JOINS: Final = "a source that joins is behind until its own windows reach
 STAYS_RELEASED: Final = "below the cut a released table stays released, dropped or not"
 PLANS_ANEW: Final = "a release during a retry plans the window anew"
 STATES_FIRST: Final = "held tables are recorded before the cut"
-CURES: Final = frozenset({TABLE_JOINS, TABLE_RETURNS, SOURCE_JOINS, STAYS_RELEASED, PLANS_ANEW, STATES_FIRST})
+UNSEEN_HOLDS: Final = "a change that nobody can follow holds its table"
+ENDS_BEHIND: Final = "such a hold ends at what empties the table behind the change"
+SHORT_RETURNS: Final = "a table that lacked rows when it was left goes on behind an end of them alone"
+ROW_FIRST: Final = "a table that caught up is active once the cut has its row"
+REACHES: Final = "a window reaches what an earlier try has written"
+CURES: Final = frozenset(
+    {
+        *(TABLE_JOINS, TABLE_RETURNS, SOURCE_JOINS, STAYS_RELEASED, PLANS_ANEW, STATES_FIRST),
+        *(UNSEEN_HOLDS, ENDS_BEHIND, SHORT_RETURNS, ROW_FIRST, REACHES),
+    }
+)
 
 ACTIVE, HELD, RELEASED, LEFT = "active", "held", "released", "left"
 SKEW: Final = 2  # by which the clock of source b is behind
 
-Op = tuple[int, str]  # commit_ts, and C (create), R (row) or D (drop)
+NEVER: Final = -99
+
+Op = tuple[int, str]  # commit_ts, and C (create), R (row), S (a row whose change the log doesn't tell) or D (drop)
 
 
 class Table(NamedTuple):
     """What the lake says of one: its state at applied, silver's rows (by commit_ts) and transaction version.
 
-    left_at: where it was left, -1 when never.
+    left_at: where it was left, NEVER when it wasn't; when it lacked rows, the negative commit_ts of the last of them.
+    lacks: that commit_ts, of a table that is held for it. shown: the rows that the cut's row of it shows.
     """
 
     state: str = ACTIVE
     applied: int = 0
     rows: tuple[int, ...] = ()
     version: int = 0
-    left_at: int = -1
+    left_at: int = NEVER
+    lacks: int = 0
+    shown: tuple[int, ...] = ()
 
 
 class Window(NamedTuple):
@@ -89,6 +105,7 @@ class Bounds:
     changes: int = 2
     holds: int = 1
     kills: int = 1
+    unseen: int = 0
     begins: tuple[bool, bool] = (True, False)
 
 
@@ -96,7 +113,7 @@ def told(ops: tuple[Op, ...], upto: int, after: int = -1, rows: tuple[int, ...] 
     """A table's rows at upto by its log, from what it was at `after`."""
     for commit_ts, kind in ops:
         if after < commit_ts <= upto:
-            rows = (*rows, commit_ts) if kind == "R" else ()
+            rows = (*rows, commit_ts) if kind in "RS" else ()
     return rows
 
 
@@ -133,7 +150,7 @@ class Following:
     def _sources(self, state: State) -> Iterator[tuple[str, State]]:
         clock = state.clock + 1
         if len(state.a) < self.bounds.ops_a:
-            for kind in _may(state.a):
+            for kind in _may(state.a, self.bounds.unseen):
                 yield f"a: {kind}", state._replace(clock=clock, a=(*state.a, (clock, kind)))
         if len(state.b) < self.bounds.ops_b:
             last = state.b[-1][0] if state.b else 0
@@ -154,7 +171,9 @@ class Following:
             yield "the file keeps t or no longer", state._replace(keeps=(not keeps_t, keeps_b), changes=more)
             yield "the file has b or no longer", state._replace(keeps=(keeps_t, not keeps_b), changes=more)
         if state.t.state == HELD:
-            yield "t is released", state._replace(t=state.t._replace(state=RELEASED))
+            short = state.t.applied >= state.t.lacks > 0
+            if not short:  # silver hasn't got what its state says: a release would meet nothing
+                yield "t is released", state._replace(t=state.t._replace(state=RELEASED, lacks=0))
 
     # --- joining and leaving --------------------------------------------------------------------------
     def _take_up(self, state: State) -> State:
@@ -163,7 +182,8 @@ class Following:
         was, now = state.chosen, state.read
         pending: list[tuple[str, str, int]] = []
         if was[0] and not now[0]:
-            pending.append(("t", LEFT, self._floor(state, "t")))
+            lacks = state.t.lacks if state.t.state == HELD else 0
+            pending.append(("t", LEFT, -lacks if lacks else self._floor(state, "t")))
         if now[0] and not was[0]:
             pending += self._joins(state)
         if was[1] and not now[1]:
@@ -178,6 +198,8 @@ class Following:
 
     def _joins(self, state: State) -> list[tuple[str, str, int]]:
         """T is kept from now on."""
+        if NEVER < state.t.left_at < 0:
+            return [self._returns_short(state, -state.t.left_at)]
         if state.t.left_at >= 0:
             returns = TABLE_RETURNS in self.cures
             return [("t", RELEASED, state.t.left_at) if returns else ("t", ACTIVE, state.cut)]
@@ -186,11 +208,19 @@ class Following:
             return [("t", RELEASED, made[-1][0] - 1)]
         return [("t", ACTIVE, state.cut)]
 
+    def _returns_short(self, state: State, lacks: int) -> tuple[str, str, int]:
+        """T is kept again, and lacked rows when it was left."""
+        if SHORT_RETURNS not in self.cures:
+            return "t", RELEASED, lacks
+        ends = [at for at, kind in state.a if lacks < at <= state.cut and kind in "CD"]
+        return ("t", RELEASED, ends[-1] - 1) if ends else ("t", HELD, state.cut)
+
     def _show(self, state: State) -> State:
         for name, becomes, at in state.pending:
             table: Table = getattr(state, name)
-            left_at = at if becomes == LEFT else -1
-            state = state._replace(**{name: table._replace(state=becomes, applied=at, left_at=left_at)})
+            left_at, lacks = at if becomes == LEFT else NEVER, at if becomes == HELD else 0
+            shown = table._replace(state=becomes, applied=max(0, at), left_at=left_at, lacks=lacks)
+            state = state._replace(**{name: shown})
         return state._replace(pending=())
 
     def _floor(self, state: State, name: str) -> int:
@@ -206,11 +236,22 @@ class Following:
         resolved = [state.seen_a[1]]
         if state.read[1] and state.behind < 0:
             resolved.append(state.seen_b[1])
+        if state.read[0] and state.t.state == HELD and state.t.lacks:
+            lacks = state.t.lacks if ENDS_BEHIND in self.cures else 0
+            ends = [at for at, kind in state.a if max(lacks, state.t.applied) < at <= state.cut and kind in "CD"]
+            if ENDS_BEHIND not in self.cures:
+                ends = [state.t.lacks + 1]
+            for at in ends[:1]:
+                mended = state.t._replace(state=RELEASED, applied=at - 1, lacks=0)
+                yield "t was emptied: it goes on behind that", state._replace(t=mended)
         takes = [name for name, kept in zip("tv", state.read, strict=True) if kept]
         main = tuple(name for name in takes if getattr(state, name).state == ACTIVE)
-        yield from self._windows(state, "main", state.cut, min(resolved), main)
+        written = max([0, *(getattr(state, name).version for name in main)]) if REACHES in self.cures else 0
+        for name, planned in self._windows(state, "main", state.cut, min(resolved), main):
+            if planned.window is not None and planned.window.upto >= written:
+                yield name, planned
         if state.read[0] and state.t.state == RELEASED:
-            low = self._floor(state, "t")
+            low = state.t.applied  # what a killed window has written is published by the same one
             yield from self._windows(state, "catch-up", low, state.cut, ("t",))
             if low >= state.cut:
                 yield "t has caught up", state._replace(t=state.t._replace(state=ACTIVE, applied=low))
@@ -239,10 +280,15 @@ class Following:
         ops = state.a if name == "t" else state.b
         captured = ops[: (state.seen_a if name == "t" else state.seen_b)[0]]
         after = self._floor(state, name)
+        if name == "t" and UNSEEN_HOLDS in self.cures and _unseen(captured, after, window.upto):
+            held = window._replace(todo=rest, held=(*window.held, name))
+            yield "t meets what nobody can follow: it is held", state._replace(window=held)
+            return
         later = state._replace(window=window._replace(todo=rest, wrote=(*window.wrote, name)))
         if window.upto > table.version and after < window.upto:
             # The window's segments begin at its low end, whatever the table has.
-            rows = told(captured, window.upto, max(after, window.low), table.rows)
+            seen = tuple(op for op in captured if op[1] != "S")
+            rows = told(seen, window.upto, max(after, window.low), table.rows)
             later = later._replace(**{name: table._replace(rows=rows, version=window.upto)})
         yield f"{name} is written", later
         if name == "t" and window.kind == "main" and state.holds < self.bounds.holds:
@@ -261,8 +307,18 @@ class Following:
 
     def _publish(self, state: State, window: Window) -> Iterator[tuple[str, State]]:
         after = state._replace(window=None)
-        if window.kind == "catch-up":
-            yield "t's progress is recorded", after._replace(t=self._advanced(state, state.t, window.upto))
+        if window.kind == "catch-up" and window.held:
+            yield "t is named as held", after._replace(t=self._held(state, window))
+        elif window.kind == "catch-up":
+            advanced = self._advanced(state, state.t, window.upto)
+            shown = advanced.rows if advanced.state == ACTIVE else advanced.shown
+            yield "t's progress is recorded", after._replace(t=advanced._replace(shown=shown))
+            if state.kills < self.bounds.kills and advanced.state == ACTIVE:
+                half = state.t._replace(shown=shown) if ROW_FIRST in self.cures else advanced
+                yield (
+                    "killed between the cut's row of t and its state",
+                    after._replace(t=half, read=None, kills=state.kills + 1),
+                )
         elif window.kind == "source":
             yield (
                 "b's progress is recorded",
@@ -270,6 +326,11 @@ class Following:
             )
         else:
             yield from self._publish_cut(state, window)
+
+    def _held(self, state: State, window: Window) -> Table:
+        floor = self._floor(state, "t")
+        lacks = _unseen(state.a, floor, window.upto)
+        return state.t._replace(state=HELD, applied=floor, lacks=lacks, shown=state.t.rows)
 
     def _advanced(self, state: State, table: Table, upto: int) -> Table:
         gone = [kind for at, kind in state.a if at <= upto and kind in "CD"][-1:] == ["D"]
@@ -279,9 +340,11 @@ class Following:
 
     def _publish_cut(self, state: State, window: Window) -> Iterator[tuple[str, State]]:
         held = "t" in window.held
-        named = state._replace(t=state.t._replace(state=HELD, applied=self._floor(state, "t"))) if held else state
+        named = state._replace(t=self._held(state, window)) if held else state
         if state.t.state == RELEASED and "t" in window.wrote:
             named = named._replace(t=state.t._replace(state=ACTIVE, applied=window.upto))
+        if "t" in window.wrote:
+            named = named._replace(t=named.t._replace(shown=state.t.rows))
         whole = named._replace(cut=window.upto, window=None)
         yield "the cut is published", whole
         if state.kills < self.bounds.kills and held:
@@ -295,12 +358,26 @@ class Following:
         for name, kept, ops in (("t", state.chosen[0], state.a), ("v", state.chosen[1], state.b)):
             table: Table = getattr(state, name)
             upto = self._floor(state, name)
+            if table.state == HELD and table.applied >= table.lacks > 0:
+                continue  # named as short
+            if table.state == RELEASED and {(upto + 1, "C"), (upto + 1, "D")} & set(ops):
+                continue  # what it goes on with empties it
             if kept and name not in pending and table.rows != (wanted := told(ops, upto)):
                 return f"{name} ({table.state}) has rows {table.rows} at {upto}, the log {wanted}"
+        wanted = told(state.a, state.cut)
+        if state.chosen[0] and "t" not in pending and state.t.state == ACTIVE and state.t.shown != wanted:
+            return f"the cut's row of t shows {state.t.shown} at {state.cut}, the log says {wanted}"
         return ""
 
 
-def _may(ops: tuple[Op, ...]) -> str:
+def _may(ops: tuple[Op, ...], unseen: int = 0) -> str:
     """A table that isn't there can only be made."""
-    there = [kind for _, kind in ops if kind in "CD"][-1:] == ["C"]
-    return "RD" if there else "C"
+    kinds = [kind for _, kind in ops]
+    if [kind for kind in kinds if kind in "CD"][-1:] != ["C"]:
+        return "C"
+    return "RDS" if kinds.count("S") < unseen else "RD"
+
+
+def _unseen(ops: tuple[Op, ...], after: int, upto: int) -> int:
+    """Where in a window the first change is that the log doesn't tell; 0: none."""
+    return next((at for at, kind in ops if kind == "S" and after < at <= upto), 0)

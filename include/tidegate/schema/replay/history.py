@@ -208,6 +208,11 @@ class SchemaHistory:
         """(database, table) of every table that ever was."""
         return tuple(name for name in self._versions if name[1])
 
+    @property
+    def names(self) -> int:
+        """How many names of tables and databases ever were."""
+        return len(self._versions)
+
     def replay(self, statement: DdlStatement) -> list[TableVersion]:
         """Follow one statement. Returns the versions it made, at most one per table; [] when it changes nothing that
         a version says, or was replayed before.
