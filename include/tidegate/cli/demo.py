@@ -16,7 +16,7 @@ from tidegate.home import EXIT_ERROR, home
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long the shop is open", min=5)] = 60.0,
+    seconds: Annotated[float, typer.Option(help="How long the shop is open", min=5)] = 45.0,
     transactions: Annotated[int | None, typer.Option(help="Close earlier, after so many transactions", min=1)] = None,
     rate: Annotated[float, typer.Option(help="Transactions per second", min=1)] = 80.0,
     seed: Annotated[int, typer.Option(help="Of the shop's random numbers")] = 7,

@@ -1,4 +1,4 @@
-"""`tidegate snapshot start|run|pause|resume|cancel|status PIPELINE [TABLE...]`: rows from before capture, by SELECT.
+"""`tidegate snapshot start|restart|run|pause|resume|cancel|status PIPELINE [TABLE...]`: rows read by SELECT.
 
 In:  a pipeline file; its sources' connections, whose accounts may write `tidegate.watermark`; capture and apply, which
      run meanwhile: each wave of rows is taken by apply before the reader may end.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.snapshot.events import EventKind, SnapshotState, TableProgress
     from tidegate.snapshot.work import SnapshotWork
+
+_YEAR_SECONDS = 365 * 86400  # more is a table that hasn't begun
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
 
@@ -68,6 +71,29 @@ def run(
     raise typer.Exit(EXIT_INTERRUPTED)
 
 
+@app.command("restart")
+def restart(pipeline: PipelineName, table: Tables = None) -> None:
+    """Read tables from their beginning again (without names: all whose last snapshot isn't done)."""
+    from tidegate.snapshot.events import EventKind, SnapshotState
+    from tidegate.snapshot.requests import tell_tables, told
+    from tidegate.snapshot.work import logical_name, newest
+
+    loaded, work = _work(pipeline)
+    last = newest(told(work.lake, loaded.pipeline))
+    found = [one for one in last if one.state is not SnapshotState.DONE]
+    if table:
+        found = [one for one in last if logical_name(loaded, one) in table]
+    if missing := sorted(set(table or ()) - {logical_name(loaded, one) for one in found}):
+        raise UsageError(
+            f"{missing[0]} had no snapshot", where=loaded.pipeline, remedy="tidegate snapshot start begins one"
+        )
+    is_open = [one for one in found if not one.state.is_over]
+    tell_tables(work.lake, loaded.pipeline, is_open, EventKind.CANCELLED, "it is begun from its start again")
+    new = work.request(sorted({logical_name(loaded, one) for one in found})) if found else []
+    typer.echo(f"{len(new)} tables are asked for from their beginning", err=True)
+    _read(loaded, work)
+
+
 @app.command("pause")
 def pause(pipeline: PipelineName, table: Tables = None) -> None:
     """Stop reading behind the wave that is being read, until resumed."""
@@ -95,7 +121,10 @@ def cancel(pipeline: PipelineName, table: Tables = None) -> None:
 
 @app.command("status")
 def status(
-    pipeline: PipelineName, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False
+    pipeline: PipelineName,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Show it anew until nothing is open")] = False,
 ) -> None:
     """How far each table's last snapshot is; exit code 1 when one failed."""
     from tidegate.snapshot.events import SnapshotState
@@ -104,7 +133,16 @@ def status(
 
     loaded, lake = open_lake(pipeline)
     found = newest(told(lake, loaded.pipeline))
-    if as_json:
+    if follow and not as_json:
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(Text("\n".join(_lines(found))), auto_refresh=False) as shown:
+            while any(not one.state.is_over for one in found):
+                time.sleep(SNAPSHOT_WAITING_SECONDS)
+                found = newest(told(lake, loaded.pipeline))
+                shown.update(Text("\n".join(_lines(found))), refresh=True)
+    elif as_json:
         print(json.dumps([_cells(one) for one in found], ensure_ascii=False))
     elif not found:
         print("no snapshot was asked for")
@@ -185,6 +223,8 @@ def _cells(one: TableProgress) -> dict[str, object]:
         "state": str(one.state),
         "rows": one.rows,
         "bytes": one.bytes,
+        "estimate": one.estimate,
+        "rows_per_second": round(one.rate, 1),
         "waves": one.waves,
         "waiting": len(one.waiting),
         "refused": list(one.refused),
@@ -192,13 +232,30 @@ def _cells(one: TableProgress) -> dict[str, object]:
     }
 
 
+def _outlook(rows: int, estimate: int, rate: float, *, is_open: bool) -> tuple[str, str]:
+    """Share of the estimate, and the time that the rest takes at this rate; "-" for what isn't known."""
+    if not is_open:
+        return "-", "-"
+    share = f"{min(99, 100 * rows // estimate)} %" if estimate else "-"
+    seconds = max(0, estimate - rows) / rate if estimate and rate else None
+    return share, "-" if seconds is None else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+
+
 def _lines(found: Sequence[TableProgress]) -> list[str]:
-    shown = [("source", "table", "state", "rows", "waves", "waiting for apply")]
-    shown += [
-        (one.source, ".".join(one.name), str(one.state), f"{one.rows:,}", str(one.waves), str(len(one.waiting)))
-        for one in found
-    ]
-    lines = columns(shown, right=(3, 4, 5))
+    shown = [("source", "table", "state", "rows", "about", "rows/s", "left", "waves", "waiting for apply")]
+    for one in found:
+        share, left = _outlook(one.rows, one.estimate, one.rate, is_open=bool(one.left) and not one.state.is_over)
+        cells = (f"{one.rows:,}", share, f"{one.rate:,.0f}", left, str(one.waves), str(len(one.waiting)))
+        shown.append((one.source, ".".join(one.name), str(one.state), *cells))
+    reads = [one for one in found if one.state in ("requested", "running")]
+    if len(reads) > 1:  # what is read now, as one
+        began, last = min(one.began_at for one in reads), max(one.read_at for one in reads)
+        rows, seconds = sum(one.rows for one in reads), (last - began).total_seconds()
+        rate = rows / seconds if rows and 0 < seconds < _YEAR_SECONDS else 0.0
+        known = all(one.estimate for one in reads)
+        share, left = _outlook(rows, sum(one.estimate for one in reads) if known else 0, rate, is_open=True)
+        shown.append(("", f"{len(reads)} tables that are open", "", f"{rows:,}", share, f"{rate:,.0f}", left, "", ""))
+    lines = columns(shown, right=(3, 4, 5, 6, 7, 8))
     for one in found:
         if (one.reason and not one.state.is_over) or one.state == "failed":
             lines += ["", *paragraph(f"{'.'.join(one.name)} of {one.source}:", one.reason)]

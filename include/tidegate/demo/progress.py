@@ -18,9 +18,13 @@ from rich.live import Live
 from rich.table import Table
 
 from tidegate.commit_ts import physical_ms
+from tidegate.config import Pipeline
 from tidegate.demo.workload import Counters
 from tidegate.lake import status
 from tidegate.lake.files import LakeFiles
+from tidegate.snapshot.automatic import seen
+from tidegate.snapshot.events import TableProgress
+from tidegate.snapshot.requests import told
 from tidegate.tables import State
 
 _LINE_SECONDS: Final = 5.0
@@ -34,9 +38,15 @@ class Snapshot:
     counters: Counters
     source: status.SourceStatus | None
     cut_ts: int
-    tables: list[status.TableStatus]
+    tables: tuple[status.TableStatus, ...]
+    snapshots: list[TableProgress]
     captured_lag: float | None
     applied_lag: float | None
+
+    @property
+    def lacking(self) -> list[str]:
+        """Tables whose rows from before capture are being read, or will be."""
+        return [table.table for table in self.tables if table.state is State.SNAPSHOT]
 
 
 @dataclass(slots=True)
@@ -44,6 +54,7 @@ class Progress:
     """look() again and again; `with shown():` puts what it sees on the console."""
 
     console: Console
+    pipeline: Pipeline
     lake: LakeFiles
     counters: Counters
     phase: str = "starting"
@@ -72,7 +83,8 @@ class Progress:
             counters=self.counters,
             source=sources[0] if sources else None,
             cut_ts=cut,
-            tables=status.table_statuses(self.lake),
+            tables=seen(self.pipeline, self.lake, status.table_statuses(self.lake)),
+            snapshots=told(self.lake, self.pipeline.pipeline),
             captured_lag=now - physical_ms(sources[0].resolved_ts) / 1000 if sources else None,
             applied_lag=now - physical_ms(cut) / 1000 if cut else None,
         )
@@ -103,9 +115,11 @@ def _facts(found: Snapshot) -> dict[str, str]:
     held = [table.table for table in found.tables if table.state is State.HELD]
     bronze = f"{source.segments} segments, {source.bytes / 1e6:.1f} MB" if source else "nothing yet"
     silver = f"{len(found.tables)} tables" + (f", held: {', '.join(held)}" if held else "")
+    rows, over = sum(one.rows for one in found.snapshots), sum(one.state.is_over for one in found.snapshots)
     return {
         "source": f"{counters.committed} transactions, {counters.rolled_back} rolled back, {counters.ddl} DDL",
         "bronze": f"{bronze}, {_seconds(found.captured_lag)} behind",
+        "snapshot": f"{rows:,} rows from before, {over} of {len(found.snapshots)} tables have all of theirs",
         "silver": f"{silver}, {_seconds(found.applied_lag)} behind",
     }
 

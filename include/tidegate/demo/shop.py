@@ -32,6 +32,47 @@ _CITIES: Final = (("Zürich", "CH"), ("東京", "JP"), ("Łódź", "PL"), ("São
 _PATHS: Final = ("/", "/tea", "/books?id=7", "/checkout", "/search?q=%E8%8C%B6")
 
 
+_DIGITS: Final = " UNION ALL ".join(f"SELECT {digit} AS d" for digit in range(10))
+_NUMBER: Final = "a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d"
+# Of order n: table, columns, values, whether n has one.
+_PAST: Final = (
+    (
+        "customers",
+        "id, email, name, level, interests, born, credit, flags, avatar, profile, created_at",
+        """n + 1, CONCAT('c', n, '@example.net'), CONCAT('Kundin № ', n), ELT(1 + n % 4, 'basic', 'silver', 'gold',
+        'früh'), ELT(1 + n % 3, '', 'books', 'music,茶'), DATE '1950-01-01' + INTERVAL n DAY, n * 1.25, n % 1024,
+        UNHEX(MD5(n)), JSON_OBJECT('n', n), TIMESTAMP '2026-01-01 08:00:00' + INTERVAL n SECOND""",
+        "n % 3 = 0",
+    ),
+    (
+        "orders",
+        "id, customer_id, status, placed_at, total, remark",
+        """n + 1, 1 + n - n % 3, ELT(1 + n % 4, 'placed', 'paid', 'shipped', 'cancelled'),
+        TIMESTAMP '2026-01-01 09:00:00' + INTERVAL n SECOND, n * 0.0375, IF(n % 7, NULL, '茶')""",
+        "true",
+    ),
+    (
+        "order_items",
+        "order_id, line, sku, quantity, price",
+        "n + 1, 1, CONCAT('SKU-', LPAD(n % 60, 4, '0')), 1 + n % 5, n / 100",
+        "true",
+    ),
+    ("order_items", "order_id, line, sku, quantity, price", "n + 1, 2, 'SKU-0007', 1, 9.90", "n % 3 < 2"),
+    (
+        "payments",
+        "id, order_id, method, amount, booked_at",
+        "UNHEX(MD5(CONCAT('p', n))), n + 1, 'card', n * 0.0375, TIMESTAMP '2026-01-01 10:00:00' + INTERVAL n SECOND",
+        "true",
+    ),
+    (
+        "shipments",
+        "order_id, carrier, tracking, shipped_on, weight_kg",
+        "n + 1, 'Post', MD5(n), DATE '2026-01-02' + INTERVAL n % 90 DAY, n / 7",
+        "n % 4 = 2",
+    ),
+)
+
+
 def seed(cursor: Cursor, dice: random.Random, categories: tuple[tuple[Any, ...], ...]) -> None:
     """The shop on its first morning."""
     cursor.executemany("INSERT INTO categories VALUES (%s, %s, %s)", categories)
@@ -40,6 +81,14 @@ def seed(cursor: Cursor, dice: random.Random, categories: tuple[tuple[Any, ...],
     for _ in range(20):
         register(cursor, dice)
     cursor.executemany("INSERT INTO coupons VALUES (%s, %s)", [(f"SAVE{n}", n) for n in range(5, 55, 5)])
+
+
+def stock(cursor: Cursor, orders: int) -> None:
+    """Years of business in a few statements: about five rows for each of so many orders, up to 100,000 of them."""
+    for table, names, values, share in _PAST:
+        numbers = f"SELECT {_NUMBER} AS n FROM {', '.join(f'({_DIGITS}) {name}' for name in 'abcde')}"
+        sql = f"INSERT INTO {table} ({names}) SELECT {values} FROM ({numbers}) past WHERE n < %s AND ({share})"
+        cursor.execute(sql.replace("%", "%%").replace("%%s", "%s"), (orders,))
 
 
 def register(cursor: Cursor, dice: random.Random) -> bool:

@@ -63,8 +63,8 @@ class Workload:
         ]
         self._threads.append(threading.Thread(target=self._guard, args=(self._change_schema,), name="shop-ddl"))
 
-    def create(self) -> None:
-        """The schema and its first rows. Drops an older one."""
+    def create(self, *, orders: int = 0) -> None:
+        """The schema and its first rows. Drops an older one. orders: so many were placed long ago."""
         with self._connect(None) as connection, connection.cursor() as cursor:
             cursor.execute(f"DROP DATABASE IF EXISTS `{shop_schema.DATABASE}`")
             cursor.execute(f"CREATE DATABASE `{shop_schema.DATABASE}` CHARACTER SET utf8mb4")
@@ -72,6 +72,8 @@ class Workload:
             for statement in shop_schema.TABLES:
                 cursor.execute(statement)
             connection.begin()
+            if orders:
+                shop.stock(cursor, orders)
             shop.seed(cursor, random.Random(self._seed), shop_schema.CATEGORIES)  # noqa: S311 - goods, not secrets
             connection.commit()
 

@@ -37,8 +37,9 @@ from tidegate.lake.held import TableState, last_states
 from tidegate.lake.prewrites import first_needed
 from tidegate.tables import SEGMENTS, SNAPSHOTS, SegmentFlag
 
-# Events of control/snapshots behind which a wave isn't open any more.
-_ENDS_A_WAVE: Final = ("applied", "refused", "done", "cancelled", "failed")
+# Events of control/snapshots: a wave's high mark was met; nothing of a table is read any more.
+_ANSWERS_A_WAVE: Final = ("applied", "refused")
+_ENDS_A_TABLE: Final = ("done", "cancelled", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +81,35 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
 
 
 def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
-    """Per source the newest wave whose low mark is below a cut and of which no more has been said."""
-    columns = ["snapshot", "source", "table", "event", "token", "low_ts", "recorded_at"]
+    """Per source the newest wave whose low mark is below a cut, unless it was answered, or no table of its snapshot is
+    read any more.
+    """
+    columns = ["snapshot", "source", "database", "table", "event", "token", "low_ts", "recorded_at"]
     rows = sorted(control.read(lake, SNAPSHOTS, columns=columns).to_pylist(), key=lambda row: row["recorded_at"])
     found: dict[str, dict[str, Any]] = {}
+    asked: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    over: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    answered = set()
     for row in rows:
-        known = found.get(row["source"])
+        snapshot, name = (row["snapshot"], row["source"]), (row["database"], row["table"])
         if row["event"] == "opened" and not row["table"]:
             found[row["source"]] = row
-        elif known and row["event"] in _ENDS_A_WAVE and _is_of(row, known):
-            del found[row["source"]]
-    return {source: Floor(row["low_ts"] - 1, f"a snapshot's wave of {source} is open") for source, row in found.items()}
+        elif row["event"] == "requested":
+            asked.setdefault(snapshot, set()).add(name)
+        elif row["event"] in _ANSWERS_A_WAVE:
+            answered.add(row["token"])
+        elif row["event"] in _ENDS_A_TABLE:
+            over.setdefault(snapshot, set()).add(name)
+    return {
+        source: Floor(row["low_ts"] - 1, f"a snapshot's wave of {source} is open")
+        for source, row in found.items()
+        if row["token"] not in answered
+        and not _is_over(asked.get((row["snapshot"], source)), over.get((row["snapshot"], source), set()))
+    }
 
 
-def _is_of(row: Mapping[str, Any], opened: Mapping[str, Any]) -> bool:
-    return bool(row["token"] == opened["token"] or row["snapshot"] == opened["snapshot"])
+def _is_over(asked: set[tuple[str, str]] | None, over: set[tuple[str, str]]) -> bool:
+    return ("", "") in over or (asked is not None and asked <= over)
 
 
 def _goes_with_source(state: TableState) -> bool:

@@ -30,7 +30,7 @@ class EventKind(StrEnum):
     """Kinds of events, and of whom they are."""
 
     REQUESTED = "requested"  # a person, or a pipeline file that says so
-    RANGES = "ranges"  # the reader: `spans` are what the table was divided into
+    RANGES = "ranges"  # the reader: `spans` are what the table was divided into, `rows` about how many it has
     WAVE = "wave"  # the reader: `spans` were read, and the high mark is written
     OPENED = "opened"  # apply: the wave's low mark is below the cut, its high mark isn't
     APPLIED = "applied"  # apply: the wave's rows of the table are in silver
@@ -123,6 +123,7 @@ class TableProgress:
     left: key ranges to be read. waiting: tokens of waves that apply hasn't answered. low_ts: L0, commit_ts of the first
     applied wave's low mark; None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
     options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
+    estimate: about how many rows it has; 0 when nobody knows. began_at, read_at: of its first ranges, its last wave.
     """
 
     snapshot: str
@@ -141,10 +142,19 @@ class TableProgress:
     reason: str = ""
     by_hand: bool = False
     told_at: datetime = _NEVER
+    estimate: int = 0
+    began_at: datetime = _NEVER
+    read_at: datetime = _NEVER
 
     @property
     def name(self) -> tuple[str, str]:
         return self.database, self.table
+
+    @property
+    def rate(self) -> float:
+        """Rows a second, waits included; 0 before a wave."""
+        seconds = (self.read_at - self.began_at).total_seconds()
+        return self.rows / seconds if self.waves and seconds > 0 else 0.0
 
     @property
     def is_read(self) -> bool:
@@ -213,4 +223,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         # Apply, which cancels what a DDL ends, says why.
         by_hand=any(one.event is EventKind.CANCELLED and not one.reason for one in events),
         told_at=events[-1].recorded_at,
+        estimate=max((one.rows for one in events if one.event is EventKind.RANGES), default=0),
+        began_at=next((one.recorded_at for one in events if one.event is EventKind.RANGES), _NEVER),
+        read_at=max((one.recorded_at for one in waves), default=_NEVER),
     )

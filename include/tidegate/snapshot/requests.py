@@ -46,10 +46,12 @@ def tell(lake: LakeFiles, pipeline: str, snapshot: str, kind: EventKind, reason:
     control.append(lake, SNAPSHOTS, [event.to_row()])
 
 
-def tell_tables(lake: LakeFiles, pipeline: str, tables: Sequence[TableProgress], kind: EventKind) -> None:
+def tell_tables(
+    lake: LakeFiles, pipeline: str, tables: Sequence[TableProgress], kind: EventKind, reason: str = ""
+) -> None:
     """The same of single tables. Raises LakeUnavailable, LakeRefused."""
     now = datetime.now(UTC)
-    events = [SnapshotEvent(one.snapshot, pipeline, one.source, kind, now, *one.name) for one in tables]
+    events = [SnapshotEvent(one.snapshot, pipeline, one.source, kind, now, *one.name, reason=reason) for one in tables]
     control.append(lake, SNAPSHOTS, [event.to_row() for event in events])
 
 

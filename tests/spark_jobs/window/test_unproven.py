@@ -37,7 +37,7 @@ def test_a_statement_that_was_not_followed_while_nobody_kept_its_table_counts_on
     log.keeps("'other.*'")
     app = log.apply()
     assert "other.t" in held(app)
-    assert "drop and create it at the source" in app.states["other.t"].reason
+    assert "DROP and CREATE it at the source" in app.states["other.t"].reason
     (told,) = [table for table in status.table_statuses(log.lake) if table.table == "other.t"]
     assert told.way_out.startswith("its older rows and columns aren't in the log")
     log.send("one", "TRUNCATE TABLE other.t", ("other.t",))
@@ -63,7 +63,7 @@ def test_a_table_that_is_left_while_a_statement_waits_is_not_believed_when_it_co
     log.level()
     app = log.apply()
     assert held(app) == {"shop.b"}
-    assert "drop and create it" in app.states["shop.b"].reason
+    assert "DROP and CREATE it" in app.states["shop.b"].reason
     log.send("one", "DROP TABLE shop.b", ("shop.b",))
     log.send("one", "CREATE TABLE shop.b (id INT PRIMARY KEY, v INT)", ("shop.b",))
     log.level()

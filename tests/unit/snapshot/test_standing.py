@@ -60,6 +60,9 @@ def lake_with(folder: Path, events: list[SnapshotEvent]) -> LakeFiles:
         ([event(EventKind.APPLIED, 2, token="a", low_ts=40, high_ts=90)], 100),
         ([event(EventKind.REFUSED, 2, token="a", high_ts=90)], 100),
         ([event(EventKind.APPLIED, 2, token="b", snapshot="s0")], 39),
+        ([event(EventKind.REQUESTED, 0), event(EventKind.REQUESTED, 0, "u"), event(EventKind.DONE, 2, "u")], 39),
+        ([event(EventKind.REQUESTED, 0), event(EventKind.REQUESTED, 0, "u"), event(EventKind.FAILED, 2)], 39),
+        ([event(EventKind.REQUESTED, 0), event(EventKind.CANCELLED, 2)], 100),
         ([event(EventKind.OPENED, 2, "", token="b", low_ts=70)], 69),
     ],
 )
