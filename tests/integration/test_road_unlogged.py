@@ -12,7 +12,7 @@ from tests.support.servers import ROOT, FreshDatabase
 from tidegate.errors import SourceRefused
 from tidegate.local import mariadb as mariadb_package
 from tidegate.local.server import Server
-from tidegate.tables import UNLOGGED_CHANGES
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -78,6 +78,11 @@ def test_mariadb_tables_that_change_unseen_wait_and_the_rest_is_followed(
     app = road.apply(spark)
     assert [name for name, state in app.states.items() if state.state == "held"] == [f"{database}.old"]
     assert road.assert_equal() == {"p": 1, "two": 5, "g": 1, "c": 1}
+
+    _run(mariadb, database, "ALTER TABLE old DROP FOREIGN KEY fk_old")
+    road.capture()
+    state = road.apply(spark).states[f"{database}.old"]
+    assert (state.error, state.lacks_rows) == (NEEDS_SNAPSHOT, True), "only its rows are wanting now"
 
 
 def test_names_in_any_case_are_one_table_where_the_server_folds_them(tmp_path: Path, spark: SparkSession) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.window.application import Application
+from tests.integration.test_snapshot_command import begun, ended
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
+from tidegate.home import EXIT_INTERRUPTED
 from tidegate.local.server import Server
 from tidegate.snapshot.events import SnapshotState
 from tidegate.snapshot.requests import told
@@ -183,3 +187,44 @@ def test_a_whole_table_that_is_read_again_is_a_state_between_in_each_of_its_vers
     (done,) = told(road.lake, "road")
     assert done.state is SnapshotState.DONE
     assert (done.rows, done.estimate > 0, done.rate > 0) == (910, True, True)
+
+
+def test_the_command_keeps_reading_what_waits_and_begins_again_when_told(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    for name in ("a", "late"):
+        mariadb.query(f"CREATE TABLE {database}.{name} (id INT PRIMARY KEY, a VARCHAR(20))")
+        mariadb.query(f"INSERT INTO {database}.{name} VALUES {rows(1, 30)}")
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", exclude: ['{database}.late']")
+    road.capture()
+
+    def until(over: Callable[[], bool]) -> Application:
+        for _ in range(60):
+            road.capture()
+            app = road.apply(spark)
+            if over():
+                return app
+        raise AssertionError(told(road.lake, "road"))
+
+    def done() -> dict[str, str]:
+        return {one.table: str(one.state) for one in told(road.lake, "road")}
+
+    process = begun(road, "run", "--follow")
+    until(lambda: done() == {"a": "done"} or process.poll() is not None)
+    mariadb.query(f"DROP TABLE IF EXISTS {database}.b")
+    mariadb.query(f"RENAME TABLE {database}.late TO {database}.b")  # from an unkept name
+    app = until(lambda: done() == {"a": "done", "b": "done"} or process.poll() is not None)
+    assert states(app) == {"a": "active", "b": "active"}
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == EXIT_INTERRUPTED
+
+    process = begun(road, "restart", f"{database}.a")
+    until(lambda: process.poll() is not None)
+    code, out, _ = ended(process)
+    assert (code, out.split(",")[0]) == (0, "1 tables are read")
+    until(lambda: done() == {"a": "done", "b": "done"})
+    assert len(told(road.lake, "road")) == 3
+    assert road.assert_equal() == {"a": 30, "b": 30}

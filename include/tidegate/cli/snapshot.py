@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from tidegate.snapshot.events import EventKind, SnapshotState, TableProgress
     from tidegate.snapshot.work import SnapshotWork
 
-_YEAR_SECONDS = 365 * 86400  # more is a table that hasn't begun
-
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
 
 PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file", metavar="PIPELINE")]
@@ -249,9 +247,12 @@ def _lines(found: Sequence[TableProgress]) -> list[str]:
         shown.append((one.source, ".".join(one.name), str(one.state), *cells))
     reads = [one for one in found if one.state in ("requested", "running")]
     if len(reads) > 1:  # what is read now, as one
-        began, last = min(one.began_at for one in reads), max(one.read_at for one in reads)
-        rows, seconds = sum(one.rows for one in reads), (last - began).total_seconds()
-        rate = rows / seconds if rows and 0 < seconds < _YEAR_SECONDS else 0.0
+        begun = [one for one in reads if one.waves]
+        rows, seconds = sum(one.rows for one in reads), 0.0
+        if begun:
+            last = max(one.read_at for one in begun)
+            seconds = (last - min(one.began_at for one in begun)).total_seconds()
+        rate = rows / seconds if seconds > 0 else 0.0
         known = all(one.estimate for one in reads)
         share, left = _outlook(rows, sum(one.estimate for one in reads) if known else 0, rate, is_open=True)
         shown.append(("", f"{len(reads)} tables that are open", "", f"{rows:,}", share, f"{rate:,.0f}", left, "", ""))
