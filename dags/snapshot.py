@@ -9,10 +9,10 @@ marks in `tidegate.watermark`, for which the account needs a grant.
 **How it runs:** a table that waits for its rows starts a run by itself, within seconds, unless the pipeline file says
 `snapshot: {mode: manual}`; what comes to wait meanwhile is read in the same run. By hand `tables` names tables as in
 silver, of which those that are whole are read again in place; empty: every table that waits. The pipeline's capture and
-apply run meanwhile: each wave of rows is taken by apply, and the task ends when all tables are read and marked. A table
-must have a key whose columns are all NOT NULL. One reader works on a source at a time. A table whose snapshot fails is
-tried again after a minute, then ever more seldom. `tidegate snapshot pause`, `resume`, `cancel` and `restart` work on
-it from outside; one that was cancelled isn't begun again until somebody asks for it.
+apply run meanwhile: each wave of rows is taken by apply, and the task ends when all tables are read and marked. One
+reader works on a source at a time. A table whose snapshot fails is tried again after a minute, then ever more seldom.
+`tidegate snapshot pause`, `resume`, `cancel` and `restart` work on it from outside; one that was cancelled isn't begun
+again until somebody asks for it.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
