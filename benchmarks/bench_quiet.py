@@ -25,9 +25,9 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 from benchmarks.micro_batch import Job, Workload, change, environment, pipeline_file  # noqa: E402
-from tidegate.lake import latency  # noqa: E402
 from tidegate.lake.bronze import Bronze  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
+from tidegate.lake.latency import Percentiles, written_since  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.local.server import Server  # noqa: E402
 from tidegate.mysql.marker import MarkerWriter  # noqa: E402
@@ -172,9 +172,9 @@ class Bench:
         cpu = (sum(after.values()) - sum(before.values())) / took
         return {"p50": found.p50, "p95": found.p95, "longest": found.longest, "cpu": cpu, "windows": windows / took}
 
-    def _all_visible(self, since: int, written: int) -> latency.Percentiles:
+    def _all_visible(self, since: int, written: int) -> Percentiles:
         end = time.monotonic() + _WAIT_SECONDS_MAX
-        while (found := latency.written_since(self.lake, since)) is None or found.markers < written:
+        while (found := written_since(self.lake, since)) is None or found.markers < written:
             self.check_alive()
             assert time.monotonic() < end, f"{found.markers if found else 0} of {written} markers became visible"
             time.sleep(0.5)

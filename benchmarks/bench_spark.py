@@ -17,9 +17,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "include")]
@@ -29,19 +30,23 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from benchmarks.cpu import tree_cpu  # noqa: E402
 from benchmarks.workloads import create, play_batches  # noqa: E402
-from spark_jobs.apply import next_window, plan_window  # noqa: E402
-from spark_jobs.apply_steps import decode_changes as step  # noqa: E402
+from spark_jobs.apply_steps.plan_window import next_window, plan_window  # noqa: E402
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history  # noqa: E402
 from spark_jobs.session.background import BackgroundSession  # noqa: E402
 from spark_jobs.session.spark import application_session  # noqa: E402
 from spark_jobs.window.application import Application  # noqa: E402
+from spark_jobs.window.decode_plan import plan_decode  # noqa: E402
 from spark_jobs.window.window import Window  # noqa: E402
 from tests.kit.road import Road  # noqa: E402
 from tidegate import spark_settings, tables  # noqa: E402
-from tidegate.lake.bronze_index import BronzeIndex  # noqa: E402
+from tidegate.errors import StreamCorrupt  # noqa: E402
+from tidegate.lake.bronze_index import BronzeIndex, segments_or_damage  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
+from tidegate.merge.net_change import net_last_per_key  # noqa: E402
+from tidegate.segment_kinds import changes_of  # noqa: E402
 from tidegate.segments.result import NOTHING_KNOWN  # noqa: E402
 from tidegate.segments.segment import Segment  # noqa: E402
+from tidegate.segments.window import SegmentRef  # noqa: E402
 
 RUNS = 3
 Parts = dict[str, float]
@@ -81,26 +86,32 @@ def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iter
         mine = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
         given = pickle.loads(plan)
         if bulk:
-            for _, segment in work.segments_or_damage(given.lake, mine):
+            for segment in whole(segments_or_damage(given.lake, mine)):
                 yield from decoded(segment, given)
             return
-        originals = (work.segments_or_damage, work.changes_of, work.net_last_per_key, work._Stage._write)
-        work.segments_or_damage = lambda *a: clock.drawn("read bronze", originals[0](*a))
-        work.changes_of = lambda *a: clock.drawn("decode", originals[1](*a))
-        work.net_last_per_key = clock.timed("net per key", originals[2])
-        work._Stage._write = clock.timed("write Parquet", originals[3])
-        try:
-            for _ in work.decode_refs(mine, given):
-                pass
-        finally:
-            work.segments_or_damage, work.changes_of, work.net_last_per_key, work._Stage._write = originals
+        timed: dict[str, Any] = {
+            "segments_or_damage": lambda *a: clock.drawn("read bronze", segments_or_damage(*a)),
+            "changes_of": lambda *a: clock.drawn("decode", changes_of(*a)),
+            "net_last_per_key": clock.timed("net per key", net_last_per_key),
+        }
+        with mock.patch.multiple(work, **timed):
+            write = clock.timed("write Parquet", work._Stage._write)
+            with mock.patch.object(work._Stage, "_write", write):
+                for _ in work.decode_refs(mine, given):
+                    pass
         yield pa.RecordBatch.from_pydict({"part": list(clock.parts), "seconds": list(clock.parts.values())})
 
     return run
 
 
+def whole(found: Iterable[tuple[SegmentRef, Segment | StreamCorrupt]]) -> Iterator[Segment]:
+    for _, segment in found:
+        assert isinstance(segment, Segment), segment
+        yield segment
+
+
 def decoded(segment: Segment, plan: Any) -> Iterator[pa.RecordBatch]:
-    for piece in step.changes_of(segment, plan.versions["one"], plan.windows["one"], NOTHING_KNOWN):
+    for piece in changes_of(segment, plan.versions["one"], plan.windows["one"], NOTHING_KNOWN):
         for change in piece.changes:
             yield change.batch
 
@@ -121,12 +132,12 @@ def from_payload(plan: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[p
 def measure(spark: SparkSession, app: Application, window: Window) -> None:
     import pickle
 
-    plan = step._plan(app, window)
+    plan = plan_decode(app, window)
     packed = pickle.dumps(plan)
     cells = [(pickle.dumps(ref),) for ref in window.refs]
     tasks = 3 * spark.sparkContext.defaultParallelism
-    segments = [segment for _, segment in step.segments_or_damage(app.lake, window.refs)]
-    rows = sum(len(batch) for segment in segments for batch in decoded(segment, plan))
+    segments = list(whole(segments_or_damage(app.lake, window.refs)))
+    rows = sum(int(batch.num_rows) for segment in segments for batch in decoded(segment, plan))
     name, versions = next(iter(plan.versions["one"].items()))
     schema = next(iter(decoded(segments[-1], plan))).schema
     print(f"{'.'.join(name)}: {rows} changes in {len(window.refs)} segments, {len(versions)} version")
@@ -182,7 +193,7 @@ def main() -> None:
         server.query("CREATE DATABASE bench CHARACTER SET utf8mb4")
         road = Road(server, Path(folder), include="bench.*")
         create(server, "a")
-        road.capture(idle=0.5)
+        road.capture()
         play_batches(server, "a", count)
         road.capture(seconds=600)
         conf = {"spark.master": "local[2]"} | spark_settings.submit_conf(road.pipeline, ROOT)

@@ -57,8 +57,12 @@ class Ours:
             rows += found.ledger.rows
         assert rows == self.workload.changes, f"decoded {rows} of {self.workload.changes} changes"
 
+    def _passes(self) -> None:
+        for _ in range(self.passes):
+            self.once()
+
     def rate(self) -> float:
-        run = self.ctx.meter.run_here(lambda: [self.once() for _ in range(self.passes)])
+        run = self.ctx.meter.run_here(self._passes)
         return self.workload.changes * self.passes / run.cpu_seconds
 
 
@@ -88,7 +92,7 @@ def _java(ctx: Context, workload: Workload, ours: Ours) -> Row:
             asked: dict[str, Any] = {"file": str(workload.path), "passes": 1}
 
             def theirs() -> float:
-                rows = workload.changes * asked["passes"]
+                rows: int = workload.changes * asked["passes"]
                 return rows / ctx.meter.run(lambda: peer.go(asked, rows), root=peer.pid).cpu_seconds
 
             theirs()  # compiles

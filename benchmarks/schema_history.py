@@ -23,7 +23,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.replay.history import SchemaHistory
+from tidegate.schema.replay.history import Bounds, SchemaHistory
 from tidegate.tables import SCHEMA_HISTORY
 
 COLUMNS = 10
@@ -76,7 +76,7 @@ def start(folder: Path, versions: int, *, whole: bool) -> None:
         names = history.tables()
     else:
         found = needed_rows(lake, ["one"], lambda *_: versions)["one"]
-        history = SchemaHistory("one", found.rows, next_id=found.next_id, floor=found.floor)
+        history = SchemaHistory("one", found.rows, bounds=Bounds(found.next_id, found.floor, found.standing))
         names = history.tables()[:WINDOW_TABLES]
     assert all(history.version_at(*name, versions) for name in names)
     seconds, more = time.process_time() - begun, peak_bytes() - before

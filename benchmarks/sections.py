@@ -15,7 +15,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks import apply, capture, commit, decode, lakes, latency, new_tables, quiet, road, snapshot, spark
 from benchmarks.context import Context
@@ -59,8 +61,8 @@ class Progress:
         for row in rows:
             told = row.as_json()
             beside = f", {told['theirs']} of {row.peer}: {told['ratio']}x" if row.theirs else ""
-            missing = f" (left out: {row.why_missing})" if row.why_missing else ""
-            self.say(f"  {row.title}: {told['ours']} {row.unit}{beside}{missing}")
+            left_out = f" (left out: {row.why_missing})" if row.why_missing else ""
+            self.say(f"  {row.title}: {told['ours']} {row.unit}{beside}{left_out}")
 
 
 @contextmanager
@@ -77,9 +79,9 @@ def server(root: Path, folder: Path) -> Iterator[mariadb.MariaDB]:
 
 def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, ...]) -> Report:
     """All wanted sections."""
-    from tidegate.binlog.warm import warm
+    from tidegate.binlog.warm import warm as warm_kernels
 
-    warm()
+    warm_kernels()
     report = Report(sizes)
     progress = Progress(report)
     meter = Meter()
@@ -120,7 +122,7 @@ def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...], warm: spark
             continue
         played: list[tuple[Workload, lakes.BenchLake]] = []
 
-        def begin(name: str = name, play: Callable[[], Workload] = play, played: list = played) -> list[Row]:
+        def begin(name: str = name, play: Callable[[], Workload] = play, played: list[Any] = played) -> list[Row]:
             create(ctx.server, name)
             origin = lakes.begun(ctx.server, ctx.folder / f"origin-{name}", name)
             played.append((play(), origin))
@@ -132,9 +134,9 @@ def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...], warm: spark
         workload, origin = played[0]
         progress.say(f"  {workload.changes} row changes, {workload.bytes / 1e6:.0f} MB of binlog")
         if "capture" in wanted and name != "b":
-            progress.section(f"capture {name.upper()}", lambda w=workload, o=origin: capture.measure(ctx, w, o))
+            progress.section(f"capture {name.upper()}", partial(capture.measure, ctx, workload, origin))
         if "decode" in wanted:
-            progress.section(f"decode {name.upper()}", lambda w=workload: decode.measure(ctx, w))
+            progress.section(f"decode {name.upper()}", partial(decode.measure, ctx, workload))
         if "road" in wanted and name == "a":
-            progress.section("road A", lambda w=workload, o=origin: road.measure(ctx, w, o, warm))
+            progress.section("road A", partial(road.measure, ctx, workload, origin, warm))
         shutil.rmtree(origin.folder, ignore_errors=True)

@@ -9,6 +9,7 @@ needs: where it can't be imported its column is empty, and the report says so.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from benchmarks.cpu import Meter
@@ -67,7 +68,7 @@ class _Table:
                 read.why_missing = f"{PEER} can't be imported here"
                 read.ours, chunks.ours = in_turns(runs, ours, packed)
             else:
-                theirs = lambda: self._rate(lambda: self._peer(connectorx))  # noqa: E731
+                theirs = partial(self._rate, partial(self._peer, connectorx))
                 theirs()
                 read.ours, read.theirs, chunks.ours = in_turns(runs, ours, theirs, packed)
         return [read, chunks]

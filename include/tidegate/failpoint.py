@@ -1,7 +1,8 @@
-"""Named points at which a test can kill the process, to prove that nothing is lost or doubled there.
+"""Named points at which a test can kill the process, or let it sleep: nothing is lost, doubled or published late there.
 
-In:  TIDEGATE_FAILPOINT=name or name:n (the n-th time the point is reached, from 1).
-Out: nothing, or SIGKILL to this very process. Without the variable a call costs one dict look-up.
+In:  TIDEGATE_FAILPOINT=name or name:n (the n-th time the point is reached, from 1); /sleep behind it.
+Out: nothing, or SIGKILL to this very process; with /sleep SIGSTOP, once, as of a machine that stands still for a while.
+     Without the variable a call costs one dict look-up.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ _reached: dict[str, int] = {}
 
 
 def failpoint(name: str) -> None:
-    """Kill this process with SIGKILL when TIDEGATE_FAILPOINT names this point."""
+    """Kill or stop this process when TIDEGATE_FAILPOINT names this point."""
     wanted = os.environ.get("TIDEGATE_FAILPOINT")
     if wanted is None:
         return
-    point, _, count = wanted.partition(":")
+    place, _, sleeps = wanted.partition("/")
+    point, _, count = place.partition(":")
     if point != name:
         return
-    _reached[name] = _reached.get(name, 0) + 1
-    if _reached[name] >= int(count or 1):
+    reached = _reached[name] = _reached.get(name, 0) + 1
+    if sleeps and reached == int(count or 1):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif not sleeps and reached >= int(count or 1):
         os.kill(os.getpid(), signal.SIGKILL)

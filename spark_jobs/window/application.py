@@ -48,6 +48,17 @@ _NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
 _FOREVER = (1 << 63) - 1
 
 
+# What apply appends to; the cut's first: who lost it writes nothing more.
+_CLAIMED = (
+    tables.CUTS,
+    tables.TABLE_STATES,
+    tables.SCHEMA_HISTORY,
+    tables.FOLLOWED,
+    tables.SNAPSHOTS,
+    tables.PREWRITES,
+    tables.LEDGER,
+    tables.LATENCY,
+)
 Memory = TypeVar("Memory")
 
 
@@ -77,7 +88,6 @@ class Application:
         default_factory=dict
     )  # a wave's token and table -> why it can't be
     _memory: dict[type, Any] = field(default_factory=dict)
-    _claim: tuple[str, int] | None = None
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
@@ -110,7 +120,6 @@ class Application:
 
     def load(self) -> None:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""
-        self.control = ControlTables(self.lake)
         self.cut_ts = control.application_version(self.lake, tables.CUTS, self.cuts_app_id) or 0
         self.followed = load_followed(self.lake)
         found = prewrites.standing(self.lake, min([self.cut_ts, *self.followed.behind.values()]))
@@ -118,25 +127,25 @@ class Application:
         self.refresh()
 
     def claim(self) -> None:
-        """From now on this application alone publishes cuts: one that lives on from before is told so.
+        """From now on this application alone writes apply's control tables: one that lives on from before is told so.
 
-        Its cut would be true of what it knows, but not of a table that joined since, or was released.
+        Its cut would be true of what it knows, but not of a table that joined since, or was released; what it says of a
+        table would count as news.
         """
         claim_id = f"tidegate/{self.pipeline.pipeline}/apply"
-        self._claim = (claim_id, self.control.claim(tables.CUTS, claim_id))
+        list(self.pool.map(lambda table: self.control.claim(table, claim_id), _CLAIMED))
 
     def check_claim(self) -> None:
         """Raises Overtaken when another application has started since, or this one's lease is lost."""
         if self.lease is not None:
             self.lease.check()
-        if self._claim is not None:
-            self.control.check(tables.CUTS, self._claim)
+        self.control.check(tables.CUTS)
 
     def publish(self, rows: Sequence[Mapping[str, Any]], app_transaction: tuple[str, int] | None = None) -> None:
         """Append to control/cuts. Raises Overtaken."""
         if self.lease is not None:
             self.lease.check()
-        self.control.append(tables.CUTS, rows, app_transaction, self._claim)
+        self.control.append(tables.CUTS, rows, app_transaction)
 
     @property
     def cuts_app_id(self) -> str:

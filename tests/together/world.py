@@ -84,7 +84,7 @@ class World:
             f"lake: {{path: '{root}'{', conn_id: the_lake' if options else ''}}}\n"
             f"sources: {{one: {{conn_id: one, flavour: {server.flavour}, start: now}}}}\n"
             f"tables: {{include: ['{DATABASE}.*'], soft_delete: ['{DATABASE}.{SOFT}']}}\n"
-            "capture: {land_seconds: 0.5, heartbeat_seconds: 0.5}\n"
+            "capture: {land_seconds: 2, heartbeat_seconds: 0.5}\n"
             f"apply: {{mode: micro_batch}}\nmaintain: {_MAINTAIN}\n"
         )
         self.lake = LakeFiles(root, {name.lower(): value for name, value in options.items()})

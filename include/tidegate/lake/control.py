@@ -185,13 +185,18 @@ class ControlTables:
         self._lake = lake
         self._appends: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
+        self._claims: dict[str, dict[str, int]] = {}  # path -> claim id -> our number
 
     def version(self, table: Table) -> int:
         """The newest Delta version, whoever wrote it; -1 before the table exists. Two looks at its log."""
         return version(self._lake, table)
 
     def claim(self, table: Table, claim_id: str) -> int:
-        """A number larger than everybody's before: who held one until now is told so by its next look or append."""
+        """From now on this one alone appends to the table under the id; gives its number, larger than all before.
+
+        Who claimed it before is told so by its next look or append: the number stands in the table's log, and an
+        append is decided on a state with one's own, and made at the version behind that.
+        """
         number = 0
 
         def decide(state: TableState) -> Change:
@@ -200,34 +205,32 @@ class ControlTables:
             return Change(self._made(state, table), "CLAIM", {claim_id: number})
 
         self._lake.log(table.path).update(decide, attempts=CONTROL_COMMIT_ATTEMPTS_MAX)
+        self._claims.setdefault(table.path, {})[claim_id] = number
         return number
 
-    def check(self, table: Table, claim: tuple[str, int]) -> None:
-        """Raises Overtaken when somebody has claimed the table since. Two looks at its log while nobody writes."""
-        self._check(self._lake.log(table.path).state(), claim)
+    def check(self, table: Table) -> None:
+        """Raises Overtaken when somebody has claimed after us. Two looks at the table's log while nobody writes."""
+        self._check(self._lake.log(table.path).state(), table)
 
-    def _check(self, state: TableState, claim: tuple[str, int]) -> None:
-        if state.transaction(claim[0]) != claim[1]:
-            raise Overtaken(
-                "another apply of this pipeline has started since this one did",
-                where=state.place,
-                remedy="leave the pipeline to the other one; run one at a time",
-            )
+    def _check(self, state: TableState, table: Table) -> None:
+        for claim_id, number in self._claims.get(table.path, {}).items():
+            if state.transaction(claim_id) != number:
+                raise Overtaken(
+                    f"another run of {claim_id} has started since this one did",
+                    where=state.place,
+                    remedy="leave the work to the other one; run one at a time",
+                )
 
-    def append(
-        self,
-        table: Table,
-        rows: Sequence[Row],
-        app_transaction: tuple[str, int] | None = None,
-        claim: tuple[str, int] | None = None,
-    ) -> int:
-        """As the function `append`. With a claim: only as long as nobody else has claimed the table, else Overtaken."""
+    def append(self, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
+        """As the function `append`; of a table that was claimed, only as long as nobody else claims it.
+
+        Raises Overtaken, and as the function does.
+        """
         marks = dict([app_transaction]) if app_transaction else {}
         written: list[Mapping[str, Any]] = []
 
         def decide(state: TableState) -> Change | None:
-            if claim is not None:
-                self._check(state, claim)
+            self._check(state, table)
             if not (rows or marks) or any(state.transactions.get(name, -1) >= mark for name, mark in marks.items()):
                 return None
             made = self._made(state, table)

@@ -41,7 +41,7 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
-from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader, snapshot_app_id
+from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.marks import MarkWriter
 from tidegate.snapshot.ranges import divide
@@ -102,7 +102,6 @@ class SnapshotReader:
         self._keyed: dict[Name, bool] = {}  # whether a table has a key, as it was last seen
         self._later: dict[Name, float] = {}  # of tables without one that were busy: not before this time.monotonic()
         self._at_once = SNAPSHOT_WAVE_TABLES_MAX  # so many of them are locked together
-        self._claim = (snapshot_app_id(source), 0)
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Until no table is left that can be gone on with, or stop() says so; it is asked between waves, and while a
@@ -112,8 +111,7 @@ class SnapshotReader:
         """
         # Before a mark is written: a busy machine takes seconds over it, in which the log would go on.
         load_all(result_kernel.__name__)
-        self._claim = (snapshot_app_id(self._source), claim_reader(self._control, self._source))
-        writer = ChunkWriter(self._lake, self._source, self._claim[1])
+        writer = ChunkWriter(self._lake, self._source, claim_reader(self._control, self._source))
         with WorkerConnection(self._info) as asked, connect(self._info) as marking:
             marks = MarkWriter(marking, self._info, self._pipeline, self._source)
             marks.begin()
@@ -352,7 +350,7 @@ class SnapshotReader:
 
     def _record(self, events: Sequence[SnapshotEvent]) -> None:
         if events:
-            self._control.append(SNAPSHOTS, [event.to_row() for event in events], claim=self._claim)
+            self._control.append(SNAPSHOTS, [event.to_row() for event in events])
             self._control.tidy()
 
 

@@ -40,7 +40,7 @@ def test_an_application_publishes_no_cut_once_another_one_has_started(tmp_path: 
     new.claim()
     new.load()
     held = Window(20, 30, [], held={"d.t": TableState(State.HELD, "why", "SchemaMismatch", 20)})
-    with pytest.raises(Overtaken, match="another apply of this pipeline has started"):
+    with pytest.raises(Overtaken, match="another run of tidegate/shop/apply has started"):
         publish_cut(old, held)
     with pytest.raises(Overtaken):
         old.publish([], (old.cuts_app_id, 30))  # it asked before the other one started
@@ -48,6 +48,20 @@ def test_an_application_publishes_no_cut_once_another_one_has_started(tmp_path: 
     assert (new.cut_ts, new.states) == (20, {})
     publish_cut(new, Window(20, 40, []))
     assert control.application_version(new.lake, tables.CUTS, new.cuts_app_id) == 40
+
+
+def test_an_application_that_was_overtaken_says_nothing_more_of_a_table(tmp_path: Path) -> None:
+    """It may sleep between its cut and what it says then; the other one has held the table meanwhile."""
+    old = application(tmp_path)
+    old.claim()
+    new = application(tmp_path)
+    new.claim()
+    new.load()
+    new.record_states({"d.t": TableState(State.HELD, "why", "SchemaMismatch", 20)})
+    with pytest.raises(Overtaken):
+        old.record_states({"d.t": TableState(State.ACTIVE, applied_ts=30)})
+    new.refresh()
+    assert new.states["d.t"].state is State.HELD
 
 
 def test_a_released_table_stays_released_with_its_approval_until_a_window_reaches_the_cut(tmp_path: Path) -> None:

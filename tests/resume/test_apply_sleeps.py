@@ -1,0 +1,105 @@
+"""Apply sleeps at a point of its window, another one takes over and goes on, and the first one wakes up: too late.
+
+A lease can't keep a holder that sleeps from acting when it wakes. Here there is none at all: what a former holder
+commits must be refused by what the commit itself says. The sleeper is a driver of its own (tests/support/driver.py).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.road import Road
+from tests.resume.test_apply_kills import busy, swapped
+from tests.support.driver import started
+from tests.support.servers import FreshDatabase
+from tidegate import tables
+from tidegate.home import EXIT_TRANSIENT
+from tidegate.lake import control
+from tidegate.local.server import Server
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+# Before a commit of a window, those of the application's start left out; then where there is none.
+CLAIMS = 8
+POINTS = (
+    *(f"delta_before_commit:{CLAIMS + number}" for number in (1, 2, 4, 7, 10)),
+    "apply_in_decode",
+    "apply_in_move",
+    "apply_before_publish",
+)
+TABLES = (
+    "k (id INT PRIMARY KEY, a VARCHAR(20))",
+    "bag (a VARCHAR(20))",
+    "one (id INT PRIMARY KEY)",
+    "two (word VARCHAR(20) PRIMARY KEY)",
+)
+# What apply alone says; a cut's row of a table has its version, so silver is in it.
+SAID = (
+    tables.CUTS,
+    tables.TABLE_STATES,
+    tables.SCHEMA_HISTORY,
+    tables.FOLLOWED,
+    tables.SNAPSHOTS,
+    tables.PREWRITES,
+    tables.LEDGER,
+)
+SECONDS_MAX = 120
+
+
+def asleep(driver: Any) -> bool:
+    """Wait until it sleeps; False when it ended before."""
+    end = time.monotonic() + SECONDS_MAX
+    while driver.exitcode is None:
+        if Path(f"/proc/{driver.pid}/stat").read_text().rpartition(") ")[2][0] == "T":
+            return True
+        assert time.monotonic() < end, "it neither sleeps nor ends"
+        time.sleep(0.02)
+    return False
+
+
+def said(road: Road) -> dict[str, Any]:
+    return {table.path: control.read(road.lake, table) for table in SAID}
+
+
+@pytest.mark.timeout(900)
+def test_who_sleeps_anywhere_in_its_window_and_is_overtaken_publishes_nothing_when_it_wakes(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    # One table at a time: what a sleeper has asked of the JVM, which is not its own here, must not keep others waiting.
+    road = Road(mariadb, tmp_path, include=f"{database}.*", apply=", parallel_tables: 1")
+    road.capture()
+    for table in TABLES:
+        mariadb.query(f"CREATE TABLE {database}.{table}")
+    slept: list[str] = []
+    for number, point in enumerate(POINTS):
+        busy(mariadb, database, number)
+        swapped(mariadb, database, number)
+        road.capture()
+        sleeper = started(spark, road.file, f"{point}/sleep", log=tmp_path / "sleeper.log")
+        try:
+            if asleep(sleeper):
+                slept.append(point)
+            mariadb.query(f"UPDATE {database}.k SET a = 'overtaken' WHERE id < 1000")
+            road.capture()
+            road.apply(spark)
+            before = said(road)
+            if sleeper.exitcode is None:
+                os.kill(sleeper.pid, signal.SIGCONT)
+            sleeper.join(SECONDS_MAX)
+        finally:
+            sleeper.kill()
+        assert said(road) == before, point
+        if point in slept:
+            assert sleeper.exitcode == EXIT_TRANSIENT, (point, (tmp_path / "sleeper.log").read_text()[-2000:])
+    assert slept == list(POINTS)
+    app = road.apply(spark)
+    assert not [name for name, state in app.states.items() if state.state == "held"]
+    assert len(road.assert_equal()) == len(TABLES) + len(POINTS)
