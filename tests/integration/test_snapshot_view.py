@@ -1,0 +1,99 @@
+"""Tables without a key are read from one view: what waits for it goes first, and a reader that dies begins anew."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tests.integration.test_snapshot_reader import Answers, World, world
+from tidegate.snapshot import view_reading
+from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs
+from tidegate.snapshot.events import EventKind, SnapshotState
+from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
+from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.snapshot.requests import events_of, request
+
+pytestmark = pytest.mark.server
+__all__ = ["world"]  # a fixture
+
+ROWS = 40
+PIECES = ReaderSettings(parallel=2, chunk=ChunkBounds(10, 1 << 20, 2.0))
+
+
+@pytest.fixture
+def wide(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A table without a key whose chunks are landed one by one."""
+    monkeypatch.setattr(view_reading, "SNAPSHOT_LAND_BYTES", 1)
+    monkeypatch.setattr(view_reading, "SNAPSHOT_LOOK_SECONDS", 0.0)
+    with world.server.connect(world.database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE wide (a INT, b LONGTEXT)")
+        cursor.executemany("INSERT INTO wide VALUES (%s, REPEAT('x', 2000000))", [(n % 9,) for n in range(ROWS)])
+    request(world.lake, "p", [("s", world.database, "wide")])
+    return world
+
+
+def reader_of(world: World, lines: list[str]) -> SnapshotReader:
+    return SnapshotReader("p", "s", world.info, world.lake, PIECES, lines.append)
+
+
+def waits(world: World, for_it: bool) -> bool:
+    shown = world.server.query("SHOW FULL PROCESSLIST")
+    return any("metadata lock" in str(row[6]) for row in shown) == for_it
+
+
+def test_a_ddl_goes_before_the_reading_and_the_wave_is_none(wide: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The view holds a DDL up to its end, and whoever comes behind the DDL."""
+    wide.server.query(f"GRANT PROCESS ON *.* TO '{wide.server.user}'@'%'")
+    alter = threading.Thread(
+        target=wide.server.query, args=(f"ALTER TABLE {wide.database}.wide ADD COLUMN c INT DEFAULT 7",)
+    )
+    real, lines = ChunkWriter.append, list[str]()
+
+    def slow(writer: ChunkWriter, chunks: Any) -> None:
+        real(writer, chunks)
+        if not alter.ident:
+            alter.start()
+            while not waits(wide, for_it=True):
+                time.sleep(0.02)
+
+    monkeypatch.setattr(ChunkWriter, "append", slow)
+    monkeypatch.setattr("tidegate.snapshot.reader.SNAPSHOT_LOCK_AGAIN_SECONDS", 0.2)
+    with Answers(wide.lake, refused=set()):
+        reader_of(wide, lines).run()
+    alter.join(5)
+    assert any("a DDL waits for the reading of" in line for line in lines), lines
+    progress = wide.progress()["wide"]
+    assert (progress.state, progress.rows, progress.waves) == (SnapshotState.ENDED, ROWS, 1)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_reading_that_ends_in_the_middle_begins_anew(
+    wide: World, monkeypatch: pytest.MonkeyPatch, *, stops: bool
+) -> None:
+    real, calls, stop = ChunkWriter.append, list[int](), threading.Event()
+
+    def dies(writer: ChunkWriter, chunks: Any) -> None:
+        calls.append(len(chunks))
+        if len(calls) == 2 and stops:
+            stop.set()
+        elif len(calls) == 2:
+            raise KeyboardInterrupt
+        real(writer, chunks)
+
+    monkeypatch.setattr(ChunkWriter, "append", dies)
+    if stops:
+        reader_of(wide, []).run(stop.is_set)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            reader_of(wide, []).run()
+    assert not [one for one in events_of(wide.lake, "p") if one.event is EventKind.WAVE]
+    monkeypatch.undo()
+    with Answers(wide.lake, refused=set()):
+        reader_of(wide, []).run()
+    progress = wide.progress()["wide"]
+    assert (progress.state, progress.rows, progress.waves) == (SnapshotState.ENDED, ROWS, 1)
+    (wave,) = [one for one in events_of(wide.lake, "p") if one.event is EventKind.WAVE]
+    assert sum(ref.chunk.rows for ref in chunk_refs(wide.lake, "s", [wave.token])) == ROWS
