@@ -72,7 +72,7 @@ def _placed(app: Application, window: Window, source: str, wave: EndedWave) -> E
         return replace(wave, refused=f"where its view lies in the log can't be told: {error}")
     if low_ts is None:
         return replace(wave, refused="bronze no longer reaches back to its low watermark")
-    return replace(wave, low_ts=low_ts)
+    return replace(wave, low_ts=low_ts + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,8 @@ class _Share:
 def _take(app: Application, window: Window, source: str, wave: EndedWave) -> None:
     refs = chunk_refs(app.lake, source, [wave.token])
     history = app.histories[source]
-    made = [] if wave.refused else history.made_in(wave.low_ts, wave.high_ts)
+    made = [] if wave.refused else history.made_in(wave.ddl_after_ts, wave.high_ts)
+    made = [one for one in made if not _begins(one, wave)]
     refused = refusals(wave, [ref.chunk for ref in refs], {(one.database, one.table) for one in made})
     for told in wave.tables:
         share = _Share(wave, (source, *told.name), [ref for ref in refs if ref.chunk.name == told.name])
@@ -138,7 +139,7 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     if applied >= wave.high_ts:  # a window that was killed has written them
         damage = _damage(app, share)
     else:
-        emptied = _begins(version, share)
+        emptied = _begins(version, wave)
         entry.again_ts = max(entry.again_ts, applied)
         if emptied:
             entry.chunks = [one for one in entry.chunks if one.physical != physical]
@@ -152,11 +153,11 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
 def _replaces(versions: Sequence[TableVersion], share: _Share) -> bool:
     """Whether a wave's rows are to replace all that silver has: rows without a key can't be written twice."""
     mine = [version for version in versions if version.commit_ts <= share.wave.low_ts]
-    return bool(mine) and not mine[-1].key and not _begins(mine[-1], share)
+    return bool(mine) and not mine[-1].key and not _begins(mine[-1], share.wave)
 
 
-def _begins(version: TableVersion, share: _Share) -> bool:
-    return version.kind == SNAPSHOT_KIND and version.commit_ts == share.wave.low_ts
+def _begins(version: TableVersion, wave: EndedWave) -> bool:
+    return version.kind == SNAPSHOT_KIND and version.commit_ts == wave.low_ts
 
 
 def _unfit(version: TableVersion | None, share: _Share) -> str:

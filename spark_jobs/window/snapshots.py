@@ -89,7 +89,7 @@ def begin(
         return "its snapshot is over" if told else "nobody has asked for its snapshot"
     if state is not None and state.place is not None and state.place.at_ts > wave.low_ts:
         return f"it is held for what came later: {state.reason}"
-    if changed := changed_by_ddl(app, window, physical, wave.low_ts, window.cut_ts):
+    if changed := changed_by_ddl(app, window, physical, wave.ddl_after_ts, window.cut_ts):
         return f"a DDL changed the table while it was read, or before it could be taken: {changed}"
     version = _version(app, wave, physical, state, unfit)
     if version is None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
@@ -22,9 +23,12 @@ from tests.support.driver import killed
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
 from tidegate.snapshot.events import SnapshotState, TableProgress
+from tidegate.snapshot.marks import MarkWriter
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import request, told
+from tidegate.snapshot.view_reading import ExactView
+from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.tables import WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -197,3 +201,35 @@ def test_a_table_without_a_key_is_exact_while_sessions_write_to_it(
     stepped(road, spark)
     assert {(one.state, one.refused) for one in told(road.lake, "road", "one")} == {(SnapshotState.DONE, ())}
     assert road.assert_equal()["logs"] > 0
+
+
+def test_a_view_shows_the_transaction_before_its_place_and_not_the_one_behind_it(
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both change the table: the first must not be applied again to what the view has, the second must be applied."""
+    database = fresh_database(mariadb)
+    stocked(mariadb, database)
+    road = road_of(mariadb, tmp_path, database)
+    stepped(road, spark)
+    marked, read = MarkWriter.write, ExactView.read
+
+    def write(writer: MarkWriter, mark: Mark) -> None:
+        marked(writer, mark)
+        if mark.kind is MarkKind.LOW:
+            mariadb.query(f"INSERT INTO {database}.logs VALUES (1, 'before', NULL)")
+
+    def late(view: ExactView, *given: Any) -> None:
+        mariadb.query(f"INSERT INTO {database}.logs VALUES (1, 'behind', NULL)")
+        read(view, *given)
+
+    monkeypatch.setattr(MarkWriter, "write", write)
+    monkeypatch.setattr(ExactView, "read", late)
+    request(road.lake, "road", [("one", database, "logs")])
+    reader_of(road).run(stop=look(1))
+    monkeypatch.undo()
+    finished(road, spark)
+    assert road.assert_equal()["logs"] == ROWS + 2

@@ -44,7 +44,8 @@ class OpenWave:
 class EndedWave:
     """A wave between its marks. Its tables are applied from after_ts on in the window that has high_ts.
 
-    refused: why none of it counts; "" when it does. at: as the high mark's.
+    refused: why none of it counts; "" when it does. at: as the high mark's; low_ts is then the first moment behind the
+    last transaction that the view sees, which may be the next one's, too.
     """
 
     snapshot: str
@@ -61,6 +62,11 @@ class EndedWave:
     def after_ts(self) -> int:
         """The table's changes above it are applied again, and the wave's rows with them."""
         return self.low_ts - 1
+
+    @property
+    def ddl_after_ts(self) -> int:
+        """A DDL above it may have come behind the wave's first view. A low mark is no DDL."""
+        return self.after_ts if self.at else self.low_ts
 
 
 @dataclass(frozen=True, slots=True)
