@@ -23,9 +23,9 @@ from typing import Any, Final
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row, in_turns
 from benchmarks.sizes import Sizes
-from tidegate.delta import checkpoint_write
 from tidegate.delta.actions import add, metadata, moved, now_ms, protocol
-from tidegate.delta.checkpoint import newest
+from tidegate.delta.checkpoints import write as checkpoint_write
+from tidegate.delta.checkpoints.checkpoint import newest
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.logs import DeltaLogs

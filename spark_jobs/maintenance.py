@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow.fs as pafs
 from pyspark.sql import SparkSession
 
-from spark_jobs.merge.private_log import private_log
+from spark_jobs.merge.private.log import private_log
 from spark_jobs.session.spark import fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline

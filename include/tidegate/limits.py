@@ -167,7 +167,7 @@ HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 # A Spark job that takes this much longer than it is meant to loop hangs (a store, a lock): Airflow ends it, and the
 # next try goes on where it stood. Of a window, and of a batch, none is known that takes so long.
 JOB_HANGS_SECONDS: Final = 86_400
-# So is a private log (spark_jobs/merge/private_log.py) that is older than two such jobs nobody's any more.
+# So is a private log (spark_jobs/merge/private/log.py) that is older than two such jobs nobody's any more.
 PRIVATE_LOG_SECONDS: Final = 2 * JOB_HANGS_SECONDS
 
 # --- value log ----------------------------------------------------------------------------------

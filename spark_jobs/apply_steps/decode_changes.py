@@ -57,7 +57,7 @@ from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Ledger, Problem,
 from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
 from tidegate.snapshot import chunk as snapshot_chunk
-from tidegate.upsert.key_file import KeyFile
+from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.row_hash import row_hashes
 from tidegate.upsert.target import NotStaged, StagedUpsert
 

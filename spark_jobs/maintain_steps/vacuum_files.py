@@ -7,7 +7,7 @@ VACUUM removes what has been dead for delta.deletedFileRetentionDuration, and fi
 are older than that. A kept version's files died when the version after it was committed, or later. So all that
 must hold is that this lies within the retention; retain_versions sees to it, and here it is checked.
 
-Private logs (spark_jobs/merge/private_log.py) of processes that were killed go first: VACUUM doesn't see them, but it
+Private logs (spark_jobs/merge/private/log.py) of processes that were killed go first: VACUUM doesn't see them, but it
 finds their data files, unless these are the table's.
 """
 
@@ -17,7 +17,7 @@ import time
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
-from spark_jobs.merge.private_folders import remove_leftovers
+from spark_jobs.merge.private.folders import remove_leftovers
 from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.state import TableState
 from tidegate.lake.control_upkeep import commit_times

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.values import literals, numbered
 from tidegate import tables
 from tidegate.delta.actions import clustering

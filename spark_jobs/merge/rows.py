@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.soft_delete import follow_soft_delete
 from spark_jobs.merge.values import staged_schema

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_jobs.merge.partitions import delete_statement
-from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.silver_writer import SilverWriter

@@ -2,7 +2,7 @@
 
 In:  a table's share of a window.
 Out: SilverWriter, which rows.py (MERGE), schema.py (DDL) and soft_delete.py write with. A commit holds the data and
-     applied_ts (an application's transaction version) together. Spark makes it on a private log (private_log.py), and
+     applied_ts (an application's transaction version) together. Spark makes it on a private log (private/log.py), and
      reads silver there for what it rewrites.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_jobs.merge.private_log import PrivateLog, change_table
+from spark_jobs.merge.private.log import PrivateLog, change_table
 from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate import tables

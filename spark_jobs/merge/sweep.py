@@ -10,7 +10,7 @@ ordered only the server's collation knows. Done again, it finds nothing.
 
 from __future__ import annotations
 
-from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
 from spark_jobs.window.shapes import keeps_deleted

@@ -22,7 +22,7 @@ from tidegate.errors import TidegateError
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PROBE_DRIVER_ROWS_MAX, PROBE_TASK_ROWS
 from tidegate.upsert import roaring
-from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.probe_file import Hits, probe_file
 
 # A file whose statistics don't say: as if it had this many rows per byte.

@@ -40,9 +40,9 @@ from tidegate.upsert.actions import Actions, replaced
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.data_file import order, write
 from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.key_file import DELETED, Int64s, KeyFile
-from tidegate.upsert.key_hash import SEED, key_hashes, leads
-from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.keys.file import DELETED, Int64s, KeyFile
+from tidegate.upsert.keys.hash import SEED, key_hashes, leads
+from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.probe_file import Hits
 from tidegate.upsert.resolve import resolve
 from tidegate.upsert.target import StagePhase

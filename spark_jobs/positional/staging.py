@@ -24,8 +24,8 @@ from tidegate.errors import Terminal
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import last_per_hash
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.key_file import KeyFile, write_keys
-from tidegate.upsert.key_hash import SEED, Seed, key_hashes
+from tidegate.upsert.keys.file import KeyFile, write_keys
+from tidegate.upsert.keys.hash import SEED, Seed, key_hashes
 from tidegate.upsert.stage import Target, staged
 from tidegate.upsert.target import NotStaged, StagedUpsert, StagePhase, UpsertTarget
 

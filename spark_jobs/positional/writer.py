@@ -38,7 +38,7 @@ from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
-from tidegate.upsert.key_file import read_keys
+from tidegate.upsert.keys.file import read_keys
 from tidegate.upsert.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.rewrite import live_rows
 from tidegate.upsert.target import StagedUpsert, StagePhase, misfit

@@ -14,7 +14,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tidegate.delta import checkpoint
+from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHECKPOINT_COMMITS

@@ -21,7 +21,7 @@ from tidegate.lake.schema_rows import ended
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, Known
-from tidegate.upsert.key_hash import SEED, Seed
+from tidegate.upsert.keys.hash import SEED, Seed
 from tidegate.upsert.target import UpsertTarget
 
 Name = tuple[str, str]

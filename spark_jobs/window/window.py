@@ -21,7 +21,7 @@ from tidegate.segments.result import Ledger, Problem
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunk_table import ChunkRef
 from tidegate.snapshot.events import SnapshotEvent
-from tidegate.upsert.key_file import KeyFile
+from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.target import StagedUpsert
 
 _NAMED_MAX = 5  # tables named in a window's line of the log

@@ -33,8 +33,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidegate.delta import checkpoint
 from tidegate.delta.actions import commit_info, lines, now_ms, transaction
+from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.commit_file import read_commit, read_commits
 from tidegate.delta.features import check_readable, check_writable
 from tidegate.delta.names import commit_name, commit_version

@@ -101,7 +101,7 @@ def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[Ch
 
 def _check_readable(store: LogStore, cut: Checkpoint) -> None:
     """Read all of it, sidecars too: the commits that say the same are about to go."""
-    from tidegate.delta.checkpoint_contents import CheckpointGoneError, load
+    from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     try:
         for batch in load(store, cut).batches():
@@ -116,7 +116,7 @@ def _check_readable(store: LogStore, cut: Checkpoint) -> None:
 
 def _remove_sidecars(store: LogStore, before_ms: int) -> int:
     """Those that no checkpoint names, and that are too old to belong to one that is being written."""
-    from tidegate.delta.checkpoint_contents import CheckpointGoneError, load
+    from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     folder = store.folder(SIDECARS)
     old = [entry.name for entry in folder.names() if entry.modified_ms < before_ms]

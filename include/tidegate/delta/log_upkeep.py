@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.delta import checkpoint_write
 from tidegate.delta.actions import now_ms
+from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.names import Hint

@@ -15,8 +15,8 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, Final
 
-from tidegate.delta import checkpoint_write
 from tidegate.delta.actions import moved, now_ms
+from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.properties import set_properties

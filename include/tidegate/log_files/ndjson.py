@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
-from tidegate.log_files.json_column import TEXT, ShownJson, json_column
-from tidegate.log_files.json_geometry import NONE, srid_keys, without_srid
+from tidegate.log_files.as_json.column import TEXT, ShownJson, json_column
+from tidegate.log_files.as_json.geometry import NONE, srid_keys, without_srid
 from tidegate.schema.model.type_table import Kind
 
 _OPS: Final = {IMAGE_INSERT: "insert", IMAGE_BEFORE: "update", IMAGE_AFTER: "", IMAGE_DELETE: "delete"}

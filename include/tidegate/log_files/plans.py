@@ -17,9 +17,9 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import Plan
 from tidegate.errors import Terminal
+from tidegate.log_files.as_json.column import ShownJson
+from tidegate.log_files.as_json.dates import raw_date, with_raw_dates
 from tidegate.log_files.inferred_plan import infer_plan
-from tidegate.log_files.json_column import ShownJson
-from tidegate.log_files.json_dates import raw_date, with_raw_dates
 from tidegate.log_files.rows import Chosen
 
 

@@ -27,8 +27,8 @@ from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import ROWS
 from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.limits import LINES_BYTES
+from tidegate.log_files.as_json.column import ShownJson
 from tidegate.log_files.events import JudgedEvents
-from tidegate.log_files.json_column import ShownJson
 from tidegate.log_files.ndjson import LineHead, Lines, in_order, lines_of
 from tidegate.log_files.stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
 

@@ -3,7 +3,7 @@
 In:  live files, the table of keys.
 Out: the files that must be read. A file is ruled out only by bounds that are certainly wide enough.
 
-A key is compared by the 64-bit leads of its leading columns (key_hash.leads): a file whose box of bounds holds no lead
+A key is compared by the 64-bit leads of its leading columns (keys.hash.leads): a file whose box of bounds holds no lead
 of a changed key can't hold the key. Cut texts and rounded timestamps are widened first; what isn't understood, or
 missing, rules nothing out.
 """
@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from tidegate.delta.live_file import LiveFile
 from tidegate.errors import UnsupportedValue
-from tidegate.upsert.key_file import Int64s
-from tidegate.upsert.key_hash import leads
-from tidegate.upsert.key_table import WHOLE, KeyTable
+from tidegate.upsert.keys.file import Int64s
+from tidegate.upsert.keys.hash import leads
+from tidegate.upsert.keys.table import WHOLE, KeyTable
 from tidegate.upsert.partition_values import partition_value
 
 # Statistics hold milliseconds; writers round their maximum either way (PROTOCOL.md asks readers to add one).

@@ -14,9 +14,9 @@ from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import deletion_vector
-from tidegate.upsert.key_columns import KeyColumns
-from tidegate.upsert.key_hash import Cells
-from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.keys.columns import KeyColumns
+from tidegate.upsert.keys.hash import Cells
+from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.roaring import Positions
 
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 from tidegate.errors import UnsupportedValue
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.upsert.kernel.row_bytes import measure_rows, write_rows
-from tidegate.upsert.key_hash import canonical, cell_words
+from tidegate.upsert.keys.hash import canonical, cell_words
 
 DIGEST_BYTES: Final = 16
 _ROWS: Final = 1 << 16  # at a time: what is held in memory beside the rows

@@ -19,8 +19,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.upsert import data_file
 from tidegate.upsert.actions import rows_of
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.key_file import DELETED, LEADS_MAX, KeyFile, write_keys
-from tidegate.upsert.key_hash import SEED, Seed, key_hashes, leads
+from tidegate.upsert.keys.file import DELETED, LEADS_MAX, KeyFile, write_keys
+from tidegate.upsert.keys.hash import SEED, Seed, key_hashes, leads
 
 _ORDER = (tables.OP, tables.SEQ, tables.ORDINAL)  # not in silver
 

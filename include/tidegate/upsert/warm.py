@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from tidegate.compiled import load_all
-from tidegate.upsert.key_file import KeyFile
-from tidegate.upsert.key_hash import SEED, Cells, key_hashes, leads
+from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.keys.hash import SEED, Cells, key_hashes, leads
 from tidegate.upsert.resolve import resolve
 from tidegate.upsert.row_hash import row_hashes
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.window.checkpoints import Checkpoints
 from tests.support.upsert_table import PATH, UP, Table
-from tidegate.delta import checkpoint_write
+from tidegate.delta.checkpoints import write as checkpoint_write
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs import maintenance
 from spark_jobs.maintain import run
 from spark_jobs.maintenance import Maintenance, SilverTable
-from spark_jobs.merge.private_log import PrivateLog
+from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.session.spark import maintenance_session
 from tests.support.aged import age
 from tidegate import config, tables

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.merge.private_copy import PrivateCopy, java_quoted, java_uri
-from spark_jobs.merge.private_folders import Folders, made_at, new_name
+from spark_jobs.merge.private.copy import PrivateCopy, java_quoted, java_uri
+from spark_jobs.merge.private.folders import Folders, made_at, new_name
 from tidegate.delta.actions import clustering, domain, metadata, protocol
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import DeltaUnsupported, LakeRefused

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.merge import private_log as module
-from spark_jobs.merge.private_copy import java_uri
-from spark_jobs.merge.private_folders import made_at, remove_leftovers
-from spark_jobs.merge.private_log import PrivateLog, change_table, private_log
+from spark_jobs.merge.private import log as module
+from spark_jobs.merge.private.copy import java_uri
+from spark_jobs.merge.private.folders import made_at, remove_leftovers
+from spark_jobs.merge.private.log import PrivateLog, change_table, private_log
 from spark_jobs.session.spark import DELETION_VECTORS, maintenance_session, table_session
 from tests.support.readers import READERS
 from tidegate import limits

@@ -11,7 +11,7 @@ from tidegate.binlog.table_map import WireColumn
 from tidegate.binlog.wire_types import type_text
 from tidegate.delta.types import arrow_type, delta_json
 from tidegate.errors import UnsupportedValue
-from tidegate.log_files.json_column import _WRITERS
+from tidegate.log_files.as_json.column import _WRITERS
 from tidegate.schema.ddl.reader import read
 from tidegate.schema.ddl.tree import CreateTable
 from tidegate.schema.ddl.types import shown_type
@@ -20,7 +20,7 @@ from tidegate.schema.model.columns import Column
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.type_table import GEOMETRY_NAMES, TYPES, Kind, Wire
 from tidegate.schema.model.types import canonical, parse_type
-from tidegate.upsert.key_hash import Cells
+from tidegate.upsert.keys.hash import Cells
 from tidegate.verify.cells import cell
 
 # Of each type a column: its text, its character set, and (length, decimals) as a TABLE_MAP has them.

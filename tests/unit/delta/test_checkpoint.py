@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.support.delta_histories import DAY_MS, NOW_MS, PROTOCOL, State, histories, ordered, stored
 from tests.support.memory_store import MemoryStore
 from tests.support.seeds import LONG, many
-from tidegate.delta import checkpoint, checkpoint_write
+from tidegate.delta.checkpoints import checkpoint
+from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.names import LAST_CHECKPOINT, Hint, checkpoint_name, checksum, commit_name
 from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.store import log_store

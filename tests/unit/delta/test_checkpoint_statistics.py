@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidegate.delta.checkpoint_statistics import statistics_text
+from tidegate.delta.checkpoints.statistics import statistics_text
 from tidegate.errors import DeltaUnsupported
 
 UTC = pa.timestamp("us", tz="UTC")

@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.bronze import QuietBronze, pack
 from tests.support.readers import READERS
-from tidegate.delta import checkpoint, checkpoint_write
+from tidegate.delta.checkpoints import checkpoint
+from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.delta.names import Hint, commit_name
 from tidegate.delta.store import LogStore

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tidegate.delta.live_file import LiveFile
 from tidegate.upsert.candidates import candidates
-from tidegate.upsert.key_file import KeyFile
-from tidegate.upsert.key_hash import SEED, key_hashes, leads
-from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.keys.hash import SEED, key_hashes, leads
+from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.partition_values import partition_text
 from tidegate.upsert.resolve import resolve
 from tidegate.upsert.statistics import statistics

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import UnsupportedValue
-from tidegate.upsert.key_hash import key_hashes, leads
+from tidegate.upsert.keys.hash import key_hashes, leads
 
 Make = Callable[[list[Any]], pa.Array]
 UTC_US = pa.timestamp("us", tz="UTC")

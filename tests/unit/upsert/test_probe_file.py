@@ -16,11 +16,11 @@ import pytest
 from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused, LakeUnavailable, SchemaMismatch
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert import key_columns
 from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.key_file import KeyFile
-from tidegate.upsert.key_hash import SEED, key_hashes, leads
-from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.keys import columns as key_columns
+from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.keys.hash import SEED, key_hashes, leads
+from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.probe_file import Hits, probe_file
 from tidegate.upsert.resolve import resolve
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tidegate.errors import LakeRefused, UnsupportedValue
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert.key_file import DELETED, KeyFile, read_keys, write_keys
-from tidegate.upsert.key_hash import SEED, Cells, Seed, key_hashes, leads
-from tidegate.upsert.key_table import KeyTable
+from tidegate.upsert.keys.file import DELETED, KeyFile, read_keys, write_keys
+from tidegate.upsert.keys.hash import SEED, Cells, Seed, key_hashes, leads
+from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.resolve import resolve
 
 KEY = pa.schema([("region", pa.string()), ("id", pa.int64())])

@@ -16,7 +16,7 @@ from tidegate.upsert.actions import adopted, replaced
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.key_file import read_keys
+from tidegate.upsert.keys.file import read_keys
 from tidegate.upsert.probe_file import probe_file
 from tidegate.upsert.resolve import resolve
 from tidegate.upsert.stage import Target, stage

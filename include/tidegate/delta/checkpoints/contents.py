@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidegate.delta.actions import parsed
-from tidegate.delta.checkpoint_rows import COLUMNS, bodies
-from tidegate.delta.checkpoint_statistics import statistics_text
+from tidegate.delta.checkpoints.rows import COLUMNS, bodies
+from tidegate.delta.checkpoints.statistics import statistics_text
 from tidegate.delta.names import SIDECARS, Checkpoint
 from tidegate.delta.state import Action
 from tidegate.delta.store import LogStore

@@ -4,12 +4,12 @@ In:  a table of the lake, statements of Spark.
 Out: one commit of all that they did, on exactly the version that they saw; or nothing, and CommitConflict.
 
 Delta's stores in the JVM don't arbitrate between processes on a local disk, and on no disk between them and us. So
-Spark gets a copy of the log in a folder of the table (private_copy.py), and what it did there is committed by
+Spark gets a copy of the log in a folder of the table (copy.py), and what it did there is committed by
 tidegate.delta. Rows that are read for a rewrite are read from the copy, too: they are those that the commit replaces.
 
 With the commit the folder's `_delta_log` goes and its data files stay, for VACUUM to take when they are dead; without a
 commit a new folder goes as a whole. What a killed process leaves is told by its `_delta_log`, which VACUUM doesn't see,
-and by its age (private_folders.py).
+and by its age (folders.py).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from spark_jobs.merge.private_copy import PrivateCopy
-from spark_jobs.merge.private_folders import LOG, Folders, new_name
+from spark_jobs.merge.private.copy import PrivateCopy
+from spark_jobs.merge.private.folders import LOG, Folders, new_name
 from tidegate.delta.actions import lines, parsed
 from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
-from tidegate.upsert.key_hash import Hashes, Seed
+from tidegate.upsert.keys.hash import Hashes, Seed
 
 Int64s = npt.NDArray[np.int64]
 
@@ -34,7 +34,7 @@ KEYS: Final = pa.schema(
         pa.field("file", pa.int32(), nullable=False),  # index into the actions
         pa.field("row", pa.int64(), nullable=False),  # position in that data file, or DELETED
     ]
-)  # and lead_0, lead_1 ...: key_hash.leads of the leading key columns
+)  # and lead_0, lead_1 ...: hash.leads of the leading key columns
 _META: Final = b"tidegate.keys"
 _VERSION: Final = 1
 

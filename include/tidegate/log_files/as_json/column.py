@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from tidegate.binlog.kernel import json_out
 from tidegate.binlog.plan import ColumnPlan
-from tidegate.log_files.json_dates import RawDate, is_raw, raw_texts
+from tidegate.log_files.as_json.dates import RawDate, is_raw, raw_texts
 from tidegate.schema.model.type_table import Kind
 
 TEXT: Final = pa.large_string()

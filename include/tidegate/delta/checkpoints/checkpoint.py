@@ -3,7 +3,7 @@
 In:  a log's folder.
 Out: the version and actions of its newest whole checkpoint, without tombstones.
 
-A reader that has a checkpoint needs only the commits behind it. Writing is in checkpoint_write.py, removing what no
+A reader that has a checkpoint needs only the commits behind it. Writing is in write.py, removing what no
 reader needs any more in log_cleanup.py: both may run in any process at any time, beside commits and beside others that
 do the same, since a checkpoint only says again what commits have said.
 """
@@ -21,7 +21,7 @@ from tidegate.errors import LakeUnavailable
 from tidegate.limits import CHECKPOINT_COMMITS
 
 if TYPE_CHECKING:
-    from tidegate.delta.checkpoint_contents import Contents
+    from tidegate.delta.checkpoints.contents import Contents
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
 
 def read(store: LogStore, found: Checkpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
     """What `do` makes of a checkpoint, or of a newer one when it was cleaned up meanwhile; None when none is left."""
-    from tidegate.delta.checkpoint_contents import CheckpointGoneError, load
+    from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     looked: Checkpoint | None = found
     for _ in range(_LOOKS):
@@ -79,7 +79,7 @@ def due(version: int, checkpointed: int, commits: int = CHECKPOINT_COMMITS) -> b
 
 
 def _actions(contents: Contents, keep: Keep | None) -> tuple[int, list[Action]]:
-    from tidegate.delta.checkpoint_rows import bodies
+    from tidegate.delta.checkpoints.rows import bodies
 
     actions = [one for one in contents.others if not one.get("domainMetadata", {}).get("removed")]
     if keep is not no_files:

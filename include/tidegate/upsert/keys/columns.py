@@ -21,7 +21,7 @@ from tidegate.delta.live_file import LiveFile
 from tidegate.errors import REFILL, LakeRefused, LakeUnavailable, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.candidates import lead_bounds
-from tidegate.upsert.key_table import WHOLE, KeyTable
+from tidegate.upsert.keys.table import WHOLE, KeyTable
 from tidegate.upsert.partition_values import partition_value
 
 _BATCH_ROWS: Final = 1 << 20

@@ -22,8 +22,8 @@ from tidegate.lake.files import LakeFiles
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.upsert.kernel.hashes import probe_rows
 from tidegate.upsert.kernel.table import any_inside
-from tidegate.upsert.key_file import Int64s
-from tidegate.upsert.key_hash import Cells, Hashes, Seed
+from tidegate.upsert.keys.file import Int64s
+from tidegate.upsert.keys.hash import Cells, Hashes, Seed
 
 _FILTER_BITS_PER_KEY: Final = 16
 _MAGIC: Final = b"TGKEYS01"

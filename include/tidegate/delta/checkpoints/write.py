@@ -29,9 +29,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidegate.delta.checkpoint import find, read
-from tidegate.delta.checkpoint_contents import Contents
-from tidegate.delta.checkpoint_rows import SCHEMA, column, conformed, key, table
+from tidegate.delta.checkpoints.checkpoint import find, read
+from tidegate.delta.checkpoints.contents import Contents
+from tidegate.delta.checkpoints.rows import SCHEMA, column, conformed, key, table
 from tidegate.delta.commit_file import read_commit
 from tidegate.delta.features import KNOWN, unknown
 from tidegate.delta.names import (
