@@ -22,7 +22,7 @@ from tidegate.config import Pipeline, SnapshotMode
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
 from tidegate.lake.status import TableStatus
-from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX
+from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.snapshot.events import SnapshotState, TableProgress
@@ -39,7 +39,7 @@ class Outlook:
 
     physical: what its rows are read from. due_at: when it is asked for by itself; None when it isn't. why: the reason
     for that, or of the last snapshot that failed. tries: snapshots of it that ended within a day. under_way: the state
-    of the one that isn't over; "" without one.
+    of the one that isn't over; "" without one. told_at: when its reader was last heard of.
     """
 
     physical: tuple[Physical, ...] = ()
@@ -47,6 +47,7 @@ class Outlook:
     why: str = ""
     tries: int = 0
     under_way: str = ""
+    told_at: datetime | None = None
 
     def is_due(self, now: datetime) -> bool:
         """Whether it is to be asked for now."""
@@ -98,7 +99,9 @@ def _outlook(
 ) -> Outlook:
     is_open = [one for one in past if not one.state.is_over]
     if is_open:
-        return Outlook(physical, None, is_open[-1].reason, under_way=is_open[-1].state)
+        one = is_open[-1]
+        heard_at = now if one.waiting else one.told_at  # what waits for apply needs no reader
+        return Outlook(physical, None, one.reason, under_way=one.state, told_at=heard_at)
     last = list(past)[-1] if past else None
     tries = sum(one.told_at > now - _DAY for one in past)
     why = last.reason if last is not None and last.state is not SnapshotState.DONE else ""
@@ -119,15 +122,25 @@ def _outlook(
 def seen(pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
     """Tables as a person sees them: one that needs nobody isn't held, but waits for its snapshot.
 
-    One whose snapshot was tried in vain stays held, and says so. Raises LakeUnavailable.
+    One whose snapshot was tried in vain, or that no reader takes, stays held, and says so. Raises LakeUnavailable.
     """
     found = outlooks(pipeline, waiting(pipeline, lake), told(lake, pipeline.pipeline), now := datetime.now(UTC))
-    return tuple(_seen(status, found[status.table], now) if status.table in found else status for status in statuses)
+    return tuple(
+        _seen(pipeline.pipeline, status, found[status.table], now) if status.table in found else status
+        for status in statuses
+    )
 
 
-def _seen(status: TableStatus, outlook: Outlook, now: datetime) -> TableStatus:
+def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -> TableStatus:
     if status.state is not State.HELD:
         return status
+    since = outlook.told_at or (datetime.fromisoformat(status.since) if status.since else now)
+    silent = (now - since).total_seconds()
+    if silent > SNAPSHOT_SILENT_SECONDS and outlook.under_way != SnapshotState.PAUSED and _needs_reader(outlook):
+        what = f"for {silent:.0f} s no reader has said anything of its snapshot: is one running, or was it refused?"
+        return replace(
+            status, way_out=f"{what} tidegate snapshot run {pipeline} reads, or says why not; {status.way_out}"
+        )
     if outlook.under_way:
         what = f"its snapshot is {outlook.under_way}, and apply has taken none of its rows yet"
         return replace(status, state=State.SNAPSHOT, reason=f"{what}: {status.reason}", way_out="")
@@ -142,10 +155,14 @@ def _seen(status: TableStatus, outlook: Outlook, now: datetime) -> TableStatus:
     return replace(status, way_out=f"{said}; {status.way_out}" if said else status.way_out)
 
 
-def due(pipeline: Pipeline, lake: LakeFiles, known: Iterable[TableProgress]) -> list[Physical]:
-    """Physical tables that are to be asked for now. known: in order of their requests. Raises LakeUnavailable."""
-    if pipeline.snapshot.mode is SnapshotMode.MANUAL:
-        return []
+def _needs_reader(outlook: Outlook) -> bool:
+    return bool(outlook.under_way) or (outlook.due_at is not None and not outlook.tries)
+
+
+def due(
+    pipeline: Pipeline, waits: Mapping[str, Collection[Physical]], known: Iterable[TableProgress]
+) -> list[Physical]:
+    """Physical tables that are to be asked for now. waits, known: as in outlooks()."""
     now = datetime.now(UTC)
-    found = outlooks(pipeline, waiting(pipeline, lake), known, now)
+    found = outlooks(pipeline, waits, known, now)
     return sorted(one for outlook in found.values() if outlook.is_due(now) for one in outlook.physical)

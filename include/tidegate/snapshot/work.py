@@ -18,8 +18,9 @@ from typing import Final
 
 import pymysql
 
-from tidegate.config import Pipeline, Snapshot
+from tidegate.config import Pipeline, Snapshot, SnapshotMode
 from tidegate.errors import TidegateError, UsageError
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import held_tables
 from tidegate.lake.leases import take_lease
@@ -32,11 +33,12 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.snapshot.automatic import due, unreadable
+from tidegate.snapshot.automatic import due, unreadable, waiting
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import Physical, request, told
+from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
 
 # What is there, and about how many rows: estimates of the storage engine, NULL where it has none.
 _SHOWN: Final = (
@@ -92,6 +94,8 @@ class SnapshotWork:
     report: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
     _asking: threading.Lock = field(default_factory=threading.Lock)
+    _waits: dict[str, tuple[Physical, ...]] = field(default_factory=dict)
+    _waits_at: list[int] = field(default_factory=list)  # versions of the tables that say so
     _asked: set[str] = field(default_factory=set)  # ids of what was asked for by itself
 
     def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
@@ -139,8 +143,13 @@ class SnapshotWork:
 
         Raises LakeUnavailable.
         """
+        if self.pipeline.snapshot.mode is SnapshotMode.MANUAL:
+            return []
         with self._asking:
-            new = due(self.pipeline, self.lake, told(self.lake, self.pipeline.pipeline))
+            versions = [control.version(self.lake, table) for table in (TABLE_STATES, SCHEMA_HISTORY)]
+            if versions != self._waits_at:
+                self._waits, self._waits_at = waiting(self.pipeline, self.lake), versions
+            new = due(self.pipeline, self._waits, told(self.lake, self.pipeline.pipeline))
             if new:
                 self._asked.add(request(self.lake, self.pipeline.pipeline, new))
                 names = [f"{database}.{table}" for _, database, table in new]

@@ -16,7 +16,7 @@ from tidegate.lake.held import TableState
 from tidegate.lake.status import table_statuses
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.snapshot import wakes
+from tidegate.snapshot import automatic, wakes
 from tidegate.snapshot.automatic import Outlook, due, outlooks, seen, waiting
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.requests import request, told
@@ -104,8 +104,8 @@ def test_tables_wait_by_their_state_and_on_a_first_start_by_their_version(tmp_pa
     found = waiting(pipeline(), lake)
     assert found.pop("elsewhere.t") == (), "the pipeline file doesn't keep it"
     assert found == {name: (("s", *name.split(".")),) for name in ("d.full", "d.odd", "d.unknown")}
-    assert [table for _, _, table in due(pipeline(), lake, ())] == ["full", "odd", "unknown"]
-    assert due(pipeline(section="snapshot: {mode: manual}"), lake, ()) == []
+    assert [table for _, _, table in due(pipeline(), found, ())] == ["full", "odd", "unknown"]
+    assert due(pipeline(section="snapshot: {mode: manual}"), found, ()) == []
 
 
 def test_a_reader_is_started_once_for_what_waits_and_again_when_nothing_comes_of_it(
@@ -146,7 +146,9 @@ def test_a_reader_is_started_once_for_what_waits_and_again_when_nothing_comes_of
     assert again.look() is None, "a person doesn't want it"
 
 
-def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(tmp_path: Path) -> None:
+def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = LakeFiles(str(tmp_path))
     version(lake, "t", VersionStatus.ACTIVE)
     state_of(lake, "d.t", f"its rows; {REFILL}", tables.NEEDS_SNAPSHOT)
@@ -160,6 +162,10 @@ def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(tmp_path: P
     request(lake, "p", [TABLE])
     state, reason, way = look(pipeline())
     assert (state, way, "its snapshot is requested" in reason) == (State.SNAPSHOT, "", True)
+    with monkeypatch.context() as silent:
+        silent.setattr(automatic, "SNAPSHOT_SILENT_SECONDS", -1)
+        state, _, way = look(pipeline())
+        assert (state, "tidegate snapshot run p reads, or says why not" in way) == (State.HELD, True)
     event(lake, EventKind.FAILED, "it broke")
     state, _, way = look(pipeline())
     assert state is State.HELD
