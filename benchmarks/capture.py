@@ -23,7 +23,8 @@ from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
 from tidegate.mysql.place import beginning
 from tidegate.mysql.server_facts import SourceFacts, read_facts
-from tidegate.mysql.stream.cutter import Cutter, CutterSettings
+from tidegate.mysql.stream.cutter import Cutter
+from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpRequest, DumpStream
 from tidegate.position import Position
 

@@ -389,3 +389,9 @@ PUMP_ORPHANS_ROWS_MAX: Final = 256
 PUMP_ORPHAN_LOOK_SECONDS: Final = 1.0
 # After what may pass, such as a full disk, a Pump serves again; TiDB gives a write up after 15 seconds.
 PUMP_RESTART_SECONDS: Final = 1.0
+
+# --- prepared transactions ----------------------------------------------------------------------------
+# A transaction manager that restarts answers what it had prepared within minutes.
+ORPHAN_TIMEOUT_SECONDS_DEFAULT: Final = 600.0
+# A run asks the source what is prepared after so long, however short the run is to be; then once in orphan_timeout.
+PREPARED_ASKED_SECONDS: Final = 60.0

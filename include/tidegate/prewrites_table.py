@@ -20,8 +20,12 @@ class PrewriteState(StrEnum):
     OPEN = "open"  # nobody has answered yet
     COMMITTED = "committed"
     ROLLED_BACK = "rolled_back"
-    UNKNOWN = "unknown"  # an answer that commits what no bronze has
+    UNKNOWN = "unknown"  # an answer that commits what no bronze has, or other than was decided
+    PARKED = "parked"  # an orphan: its tables wait until a person decides
 
+
+# table_states.error of a table that a prepared transaction wrote to which the source no longer has, and never answered.
+XA_PARKED: Final = "XaParked"
 
 PREWRITES: Final = Table(
     path="control/prewrites",
@@ -38,11 +42,18 @@ PREWRITES: Final = Table(
             field("ended_seq", pa.int64(), "segment in which they end, with XA PREPARE; 0 when unknown"),
             field("tables", pa.list_(pa.string()), "database.table of what it wrote, or more, as in bronze/segments"),
             field(
-                "state", pa.string(), "open | committed | rolled_back | unknown (committed, and its rows aren't here)"
+                "state",
+                pa.string(),
+                "open | committed | rolled_back | parked (never answered) | unknown (committed, its rows aren't here)",
             ),
-            field("answer_ts", pa.int64(), "commit_ts of the answer, which its rows get in silver; 0 while open"),
+            field(
+                "answer_ts",
+                pa.int64(),
+                "commit_ts of the answer, which its rows get in silver; of an orphan where it was found; 0: open",
+            ),
             field("answer_file", pa.string(), "binlog file of the answer; '' while open"),
             field("answer_pos", pa.int64(), "start of its event; 0 while open"),
+            field("decided_by", pa.string(), "'' by the log; else the pipeline file's policy, or a person"),
             field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded; the last row per key counts"),
         ]
     ),

@@ -47,8 +47,9 @@ def statements_of(segment: Segment) -> Sequence[DdlStatement]:
 
 
 def prewrites_of(segment: Segment) -> Sequence[Pending | Answer]:
-    """In log order. Raises StreamCorrupt, UnknownEvent."""
-    return _of(PREWRITES, segment)(segment)
+    """In log order; of a kind without an entry none. Raises StreamCorrupt, UnknownEvent."""
+    feed = PREWRITES.get(segment.kind)
+    return feed(segment) if feed is not None else ()
 
 
 def _of(table: Mapping[SegmentKind, T], segment: Segment) -> T:

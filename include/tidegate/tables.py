@@ -33,6 +33,7 @@ class SegmentKind(StrEnum):
     BINLOG = "binlog"
     TIDB = "tidb"
     HEARTBEAT = "heartbeat"  # no payload: moves resolved_ts only
+    PREPARED = "prepared"  # no payload: what the source had prepared, asked before its log was at this place
     GAP = "gap"  # no payload: a person accepted that what stands before it at the source is lost
 
 
@@ -46,6 +47,7 @@ class SegmentFlag(IntFlag):
     OPEN_AT_START = 16  # starts in mid-transaction: `context` carries its GTID and TABLE_MAP events
     GAP = 32  # of SegmentKind.GAP: its tables may lack changes from here on
     ROLLED_BACK = 64  # the transaction that it starts in ends in here, with ROLLBACK
+    HAS_PREPARED = 256  # of SegmentKind.PREPARED
     HAS_ANSWER = 128  # XA COMMIT or XA ROLLBACK: what a prewrite became, of this segment or an earlier one
 
 
@@ -80,11 +82,7 @@ SEGMENTS: Final = Table(
             _field("flags", pa.int32(), "SegmentFlag bits"),
             _field("event_count", pa.int64(), "events in payload"),
             _field("txn_count", pa.int64(), "transactions that end in payload"),
-            _field(
-                "context",
-                pa.large_binary(),
-                "events needed to decode payload alone: FORMAT_DESCRIPTION, and the open GTID and TABLE_MAPs",
-            ),
+            _field("context", pa.large_binary(), "what decoding needs: FORMAT_DESCRIPTION, open GTID and TABLE_MAPs"),
             _field("payload", pa.large_binary(), "the bytes as the server sent them, checksums included"),
             _field("payload_crc32c", pa.int64(), "CRC-32C of payload"),
             _field("captured_at", pa.timestamp("us", tz="UTC"), "when the segment was cut"),

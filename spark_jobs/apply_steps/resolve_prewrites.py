@@ -18,13 +18,13 @@ from collections.abc import Iterable
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
 from spark_jobs.window.holds import hold
-from spark_jobs.window.prewrites import answered_in, segments_of
+from spark_jobs.window.prewrites import answered_in, release_decided, segments_of
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.binlog.statements import WAYS_ON
 from tidegate.errors import REFILL, UnknownEvent
 from tidegate.lake.held import Place
-from tidegate.prewrites_table import PrewriteState
+from tidegate.prewrites_table import XA_PARKED, PrewriteState
 from tidegate.schema.model.columns import was_there
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tables import NEEDS_SNAPSHOT
@@ -32,12 +32,16 @@ from tidegate.tables import NEEDS_SNAPSHOT
 
 def resolve_prewrites(app: Application, window: Window) -> None:
     """Fill window.prewritten."""
+    if window.main:
+        release_decided(app)
     answered = answered_in(app, window)
     if not answered:
         return
     for one in answered:
         if one.state is PrewriteState.UNKNOWN:
             _hold_for_unknown(app, window, one)
+        elif one.state is PrewriteState.PARKED:
+            _hold_for_parked(app, window, one)
     committed = [one for one in answered if one.state is PrewriteState.COMMITTED and _is_wanted(app, window, one)]
     window.prewritten, lost = segments_of(app, window, committed)
     for one in lost:
@@ -63,14 +67,36 @@ def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
     return wanted
 
 
+def _hold_for_parked(app: Application, window: Window, one: Prewrite) -> None:
+    """Its tables wait where they are until a person decides, or an answer comes after all."""
+    for database, table in app.names_of(one.source, one.tables):
+        name = app.logical_name(database, table)
+        if app.is_held(name) or app.applied(name) >= one.answer_ts or _is_elsewhere(app, window, name):
+            continue
+        reason = (
+            f"{name}: XA branch {one.id} wrote to {database}.{table}, isn't prepared at {one.source} any more, and"
+            f" the log has no answer to it up to {one.answer_file}:{one.answer_pos}; say what became of it:"
+            f" `tidegate prewrites {app.pipeline.pipeline} --commit` or `--rollback`"
+        )
+        place = Place(one.source, database, table, one.answer_file, one.answer_pos, one.answer_ts)
+        hold(app, window, name, XA_PARKED, reason, place)
+
+
+def _is_elsewhere(app: Application, window: Window, name: str) -> bool:
+    """Whether another window is for a table."""
+    if window.catches_up is not None:
+        return name not in window.catches_up
+    return app.waits_below(name, window.low_ts)
+
+
 def _hold_for_unknown(app: Application, window: Window, one: Prewrite) -> None:
     """Nobody knows what it committed: every table of its source that was there may lack it."""
     said = app.judged.get(one.source, {}).get((one.answer_file, one.answer_pos, one.answer_ts))
     for name, source, database, table in _tables_of(app, one.source):
         applied = app.applied(name) >= one.answer_ts
-        if applied or app.is_held(name) or (window.main and app.waits_below(name, window.low_ts)):
+        if applied or app.is_held(name) or _is_elsewhere(app, window, name):
             continue
-        if window.catches_up is not None and name not in window.catches_up:
+        if one.tables and (database, table) not in set(app.names_of(source, one.tables)):
             continue
         if not was_there(app.histories[source].versions(database, table), one.answer_ts):
             continue
@@ -78,12 +104,18 @@ def _hold_for_unknown(app: Application, window: Window, one: Prewrite) -> None:
             continue
         told = "a person judged that it changed this table: " if said else ""
         error = UnknownEvent(
-            f"{told}XA COMMIT {one.id} has no XA PREPARE in bronze, so its rows are unknown",
+            f"{told}{_what(one)}",
             where=f"{name} at {one.answer_file}:{one.answer_pos} of {source}",
             remedy=WAYS_ON,
         )
         place = Place(source, database, table, one.answer_file, one.answer_pos, one.answer_ts)
         hold(app, window, name, type(error).__name__, str(error), place)
+
+
+def _what(one: Prewrite) -> str:
+    if one.tables:
+        return f"the answer to XA branch {one.id} isn't what was decided about it before"
+    return f"XA COMMIT {one.id} has no XA PREPARE in bronze, so its rows are unknown"
 
 
 def _tables_of(app: Application, source: str) -> Iterable[tuple[str, str, str, str]]:

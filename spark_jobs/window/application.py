@@ -122,9 +122,13 @@ class Application:
         """Read what earlier applications left: the newest published cut, schema histories, table states."""
         self.cut_ts = control.application_version(self.lake, tables.CUTS, self.cuts_app_id) or 0
         self.followed = load_followed(self.lake)
+        self.refresh_prewrites()
+        self.refresh()
+
+    def refresh_prewrites(self) -> None:
+        """Read what is open, or answered above the cut; a person may have decided about an orphan."""
         found = prewrites.standing(self.lake, min([self.cut_ts, *self.followed.behind.values()]))
         self.prewrites = {source: Prewrites(source, found.get(source, ())) for source in self.pipeline.sources}
-        self.refresh()
 
     def claim(self) -> None:
         """From now on this application alone writes apply's control tables: one that lives on from before is told so.

@@ -6,19 +6,26 @@ Out: prewrites that are committed in a window; rows of control/prewrites for wha
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
+from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import PrewrittenSegment, Window
+from tidegate.commit_ts import compose, physical_ms, time_text
+from tidegate.config import Orphans
 from tidegate.failpoint import failpoint
 from tidegate.lake import prewrites as recorded
 from tidegate.lake.bronze_index import read_segments
+from tidegate.lake.held import TableState
+from tidegate.prewrites_table import XA_PARKED, PrewriteState
 from tidegate.segment_kinds import prewrites_of
 from tidegate.segments.prewrites import Answer, Pending, Prewrite, Prewrites, within_segment
 from tidegate.segments.window import SegmentRef
-from tidegate.tables import SegmentFlag
+from tidegate.tables import SegmentFlag, State
 
 _FLAGS = SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER
 
@@ -49,6 +56,9 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
             rest += [one for one in left if window.low_ts < _ts(one) <= upto_ts]
         if rest and window.catches_up is None:
             news += app.prewrites.setdefault(source, Prewrites(source)).take(rest)
+    if window.main:
+        for source in app.prewrites.keys() - app.followed.behind.keys():
+            news += _orphans(app, window, source)
     if news:
         recorded.record(app.control, news)
         failpoint("apply_after_prewrites")
@@ -72,6 +82,46 @@ def _from_its_beginning(one: Pending | Answer, ref: SegmentRef, neighbours: dict
 
 def _ts(one: Pending | Answer) -> int:
     return one.start_ts if isinstance(one, Pending) else one.commit_ts
+
+
+def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
+    """What the source had prepared, as capture asked it, says of those that nobody answered: what becomes of orphans.
+
+    An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the source any more, and
+    has no answer up to where the log ended after the source had said so. A long time alone decides nothing.
+    """
+    told = [ref for ref in app.index.refs.get(source, ()) if ref.flags & SegmentFlag.HAS_PREPARED]
+    last = next((ref for ref in reversed(told) if window.low_ts < ref.resolved_ts <= window.cut_ts), None)
+    if last is None or not any(one.waits for one in app.prewrites[source]):
+        return []
+    names = set(json.loads(bytes(app.index.read(last).context)))
+    timeout_ms = int(app.pipeline.xa.orphan_timeout_seconds * 1000)
+    upto_ts = compose(max(physical_ms(last.resolved_ts) - timeout_ms, 0))
+    known = app.prewrites[source]
+    still = [one for one in known if one.waits and one.start_ts <= upto_ts and one.id in names]
+    if still:
+        oldest = min(still, key=lambda one: one.start_ts)
+        since = f"{oldest.id} since {time_text(oldest.start_ts)}"
+        what = f"{len(still)} XA branches of {source} are prepared for long, {since}"
+        print(f"{what}; their rows wait for XA COMMIT or XA ROLLBACK", file=sys.stderr, flush=True)
+    policy = app.pipeline.xa.orphans
+    place = Answer("", False, last.resolved_ts, last.file, last.end_pos)
+    found = [known.decide(one, _FATES[policy], place, _decider(policy)) for one in known.orphans(upto_ts, names)]
+    for one in found:
+        what = f"XA branch {one.id} of {source}, prepared at {time_text(one.start_ts)}, is an orphan: {one.state}"
+        print(what, file=sys.stderr, flush=True)
+    return found
+
+
+_FATES: Final = {
+    Orphans.PARK: PrewriteState.PARKED,
+    Orphans.ROLLBACK: PrewriteState.ROLLED_BACK,
+    Orphans.COMMIT: PrewriteState.COMMITTED,
+}
+
+
+def _decider(policy: Orphans) -> str:
+    return "" if policy is Orphans.PARK else f"xa.orphans: {policy}"
 
 
 def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[Prewrite]:
@@ -110,3 +160,16 @@ def segments_of(
         for place in places:
             answers.setdefault(place, {})[one.start_ts] = one.answer_ts
     return [PrewrittenSegment(here[place], answers[place]) for place in sorted(answers)], lost
+
+
+def release_decided(app: Application) -> None:
+    """Let tables go on whose parked prewrites are answered, by a person or by the log after all."""
+    parked = {name for name, state in app.states.items() if state.state is State.HELD and state.error == XA_PARKED}
+    if not parked:
+        return
+    app.refresh_prewrites()
+    waiting = (one for found in app.prewrites.values() for one in found if one.state is PrewriteState.PARKED)
+    waits = {app.logical_name(*name) for one in waiting for name in app.names_of(one.source, one.tables)}
+    app.record_states(
+        {name: TableState(State.RELEASED, applied_ts=app.states[name].applied_ts) for name in sorted(parked - waits)}
+    )

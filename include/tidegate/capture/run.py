@@ -39,7 +39,6 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.bronze import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
-from tidegate.tables import SegmentKind
 
 log = logging.getLogger(__name__)
 
@@ -285,7 +284,7 @@ class _Loop:
         """Make segments durable, then hand them to the lander."""
         if reader.waiting_bytes or segments:
             now = time.monotonic()
-            if reader.waiting_bytes or segments[-1].kind is not SegmentKind.HEARTBEAT:
+            if reader.waiting_bytes or segments[-1].has_bytes:
                 self.news_at = now
             if self.land_at is None:  # what comes after a pause needn't wait, what comes all the time lands together
                 self.land_at = max(now + limits.LAND_SECONDS_MIN, self.landed_at + self._land_seconds)

@@ -52,6 +52,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "latency": ("tidegate.cli.latency", "latency", "How soon a commit at the source is visible in silver."),
     "accept": ("tidegate.cli.accept", "accept", "Go on with a source that lost what capture continues."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),
+    "prewrites": (
+        "tidegate.cli.prewrites",
+        "prewrites",
+        "Prepared transactions that nobody answered.",
+    ),
     "schema": ("tidegate.cli.schema", "schema", "A table's versions; its columns asked of the server again."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),
     "query": ("tidegate.cli.query", "query", "Ask DuckDB about all tables at one cut."),

@@ -20,6 +20,7 @@ from tidegate.config.sources import AnySource, DumpMode, Flavour, MysqlSource, S
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
 from tidegate.config.verify import Verify
+from tidegate.config.xa import Orphans, Xa
 
 __all__ = [
     "OWN_DATABASES",
@@ -35,6 +36,7 @@ __all__ = [
     "Lake",
     "Maintain",
     "MysqlSource",
+    "Orphans",
     "Pipeline",
     "Policy",
     "Route",
@@ -45,6 +47,7 @@ __all__ = [
     "TidbSource",
     "Verify",
     "Writer",
+    "Xa",
     "load",
     "matches",
     "parse",

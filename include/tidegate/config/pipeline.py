@@ -21,6 +21,7 @@ from tidegate.config.snapshot import Snapshot
 from tidegate.config.sources import MysqlSource, Source
 from tidegate.config.tables import Tables
 from tidegate.config.verify import Verify
+from tidegate.config.xa import Xa
 from tidegate.errors import ConfigError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
@@ -39,6 +40,7 @@ class Pipeline(Section):
     maintain: Maintain = Field(default_factory=Maintain)
     snapshot: Snapshot = Field(default_factory=Snapshot)
     verify: Verify = Field(default_factory=Verify)
+    xa: Xa = Field(default_factory=Xa)
 
     def server(self, source: str) -> MysqlSource:
         """A source that is a server with a binlog to ask for. Raises ConfigError for another kind."""

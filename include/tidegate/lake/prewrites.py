@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze_index import refs_in
 from tidegate.lake.bronze_log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
-from tidegate.prewrites_table import PREWRITES
+from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segments.prewrites import Prewrite
 from tidegate.segments.window import SegmentRef
 
@@ -30,10 +31,9 @@ _ORDER: Final = ["answer_ts", "recorded_at"]
 
 
 def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
-    """Per source those that are open, or answered above after_ts."""
+    """Per source those that no answer of the log has settled, and those that are answered above after_ts."""
     rows = _last(lake)
-    wanted = pc.or_(pc.equal(rows["answer_ts"], 0), pc.greater(rows["answer_ts"], after_ts))
-    return _by_source(rows.filter(wanted))
+    return _by_source(rows.filter(pc.or_(_stays(rows), pc.greater(rows["answer_ts"], after_ts))))
 
 
 def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[Prewrite]]:
@@ -44,14 +44,19 @@ def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[
 
 def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]:
     """Per source the smallest start_ts of those that are open, or answered above the source's after_ts."""
-    rows = _last(lake, ["source", "start_ts", "answer_ts"])
+    rows = _last(lake, ["source", "start_ts", "answer_ts", "state"])
     found: dict[str, int] = {}
     for source, floor in after_ts.items():
-        wanted = pc.or_(pc.equal(rows["answer_ts"], 0), pc.greater(rows["answer_ts"], floor))
+        wanted = pc.or_(_waits(rows), pc.greater(rows["answer_ts"], floor))
         mine = rows.filter(pc.and_(wanted, pc.equal(rows["source"], source)))
         if mine.num_rows:
             found[source] = pc.min(mine["start_ts"]).as_py()
     return found
+
+
+def decided(orphan: Prewrite, state: PrewriteState, decided_by: str) -> Prewrite:
+    """A parked prewrite as a person decides; its answer stands where it was found, as who waits meets it there."""
+    return replace(orphan, state=state, decided_by=decided_by)
 
 
 def record(tables: control.ControlTables, found: Sequence[Prewrite]) -> None:
@@ -91,7 +96,16 @@ def worth_keeping(rows: pa.Table, begins: Mapping[str, int]) -> pa.Table:
     """What stays of the table's rows: what is open, or answered above where bronze of its source begins (begins_of)."""
     last = control.last_of(rows, PREWRITES.key, _ORDER)
     begin = pa.array([begins.get(source, 0) for source in last["source"].to_pylist()], pa.int64())
-    return last.filter(pc.or_(pc.equal(last["answer_ts"], 0), pc.greater(last["answer_ts"], begin)))
+    return last.filter(pc.or_(_stays(last), pc.greater(last["answer_ts"], begin)))
+
+
+def _waits(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.is_in(rows["state"], pa.array([PrewriteState.OPEN, PrewriteState.PARKED]))
+
+
+def _stays(rows: pa.Table) -> pa.ChunkedArray:
+    """What waits, and what was decided: the log may say otherwise later."""
+    return pc.or_(_waits(rows), pc.not_equal(rows["decided_by"], ""))
 
 
 def _last(lake: LakeFiles, columns: Sequence[str] | None = None) -> pa.Table:

@@ -26,11 +26,13 @@ from tidegate.home import home
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues
+from tidegate.mysql.prepared_watch import PreparedWatch
 from tidegate.mysql.second_connection import SecondConnection
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.source_clock import SourceClock
 from tidegate.mysql.start.position import dump_request, first_checkpoint, going_on
-from tidegate.mysql.stream.cutter import Cutter, CutterSettings
+from tidegate.mysql.stream.cutter import Cutter
+from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpStream
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import tables_named
@@ -115,6 +117,7 @@ class BinlogReader:
         self._cutter: Cutter
         self._open = False
         self._quiet_ms: int | None = None  # the source's clock when it was quiet, not yet proved
+        self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
 
     # --- before the stream --------------------------------------------------------------------------------
 
@@ -180,7 +183,12 @@ class BinlogReader:
         cutter = self._cutter
         if not self._stream.receive(cutter.state, timeout_seconds) and not cutter.waiting_bytes:
             self._quiet_ms = self._second.clock_ms()  # the later it is read, the more it proves
-        return self._given(list(cutter.advance(self._stream, self._second.source_ms)))
+        given = list(cutter.advance(self._stream, self._second.source_ms))
+        self._prepared.note(given)
+        if self._prepared.told is not None and (said := cutter.prepared(*self._prepared.told)):
+            self._prepared.told = None
+            given += said
+        return self._given(given)
 
     def cut_soon(self) -> list[Segment]:
         last = self._cutter.cut_soon()
@@ -208,6 +216,7 @@ class BinlogReader:
     def keep_time(self) -> None:
         """Raises SourceUnavailable."""
         self._second.keep_time()
+        self._prepared.look(self._second.ask)
 
     def retention(self) -> Retention | None:
         """Raises SourceUnavailable."""

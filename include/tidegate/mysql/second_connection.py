@@ -81,7 +81,7 @@ class SecondConnection:
         if now >= self._look_at:
             self._look_at = now + CLOCK_LOOK_SECONDS
             age_seconds = max(self.source_ms - reached_ms, 0) / 1000 if reached_ms else 0.0
-            self._retention = self._watch.look(self._ask(read_binary_logs), file, age_seconds)
+            self._retention = self._watch.look(self.ask(read_binary_logs), file, age_seconds)
         return self._retention
 
     @property
@@ -92,14 +92,15 @@ class SecondConnection:
     def clock_ms(self) -> int:
         """The source's own clock, as far as it is believed. Raises SourceUnavailable."""
         self._clock_at = time.monotonic()
-        return self._clock.take(self._ask(read_clock_ms), self._clock_at)
+        return self._clock.take(self.ask(read_clock_ms), self._clock_at)
 
     def keep_time(self) -> None:
         """Ask for the clock also while the stream is busy. Raises SourceUnavailable."""
         if time.monotonic() - self._clock_at >= CLOCK_ASKED_SECONDS:
             self.clock_ms()
 
-    def _ask(self, question: Callable[[Any], T]) -> T:
+    def ask(self, question: Callable[[Any], T]) -> T:
+        """What a question to a cursor gives. Raises SourceUnavailable, also where the server refuses it."""
         try:
             with self._connection.cursor() as cursor:
                 return question(cursor)

@@ -15,7 +15,7 @@ answered. An answer is taken once: what a killed window has taken before is reco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Self
@@ -61,6 +61,12 @@ class Prewrite:
     answer_ts: int = 0
     answer_file: str = ""
     answer_pos: int = 0
+    decided_by: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer may still come."""
+        return self.state in (PrewriteState.OPEN, PrewriteState.PARKED)
 
     @classmethod
     def of(cls, source: str, pending: Pending) -> Self:
@@ -82,7 +88,8 @@ class Prewrite:
 
     def answered(self, answer: Answer, state: PrewriteState | None = None) -> Self:
         found = state or (PrewriteState.COMMITTED if answer.committed else PrewriteState.ROLLED_BACK)
-        return replace(self, state=found, answer_ts=answer.commit_ts, answer_file=answer.file, answer_pos=answer.pos)
+        at = answer
+        return replace(self, state=found, answer_ts=at.commit_ts, answer_file=at.file, answer_pos=at.pos, decided_by="")
 
 
 class Prewrites:
@@ -110,7 +117,7 @@ class Prewrites:
     def forget(self, upto_ts: int) -> None:
         """Let go of what was answered at or below upto_ts."""
         for name, same in list(self._by_id.items()):
-            kept = [one for one in same if not one.answer_ts or one.answer_ts > upto_ts]
+            kept = [one for one in same if one.waits or one.decided_by or one.answer_ts > upto_ts]
             if not kept:
                 del self._by_id[name]
             elif len(kept) < len(same):
@@ -128,13 +135,39 @@ class Prewrites:
         if any(one.answer_ts == answer.commit_ts for one in same):
             return None
         for at in range(len(same) - 1, -1, -1):
-            if not same[at].answer_ts and same[at].start_ts <= answer.commit_ts:
+            if same[at].waits and same[at].start_ts <= answer.commit_ts:
                 same[at] = same[at].answered(answer)
                 return same[at]
+        decided = next((one for one in reversed(same) if one.decided_by), None)
+        if decided is not None:
+            return self._late(decided, answer)
         if not answer.committed:
             return None
         same.append(Prewrite.unknown(self._source, answer))
         return same[-1]
+
+    def orphans(self, upto_ts: int, prepared: Collection[str]) -> list[Prewrite]:
+        """Those that are open, began at or below upto_ts and aren't among the names that the source had prepared."""
+        return [
+            one
+            for one in self
+            if one.state is PrewriteState.OPEN and one.start_ts <= upto_ts and one.id not in prepared
+        ]
+
+    def decide(self, orphan: Prewrite, state: PrewriteState, place: Answer, decided_by: str) -> Prewrite:
+        """What becomes of an orphan. place: where the source's word on what it has prepared stands in its log."""
+        same = self._by_id[orphan.id]
+        found = replace(orphan.answered(place, state), decided_by=decided_by)
+        same[same.index(orphan)] = found
+        return found
+
+    def _late(self, decided: Prewrite, answer: Answer) -> Prewrite | None:
+        """An answer to what was decided without it: the same word is none; another one holds its tables."""
+        if answer.committed == (decided.state is PrewriteState.COMMITTED):
+            return None
+        found = replace(Prewrite.unknown(self._source, answer), tables=decided.tables)
+        self._by_id[answer.id].append(found)
+        return found
 
 
 def within_segment(source: str, found: Iterable[Pending | Answer]) -> tuple[list[Prewrite], list[Pending | Answer]]:

@@ -21,7 +21,8 @@ from tidegate.errors import PositionLost, StreamCorrupt
 from tidegate.mysql.place import BinlogCheckpoint, beginning
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.position import dump_request
-from tidegate.mysql.stream.cutter import Cutter, CutterSettings
+from tidegate.mysql.stream.cutter import Cutter
+from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import command
 from tidegate.position import Position
 

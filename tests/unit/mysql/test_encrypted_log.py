@@ -20,7 +20,8 @@ from tidegate.binlog.events import EventFlag, EventType
 from tidegate.config import DumpMode, Flavour
 from tidegate.mysql.continuity import _crcs_of
 from tidegate.mysql.place import beginning
-from tidegate.mysql.stream.cutter import Cutter, CutterSettings
+from tidegate.mysql.stream.cutter import Cutter
+from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.segments.crc32c import crc32c
 
 KEY = bytes(range(1 + 4 + 12))  # scheme, key version, nonce

@@ -18,6 +18,7 @@ import pymysql
 
 from tidegate.errors import SourceUnavailable
 from tidegate.limits import PREPARED_LOOK_SECONDS, PREPARED_WAIT_SECONDS
+from tidegate.mysql.branches import prepared_branches, readable
 from tidegate.mysql.connection import ConnectionInfo, connect
 
 log = logging.getLogger(__name__)
@@ -29,10 +30,10 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
     """Wait until what is prepared now is committed or rolled back. Raises SourceUnavailable."""
     with connect(info) as connection, connection.cursor() as cursor:
         until = time.monotonic() + wait_seconds
-        waiting: set[tuple[object, ...]] | None = None
+        waiting: set[str] | None = None
         while True:
             try:
-                cursor.execute("XA RECOVER")
+                found = set(prepared_branches(cursor))
             except pymysql.err.MySQLError as error:
                 log.warning(
                     "%s: XA RECOVER is refused (%s): tables count as holding rows that a prepared XA transaction has"
@@ -41,14 +42,13 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
                     error.args[-1],
                 )
                 return
-            found = set(cursor.fetchall())
             waiting = found if waiting is None else waiting & found
             if not waiting:
                 return
             if time.monotonic() >= until:
                 break
             time.sleep(PREPARED_LOOK_SECONDS)
-    names = [str(row[-1]) for row in sorted(waiting, key=str)[:_NAMED_MAX]]
+    names = [readable(name) for name in sorted(waiting)[:_NAMED_MAX]]
     raise SourceUnavailable(
         f"{len(waiting)} XA transactions are prepared and not answered, {', '.join(names)} among them: what they"
         " changed would be missed",

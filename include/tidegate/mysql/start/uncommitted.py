@@ -20,6 +20,7 @@ from pymysql.constants import ER
 
 from tidegate.config import Flavour
 from tidegate.limits import SETTLE_SECONDS
+from tidegate.mysql.branches import prepared_branches
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.sql import quote_name
 
@@ -39,7 +40,7 @@ def may_hide_rows(cursor: Any, facts: SourceFacts) -> bool:
     if facts.flavour is Flavour.MYSQL and facts.value("gtid_mode").upper() != "ON":
         return True
     try:
-        cursor.execute("XA RECOVER")
+        prepared_branches(cursor)
     except pymysql.err.MySQLError:
         return True
     return False

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -23,15 +22,15 @@ from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.events import HEARTBEATS, EventHeader, EventType, is_made_up, read_header, type_name
 from tidegate.capture.payload_memory import PayloadMemory
 from tidegate.commit_ts import compose
-from tidegate.config import DumpMode, Flavour
+from tidegate.config import DumpMode
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import SEGMENT_BYTES_MAX
 from tidegate.mysql.place import BinlogCheckpoint, without_open
 from tidegate.mysql.source_clock import Ceiling
 from tidegate.mysql.stream.carried import Carried
+from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpStream
 from tidegate.mysql.stream.event_facts import (
-    DdlTables,
     compressed_query_names,
     described_format,
     flag_of,
@@ -65,18 +64,6 @@ _BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_T
 _NEVER_CUT: Final = 1 << 62
 _UNKNOWN: Final = -1  # a position at which no event can lie
 _PAYLOADS_KEPT_MAX: Final = 8  # as many as the queue to bronze holds by default
-
-
-@dataclass(frozen=True, slots=True)
-class CutterSettings:
-    """What doesn't change while a stream is cut. ddl_tables names a statement's tables, or raises."""
-
-    source: str
-    flavour: Flavour
-    dump: DumpMode
-    segment_bytes: int
-    ddl_tables: DdlTables
-    semi_sync: bool = False
 
 
 class Cutter:
@@ -178,9 +165,23 @@ class Cutter:
         busy = self.open or self._state["length"] or self._state["stop_at"] or self._state["position"] == _UNKNOWN
         if busy or resolved <= self.resolved_ts:
             return None
+        return self._between(SegmentKind.HEARTBEAT, resolved)
+
+    def prepared(self, names: bytes, asked_at: Position) -> list[Segment]:
+        """A row that says what the server had prepared when its log ended at asked_at, behind what came before that.
+
+        [] while that hasn't come, and inside a transaction.
+        """
+        unknown = self.open or self._state["stop_at"] or self._state["position"] == _UNKNOWN
+        if unknown or Position.of(self._file, int(self._state["position"])) < asked_at:
+            return []
+        return [*self._cut_all(), self._between(SegmentKind.PREPARED, self.resolved_ts + 1, names)]
+
+    def _between(self, kind: SegmentKind, resolved: int, context: bytes = b"") -> Segment:
+        """A row without bytes, at which resolved_ts moves."""
         before = self.resolved_ts
         self._space.transaction[scan.PREVIOUS] = self._prev_commit_ts = resolved
-        return self._emit(SegmentKind.HEARTBEAT, int(self._state["position"]), before)
+        return self._emit(kind, int(self._state["position"]), before, context)
 
     def _take_big(self, event: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[Segment]:
         self._state["event_length"] = event.size
@@ -331,11 +332,8 @@ class Cutter:
             return [self._cut()]
         # Walking again what is captured: only its transaction is of interest.
         if position > stop_at or (position == stop_at and not self.open):
-            raise StreamCorrupt(
-                f"what was captured up to {stop_at} looks different now",
-                where=self.where,
-                remedy="is it another server?",
-            )
+            what = f"what was captured up to {stop_at} looks different now"
+            raise StreamCorrupt(what, where=self.where, remedy="is it another server?")
         if position == stop_at:
             self._state["stop_at"] = 0
         self._carried.take(self._space, self._tables(), is_open=self.open)
@@ -351,13 +349,14 @@ class Cutter:
         self._begin()
         return segment
 
-    def _emit(self, kind: SegmentKind, start: int, prev_commit_ts: int) -> Segment:
+    def _emit(self, kind: SegmentKind, start: int, prev_commit_ts: int, context: bytes = b"") -> Segment:
         state, transaction = self._state, self._space.transaction
         payload = memoryview(self._space.payload.data)[: int(state["length"])].toreadonly()
         if state["payloads"]:
             self._look_inside(self._space.payload[: int(state["length"])])
         flags = self._flags | (SegmentFlag.OPEN_AT_START if self._begun_open else 0)
         flags |= SegmentFlag.OPEN_AT_END if self.open else 0
+        flags |= SegmentFlag.HAS_PREPARED if kind is SegmentKind.PREPARED else 0
         segment = Segment(
             source=self.settings.source,
             seq=self.checkpoint.seq + 1,
@@ -376,7 +375,7 @@ class Cutter:
             flags=flags,
             event_count=int(state["event_count"]),
             txn_count=int(transaction[scan.TXN_ENDED]),
-            context=self._carried.behind(self._format_description),
+            context=context or self._carried.behind(self._format_description),
             payload=payload,
             payload_crc32c=crc32c(payload),
             captured_at=datetime.now(UTC),

@@ -1,0 +1,72 @@
+"""Asks the source now and then which XA branches it has prepared, so that apply can tell which were never answered.
+
+In:  a cursor on the second connection; segments as they are cut.
+Out: names of branches, and where the server's log ended once it had replied.
+
+A branch that is answered leaves the server's list after its answer is in the log. So what isn't in a reply, and has no
+answer up to where the log ended behind that reply, has none that is still to come. Capture puts the reply into bronze
+once it has all up to there: it stands in the order of the log like everything else, and says the same a year later.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import pymysql
+
+from tidegate.limits import PREPARED_ASKED_SECONDS
+from tidegate.mysql.branches import prepared_branches
+from tidegate.mysql.server_facts import current_position
+from tidegate.position import Position
+from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentFlag
+
+log = logging.getLogger(__name__)
+
+Told = tuple[bytes, Position]  # names as JSON, and where the log ended
+
+
+class PreparedWatch:
+    """Of one connection. told: a reply that isn't in bronze yet."""
+
+    def __init__(self, timeout_seconds: float, where: str) -> None:
+        self.told: Told | None = None
+        self._where = where
+        self._timeout_seconds = timeout_seconds
+        self._look_at = time.monotonic() + min(timeout_seconds, PREPARED_ASKED_SECONDS)
+        self._asks = _ASKS
+
+    def note(self, segments: Iterable[Segment]) -> None:
+        """Segments that were cut."""
+        if any(one.flags & SegmentFlag.HAS_PREWRITE for one in segments):
+            self._asks = _ASKS
+
+    def look(self, ask: Callable[[Callable[[Any], Told | None]], Told | None]) -> None:
+        """Ask when it is time, and some may be prepared. Raises what `ask` does."""
+        if time.monotonic() < self._look_at or not self._asks or self.told is not None:
+            return
+        self._look_at = time.monotonic() + self._timeout_seconds
+        self.told = ask(self._prepared)
+        self._asks -= 1
+        if self.told is not None and self.told[0] != b"[]":
+            self._asks = _ASKS
+
+    def _prepared(self, cursor: Any) -> Told | None:
+        try:
+            names = prepared_branches(cursor)
+        except pymysql.err.OperationalError as error:
+            if not error.args or error.args[0] < _CLIENT_ERRORS:
+                log.warning("%s: XA RECOVER is refused (%s); GRANT XA_RECOVER_ADMIN", self._where, error.args[-1])
+                return None
+            raise
+        position = current_position(cursor)
+        return None if position is None else (json.dumps(names).encode(), position)
+
+
+_CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not the server's
+# Of replies without a name: what was prepared last may have been too young at the first of them.
+_ASKS: Final = 2
