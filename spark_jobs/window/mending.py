@@ -11,16 +11,16 @@ every table that silver would have to give such rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import mend, waits_for
+from spark_jobs.window.moves import still_given
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import TableState
-from tidegate.schema.follow.renames import empties, takers
+from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import DDL_ASKS, DDL_STOPS, NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
 
@@ -89,28 +89,17 @@ class _Hold:
         found, waiting = {self._root: first}, [self._root]
         while waiting:
             name = waiting.pop()
-            for taker, taken_ts in self._given(name, found[name].commit_ts):
-                if taker in found and found[taker].commit_ts > taken_ts:
+            end = found[name]
+            physical = end.source, end.database, end.table
+            for taker, taken in still_given(self._app, physical, self._app.applied(name), end.commit_ts):
+                if taker in found and found[taker].commit_ts > taken.commit_ts:
                     continue
-                end = self._next(taker, taken_ts) if self._first(taker) == self._root else None
-                if end is None:
+                later = self._next(taker, taken.commit_ts) if self._first(taker) == self._root else None
+                if later is None:
                     return {}
-                found[taker] = end
+                found[taker] = later
                 waiting.append(taker)
         return found
-
-    def _given(self, name: str, end_ts: int) -> Iterator[tuple[str, int]]:
-        """Who takes rows before this table is emptied that silver doesn't have yet, and when."""
-        app = self._app
-        old: TableVersion | None = None
-        for version in self._versions(name):
-            if app.applied(name) < version.commit_ts <= end_ts:
-                for taker in takers(app.histories[version.source], old, version):
-                    logical = app.logical_name(taker.database, taker.table)
-                    followed = app.keeps(taker.source, taker.database, taker.table) and not taker.status.waits
-                    if followed and app.applied(logical) < taker.commit_ts:
-                        yield logical, taker.commit_ts
-            old = version
 
     def _next(self, name: str, after_ts: int) -> TableVersion | None:
         """The first version of a table later than this that emptied it, and with it took away what it waits for."""

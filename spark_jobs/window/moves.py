@@ -9,11 +9,11 @@ was at the rename, so the giver must not go past that commit_ts without the take
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Move
-from tidegate.schema.follow.renames import renames
+from tidegate.schema.follow.renames import renames, takers
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 
@@ -44,6 +44,24 @@ def _between_tables(history: SchemaHistory, low_ts: int, cut_ts: int) -> list[tu
         for version in history.made_in(low_ts, cut_ts)
         if version.moved is not None and version.moved.takes and not version.moved.why
     ]
+
+
+def still_given(
+    app: Application, physical: tuple[str, str, str], after_ts: int, upto_ts: int
+) -> Iterator[tuple[str, TableVersion]]:
+    """Who takes rows of a table in (after_ts, upto_ts] that silver doesn't have there yet: the logical table, and the
+    version with which it takes them. Not those that wait for all of their rows anyway.
+    """
+    history = app.histories[physical[0]]
+    old: TableVersion | None = None
+    for version in history.versions(*physical[1:]):
+        if after_ts < version.commit_ts <= upto_ts:
+            for taker in takers(history, old, version):
+                name = app.logical_name(taker.database, taker.table)
+                followed = app.keeps(taker.source, taker.database, taker.table) and not taker.status.waits
+                if followed and app.applied(name) < taker.commit_ts:
+                    yield name, taker
+        old = version
 
 
 def partners(moves: Iterable[Move], name: str) -> set[str]:

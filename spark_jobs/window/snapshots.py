@@ -14,6 +14,7 @@ from typing import Any
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold
+from spark_jobs.window.moves import still_given
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import changed_by_ddl
 from spark_jobs.window.window import Window
@@ -27,7 +28,7 @@ from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
 from tidegate.snapshot.standing import Known
 from tidegate.snapshot.waves import EndedWave, OpenWave
-from tidegate.tables import NEEDS_SNAPSHOT, RENAMED_WITH_HELD, UNLOGGED_CHANGES, State
+from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
 
 Physical = tuple[str, str, str]  # source, database, table
 
@@ -114,10 +115,15 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
     if state is not None and state.state is State.RELEASED:  # without a key, in a window of its own: it catches up
         return
     found = {name: filling(wave.snapshot, wave.low_ts)}
-    for partner, state in app.states.items():
-        if state.state is State.HELD and state.error == f"{RENAMED_WITH_HELD} {name}":
-            reason = f"{partner}: rows that it should get from {name} are gone: that table begins anew by a snapshot"
-            found[partner] = replace(state, reason=f"{reason}; {REFILL}", error=NEEDS_SNAPSHOT)
+    for taker, taken in still_given(app, physical, app.applied(name), wave.low_ts):
+        reason = (
+            f"{taker}: rows that it should get from {name} are gone: that table begins anew by a snapshot; {REFILL}"
+        )
+        waits = TableState(State.HELD, reason, NEEDS_SNAPSHOT, app.applied(taker), Place.of(taken))
+        if taker in window.held:  # since a statement of this very window: it is recorded with the others
+            window.held[taker] = waits
+        else:
+            found[taker] = waits
     app.note_states(found)
     app.record_states({})
 

@@ -6,16 +6,21 @@ Out: the steps up to decode, and publish_cut, as apply runs them: no Spark, only
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spark_jobs.apply_steps.plan_window import catches_up
+from spark_jobs.apply_steps.plan_window import catches_up, plan_window
 from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.window.holds import hold_for_error
+from spark_jobs.window.snapshots import begin
 from tests.support.event_log import TO_DECODE, Log, held
 from tidegate.errors import LakeRefused
-from tidegate.tables import State
+from tidegate.schema.replay.history import SNAPSHOT
+from tidegate.snapshot.waves import EndedWave
+from tidegate.tables import NEEDS_SNAPSHOT, RENAMED_WITH_HELD, State
 
 AWAY = ("RENAME TABLE shop.a TO shop.old", ("shop.a", "shop.old"))
 BACK = ("RENAME TABLE shop.old TO shop.a", ("shop.a", "shop.old"))
@@ -95,3 +100,26 @@ def test_what_cascades_changed_in_silence_is_not_given_to_another_table_by_a_ren
     log.send("one", *EMPTY_OLD)
     log.level()
     assert held(log.apply()) == set()
+
+
+def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_in_the_same_window_too(
+    tmp_path: Path,
+) -> None:
+    """Silver has the giver's rows as they were when it was held: a taker that went on with it would get those."""
+    log = Log(tmp_path)
+    log.send("one", "UPDATE a SET id = 2")
+    log.level()
+    assert held(log.apply()) == {"shop.a"}
+    for sql, names in (AWAY, ANEW):
+        log.send("one", sql, names)
+    log.level()
+    app, window = log.first_window()
+    for step in (plan_window, replay_schema_history):
+        step(app, window)
+    assert window.held["shop.old"].error == f"{RENAMED_WITH_HELD} shop.a"
+    history = app.histories["one"]
+    last = history.versions("shop", "a")[-1]
+    wave = EndedWave("s", 1, "token", window.cut_ts, window.cut_ts, "", ())
+    history.add([replace(last, version=last.version + 1, kind=SNAPSHOT, commit_ts=wave.low_ts)])
+    assert begin(app, window, wave, ("one", "shop", "a"), lambda _: "") == ""
+    assert window.held["shop.old"].error == NEEDS_SNAPSHOT
