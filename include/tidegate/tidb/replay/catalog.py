@@ -60,7 +60,8 @@ class Catalog:
         """Do a transaction's changes. Returns how many rows changed."""
         count = 0
         for table_id, kind, data in mutations_of(prewrite_value):
-            table = self._tables.get(table_id)
+            # A transaction that began before DROP or TRUNCATE may commit after it: into the table that is gone.
+            table = self._tables.get(table_id) or self._dropped.get(table_id)
             if table is None:
                 if table_id < self._first_id:
                     continue
