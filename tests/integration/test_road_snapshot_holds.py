@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.test_road_snapshots import finished, road_of, state, stepped, stocked
+from tests.kit.road import Road
 from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
 from tidegate import tables
@@ -25,14 +26,20 @@ from tidegate.tables import State
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
+def _begun(server: Server, fresh_database: FreshDatabase, spark: SparkSession, folder: Path) -> tuple[str, Road]:
+    """A database whose table t has rows from before the road, which has begun."""
+    database = fresh_database(server)
+    stocked(server, database)
+    road = road_of(server, folder, database)
+    stepped(road, spark)
+    return database, road
+
+
 def test_a_table_that_is_held_meanwhile_takes_its_waves_when_it_catches_up(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
-    database = fresh_database(mariadb)
-    stocked(mariadb, database)
+    database, road = _begun(mariadb, fresh_database, spark, tmp_path)
     mariadb.query(f"CREATE TABLE {database}.other (id INT PRIMARY KEY)")
-    road = road_of(mariadb, tmp_path, database)
-    stepped(road, spark)
     reader = PlainReader(road, database, "t")
     reader.whole_wave(count=2, chunks=1)
     app = stepped(road, spark)
@@ -61,10 +68,7 @@ def test_a_table_that_is_held_meanwhile_takes_its_waves_when_it_catches_up(
 def test_a_chunk_that_is_damaged_or_missing_refuses_its_wave(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
-    database = fresh_database(mariadb)
-    stocked(mariadb, database)
-    road = road_of(mariadb, tmp_path, database)
-    stepped(road, spark)
+    database, road = _begun(mariadb, fresh_database, spark, tmp_path)
     reader = PlainReader(road, database, "t")
     reader.ask("SET SESSION binlog_row_image = 'MINIMAL'")
     reader.low()
@@ -164,10 +168,7 @@ def test_a_shard_is_snapshotted_in_place_beside_others(
 def test_a_rebuild_reads_the_marks_and_chunks_that_bronze_has(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
-    database = fresh_database(mariadb)
-    stocked(mariadb, database)
-    road = road_of(mariadb, tmp_path, database)
-    stepped(road, spark)
+    database, road = _begun(mariadb, fresh_database, spark, tmp_path)
     reader = PlainReader(road, database, "t")
     reader.low()
     reader.read(4)
