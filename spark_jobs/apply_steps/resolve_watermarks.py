@@ -63,15 +63,19 @@ def resolve_watermarks(app: Application, window: Window) -> None:
 
 
 def _placed(app: Application, window: Window, source: str, wave: EndedWave) -> EndedWave:
-    """With the low_ts that its view really has."""
+    """With the low_ts that its view really has: that of the version which it made, where its low mark isn't known."""
     if not wave.at or wave.refused:
         return wave
+    known = [one for told in wave.tables for one in app.histories[source].versions(*told.name)]
+    begun_ts = max(
+        (one.commit_ts for one in known if one.kind == SNAPSHOT_KIND and one.commit_ts <= wave.high_ts), default=0
+    )
     try:
-        low_ts = seen_upto(app, window, source, wave)
+        low_ts = seen_upto(app, window, source, wave, wave.low_ts or max(0, begun_ts - 1))
     except (StreamCorrupt, UnknownEvent) as error:
         return replace(wave, refused=f"where its view lies in the log can't be told: {error}")
-    if low_ts is None:
-        return replace(wave, refused="bronze no longer reaches back to its low watermark")
+    if low_ts is None or (not wave.low_ts and low_ts + 1 != begun_ts):
+        return replace(wave, refused="its low watermark isn't in the log, or bronze no longer reaches back to it")
     return replace(wave, low_ts=low_ts + 1)
 
 

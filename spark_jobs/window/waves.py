@@ -124,16 +124,16 @@ def below(
     return refs
 
 
-def seen_upto(app: Application, window: Window, source: str, wave: EndedWave) -> int | None:
+def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, after_ts: int) -> int | None:
     """commit_ts of the last transaction, as far as it touches the wave's tables, that its one view sees; None when
-    bronze no longer tells. Raises StreamCorrupt, UnknownEvent.
+    bronze no longer tells. after_ts: it sees all up to there. Raises StreamCorrupt, UnknownEvent.
     """
     file, _, offset = wave.at.rpartition(":")
     place = Position.of(file, int(offset))
-    earlier = below(app, window, {source: [*(".".join(told.name) for told in wave.tables), WATERMARK]}, wave.low_ts)
+    earlier = below(app, window, {source: [*(".".join(told.name) for told in wave.tables), WATERMARK]}, after_ts)
     if earlier is None:
         return None
-    found = wave.low_ts
+    found = after_ts
     for ref in [*earlier, *(ref for ref in window.refs if ref.source == source)]:
         if Position.of(ref.file, ref.end_pos) <= place:
             found = max(found, ref.max_commit_ts)

@@ -45,7 +45,7 @@ class EndedWave:
     """A wave between its marks. Its tables are applied from after_ts on in the window that has high_ts.
 
     refused: why none of it counts; "" when it does. at: as the high mark's; low_ts is then the first moment behind the
-    last transaction that the view sees, which may be the next one's, too.
+    last transaction that the view sees, which may be the next one's, too. low_ts is 0 when nothing is known but `at`.
     """
 
     snapshot: str
@@ -120,7 +120,9 @@ def follow(open_wave: OpenWave | None, marks: Iterable[SeenMark]) -> Followed:
 
 def _ended(low: OpenWave | None, seen: SeenMark) -> EndedWave:
     mark, refused = seen.mark, ""
-    if low is None or low.token != mark.token:
+    if low is None and mark.at:  # a rebuild begins at that place, which is behind the low mark
+        pass
+    elif low is None or low.token != mark.token:
         refused = "its low watermark isn't in the log, or another wave began after it"
     elif low.server_uuid != seen.server_uuid:
         refused = f"the source changed from server {low.server_uuid} to {seen.server_uuid} while it was read"
