@@ -280,6 +280,10 @@ VERIFY_MEMORY_BYTES_DEFAULT: Final = 1024 * MIB
 VERIFY_ROUND_ROWS: Final = 10_000
 # ... and so many at most: each is in memory as text.
 VERIFY_SUSPECT_ROWS_MAX: Final = 1_000_000
+# More keys than this are no repair: the whole table is copied again. Their rows are in memory.
+REPAIR_ROWS_MAX: Final = 10_000
+# A wave that a DDL, or another server, refuses is read again so often.
+REPAIR_ATTEMPTS_MAX: Final = 3
 # ... and so often: a key that changes between each two reads stays unsettled.
 VERIFY_SETTLE_ATTEMPTS_MAX: Final = 8
 # ... and so many of one statement: literals in a list of conditions.

@@ -54,6 +54,9 @@ CHUNKS: Final = Table(
             field("server_id", pa.int64(), "server_id of the server that it was read from"),
             field("server_uuid", pa.string(), "its server_uuid (MySQL) or server_uid (MariaDB); '' when it has none"),
             field("read_at", pa.timestamp("us", tz="UTC"), "when its last row was read"),
+            field(
+                "deletes", pa.bool_(), "of a repair: rows as silver had them that the source hasn't; apply deletes them"
+            ),
         ]
     ),
 )

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.servers import ROOT
 from tidegate import tables
-from tidegate.config import Apply, Capture, Maintain, Snapshot
+from tidegate.config import Apply, Capture, Maintain, Snapshot, Verify
 from tidegate.limits import JOB_HANGS_SECONDS
 
 SHOP = """
@@ -30,8 +30,9 @@ apply: {mode: micro_batch, parallel_tables: 3}
 maintain: {schedule: "", keep_cuts_hours: 48}
 ddl: {drop_column: ask}
 snapshot: {mode: manual, parallel: 2, bytes_per_second: 5000000}
+verify: {rows_per_second: 5000, each_table_hours: 168}
 """
-KINDS = ("capture", "apply", "maintain", "snapshot")
+KINDS = ("capture", "apply", "maintain", "snapshot", "verify")
 TWO = """
 pipeline: two
 lake: {path: "s3://bucket/two", conn_id: keys}
@@ -165,12 +166,28 @@ def test_snapshot_runs_for_tables_that_wait_or_by_hand_for_those_that_are_named(
     assert (params["parallel"]["value"], params["bytes_per_second"]["value"]) == (2, 5_000_000)
 
 
+def test_verify_runs_by_hand_or_each_hour_for_tables_that_are_due_and_can_repair(parsed: dict[str, Any]) -> None:
+    for name in ("shop", "two"):
+        dag = parsed["dags"][f"{name}__verify"]["serialised"]["dag"]
+        assert parsed["dags"][f"{name}__verify"]["summary"] == {"shop": "0 * * * *", "two": "None"}[name]
+        assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
+        assert [task["__var"]["task_type"] for task in dag["tasks"]] == ["VerifyOperator"]
+    params = parsed["dags"]["shop__verify"]["params"]
+    assert set(params) == {*Verify.model_fields, "tables", "repair"}
+    assert (params["tables"]["value"], params["repair"]["value"], params["repair"]["schema"]["type"]) == (
+        [],
+        False,
+        "boolean",
+    )
+    assert (params["rows_per_second"]["value"], params["each_table_hours"]["value"]) == (5000, 168)
+
+
 def test_every_setting_is_a_described_and_bounded_param_with_the_files_value(parsed: dict[str, Any]) -> None:
-    for kind, model in (("capture", Capture), ("apply", Apply), ("snapshot", Snapshot)):
+    for kind, model in (("capture", Capture), ("apply", Apply), ("snapshot", Snapshot), ("verify", Verify)):
         params = parsed["dags"][f"shop__{kind}"]["params"]
-        assert set(params) - {"tables"} == set(model.model_fields)
+        assert set(params) - {"tables", "repair"} == set(model.model_fields)
         for name, param in params.items():
-            if name == "tables":
+            if name in ("tables", "repair"):
                 continue
             assert param["description"] == model.model_fields[name].description
             assert param["schema"]["title"]

@@ -32,6 +32,9 @@ from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
+from tidegate.verify.report import Outcome
+from tidegate.verify.under_way import Options
+from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -74,6 +77,7 @@ def test_a_lake_on_s3_is_captured_and_applied(
     _capture(run, mariadb)
     tidegate("apply", "--mode", "batch")
     assert _rows(uri, store) == {"id": [2, 4, 5], "a": ["zwei", "four", "five"]}
+    assert _verified(pipeline, info, store) == {"t": (Outcome.EQUAL, 3)}
     operations = [entry["operation"] for entry in DeltaTable(uri, storage_options=store).history()]
     assert [one for one in operations if one != "OPTIMIZE"] == ["UPSERT", "UPSERT", "CREATE TABLE"]
     for number in range(BRONZE_RUN_FILES_MIN):
@@ -96,10 +100,16 @@ def test_a_lake_on_s3_is_captured_and_applied(
     tidegate("apply", "--mode", "batch")
     tidegate("maintain")
     assert _rows(uri, store, "id, word, n") == {"id": [2, 4], "word": ["zwei", "four"], "n": [7, 8]}
+    assert _verified(config.load(file), info, store) == {"t": (Outcome.EQUAL, 2)}
     every = lake.filesystem.get_file_info(pafs.FileSelector(lake.local(f"silver/{database}/t"), recursive=True))
     assert any("/tg-" in info.path for info in every)
     assert not [info.path for info in every if "/tg-" in info.path and "/_delta_log/" in info.path]
     assert "equal" in tidegate("rebuild", f"{database}.t", "--compare").splitlines()[-1]
+
+
+def _verified(pipeline: config.Pipeline, info: ConnectionInfo, store: dict[str, str]) -> dict[str, tuple[Outcome, int]]:
+    report = verify(pipeline, {"one": info}, pipeline.lake.path, store, Options(timeout_seconds=30, record=True))
+    return {one.table.split(".")[1]: (one.outcome, one.silver_rows) for one in report.tables}
 
 
 def _capture(run: CaptureRun, server: Server) -> None:

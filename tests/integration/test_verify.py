@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from tests.kit.s3 import S3
 from tests.support.servers import FreshDatabase
 from tests.support.typed_values import ONLY_MARIADB, ONLY_MYSQL, SAME
 from tidegate import tables
@@ -23,6 +24,7 @@ from tidegate.config import Pipeline, parse
 from tidegate.errors import UsageError, VerifyError
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate.verify.under_way import Options
@@ -37,14 +39,14 @@ UTC = dt.UTC
 class Lake:
     """A lake with what verify reads of it: silver, cuts, table_states, and one segment up to the server's position."""
 
-    def __init__(self, root: Path, server: Server, database: str) -> None:
-        self.root, self.server, self.database = root, server, database
+    def __init__(self, root: str, server: Server, database: str, options: dict[str, str] | None = None) -> None:
+        self.root, self.server, self.database, self.options = root, server, database, options
         self.cuts: list[dict[str, Any]] = [{"table": "", "delta_version": -1, "state": "active"}]
 
     def silver(self, table: str, rows: pa.Table, *, state: str = "active", database: str | None = None) -> None:
-        path = self.root / tables.silver_path(database or self.database, table)
+        path = f"{self.root}/{tables.silver_path(database or self.database, table)}"
         stamped = rows.append_column(tables.COMMIT_TS, pa.array([1] * rows.num_rows, pa.int64()))
-        write_deltalake(str(path), stamped, mode="overwrite")
+        write_deltalake(path, stamped, mode="overwrite", storage_options=self.options)
         self.cuts.append({"table": f"{database or self.database}.{table}", "delta_version": 0, "state": state})
 
     def state(self, table: str, state: str, reason: str) -> None:
@@ -65,7 +67,9 @@ class Lake:
 
     def _append(self, table: tables.Table, rows: list[dict[str, Any]]) -> None:
         data = pa.Table.from_pylist(rows, schema=table.schema)
-        write_deltalake(str(self.root / table.path), data, mode="append", partition_by=list(table.partition_by) or None)
+        where = f"{self.root}/{table.path}"
+        by = list(table.partition_by) or None
+        write_deltalake(where, data, mode="append", partition_by=by, storage_options=self.options)
 
     def pipeline(self, **more: str) -> Pipeline:
         routes = more.get("routes", "[]")
@@ -80,7 +84,9 @@ tables: {{include: ['{self.database}.*'], routes: {routes}}}
     def verify(self, timeout: float = 5, table: str | None = None, **more: str) -> Report:
         user = {"user": self.server.user, "password": self.server.password}
         info = ConnectionInfo(host=self.server.host, port=self.server.port, **user)
-        return verify(self.pipeline(**more), {"one": info}, str(self.root), None, Options(table, timeout))
+        return verify(
+            self.pipeline(**more), {"one": info}, self.root, self.options, Options(table and [table], timeout)
+        )
 
     def result(self, table: str, **more: str) -> TableResult:
         return next(r for r in self.verify(**more).tables if r.table == f"{self.database}.{table}")
@@ -95,7 +101,7 @@ def _nothing(kind: pa.DataType) -> Any:
 
 @pytest.fixture
 def lake(any_server: Server, fresh_database: FreshDatabase, tmp_path: Path) -> Lake:
-    return Lake(tmp_path, any_server, fresh_database(any_server))
+    return Lake(str(tmp_path), any_server, fresh_database(any_server))
 
 
 def _orders(rows: list[tuple[int, int, str | None]]) -> pa.Table:
@@ -207,7 +213,7 @@ def test_one_wrong_value_of_any_type_is_found(lake: Lake) -> None:
     lake.publish()
     options = Options(None, 5, differences_max=1000)
     info = ConnectionInfo(lake.server.host, lake.server.port, lake.server.user, lake.server.password)
-    (result,) = verify(lake.pipeline(), {"one": info}, str(lake.root), None, options).tables
+    (result,) = verify(lake.pipeline(), {"one": info}, lake.root, None, options).tables
     assert (result.seemed, result.different) == (len(cases), len(cases)), "no two values have one print"
     assert sorted(d.key["id"] for d in result.differences) == list(range(len(cases)))
 
@@ -293,3 +299,19 @@ def test_a_table_that_nobody_knows_is_a_usage_error_at_once(lake: Lake) -> None:
     _make_orders(lake)
     with pytest.raises(UsageError, match=f"did you mean {lake.database}.orders"):
         lake.verify(table=f"{lake.database}.order")
+
+
+def test_a_lake_on_s3_is_compared_by_copies_of_its_files(
+    mariadb: Server, fresh_database: FreshDatabase, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(s3.folder(), mariadb, fresh_database(mariadb), s3.options)
+    folders: list[str] = []
+    real = Copies.at
+    monkeypatch.setattr(Copies, "at", lambda self, *place: folders.append(real(self, *place)) or folders[-1])
+    _make_orders(lake)
+    lake.silver("orders", _orders([*ORDERS[:1], (1, 2, ""), *ORDERS[2:]]))
+    lake.publish()
+    (result,) = lake.verify(timeout=20).tables
+    assert (result.outcome, result.different, result.source_rows) == (Outcome.DIFFERENT, 1, 4)
+    assert folders
+    assert not Path(folders[0]).exists(), "copies go with the verification"

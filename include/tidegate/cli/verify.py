@@ -1,9 +1,10 @@
 """`tidegate verify PIPELINE`: silver against the source's own SELECT, while the source is written to.
 
 In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise. Capture and apply run, or
-     have come to the end of what a quiet source wrote.
+     have come to the end of what a quiet source wrote. With --repair accounts may write `tidegate.watermark`.
 Out: a line per table on stdout, or JSON; rows in control/verification. Exit code 1 when a table differs, or keys of one
      couldn't be settled, and only then: what is held is named, and `tidegate status` and its exit code are about that.
+     With --repair what counts is what is left then.
 """
 
 from __future__ import annotations
@@ -16,24 +17,43 @@ import typer
 from tidegate import pipelines
 from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
+from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR
 
 
 def verify(
     pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    table: Annotated[str | None, typer.Option(help="Only this table, database.table")] = None,
+    *,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table, database.table; may be repeated")] = None,
+    due: Annotated[
+        bool, typer.Option("--due", help="Only tables that weren't compared within verify.each_table_hours")
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Copy rows that differ again, and compare their tables once more")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for a cut that holds what was read", min=0)] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
 ) -> None:
     """Compare silver with the source's own SELECT, while both go on."""
+    from tidegate.repair import due_tables, verify_and_repair
     from tidegate.verify.printing import report_lines
     from tidegate.verify.under_way import Options
-    from tidegate.verify.verification import verify as compare
 
     loaded, lake = open_lake(pipeline)
     connections = {name: pipelines.source_info(loaded, name, from_environment) for name in loaded.sources}
-    options = Options.of(loaded.verify, table=table, timeout_seconds=timeout)
-    report = compare(loaded, connections, lake.root, lake.storage_options, options)
+    tables: list[str] | None = table or None
+    if due:
+        if table or not loaded.verify.each_table_hours:
+            remedy = "leave --table out" if table else "give verify.each_table_hours in the pipeline file"
+            raise UsageError("--due has no tables to choose from", where=loaded.pipeline, remedy=remedy)
+        tables = due_tables(lake, loaded)
+        if not tables:
+            typer.echo(f"every table was compared within {loaded.verify.each_table_hours} hours")
+            return
+    options = Options.of(loaded.verify, tables=tables, timeout_seconds=timeout)
+    report = verify_and_repair(
+        loaded, lake, connections, options, repair=repair, report=lambda line: typer.echo(line, err=True)
+    )
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:

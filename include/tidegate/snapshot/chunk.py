@@ -54,6 +54,7 @@ class Chunk:
     server_id: int
     server_uuid: str
     read_at: datetime
+    deletes: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
@@ -107,14 +108,14 @@ def rows_of(chunk: Chunk) -> pa.Table:
 
 
 def changes_of(chunk: Chunk, low_ts: int) -> pa.RecordBatch:
-    """Its rows as changes that a transaction made at its low watermark: upserts, in the form that decode gives.
+    """Its rows as changes that a transaction made at its low watermark, in the form that decode gives.
 
     low_ts: commit_ts of the low watermark. A key has one row here, so the ordinal is the row. Raises StreamCorrupt.
     """
     rows = rows_of(chunk).combine_chunks()
     count = rows.num_rows
     system = [
-        pa.array(np.full(count, tables.OP_UPSERT, np.int8)),
+        pa.array(np.full(count, tables.OP_DELETE if chunk.deletes else tables.OP_UPSERT, np.int8)),
         pa.array(np.full(count, low_ts, np.int64)),
         pa.array(np.zeros(count, np.int64)),
         pa.array(np.arange(count, dtype=np.int64)),

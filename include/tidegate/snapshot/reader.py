@@ -18,8 +18,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import pymysql
-
 from tidegate.compiled import load_all
 from tidegate.errors import Terminal
 from tidegate.lake.control import ControlTables
@@ -37,9 +35,7 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
     SNAPSHOT_WAVE_TABLES_MAX,
 )
-from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.start.baseline import read_schema
-from tidegate.position import Position
+from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
@@ -52,7 +48,7 @@ from tidegate.snapshot.requests import events_of, told
 from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
 from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
-from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection
+from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection, versions_of
 from tidegate.tables import SNAPSHOTS
 
 Name = tuple[str, str]
@@ -145,18 +141,6 @@ class SnapshotReader:
         ((_, running),) = asked.ask("SHOW GLOBAL STATUS LIKE 'Threads_running'")
         return int(running) > self._settings.threads_running_max
 
-    def _versions(self, asked: WorkerConnection, names: Iterable[Name]) -> dict[Name, TableVersion]:
-        """The tables as the server has them now. Raises SourceUnavailable."""
-        wanted = set(names)
-        try:
-            with connect(self._info) as connection:
-                read = read_schema(
-                    connection, self._source, lambda *name: name in wanted, Position.of(f"{asked.server_id}.0", 0)
-                )
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise named(error, self._info) from error
-        return {(one.database, one.table): one for one in read if one.table}
-
     def _not_refused_for_good(self, active: Sequence[TableProgress]) -> list[TableProgress]:
         """Apply may never take a table: what it refuses each time from the first wave on is given up."""
         bad = [one for one in active if one.low_ts is None and len(one.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
@@ -168,7 +152,7 @@ class SnapshotReader:
         fresh = [one for one in active if one.state is SnapshotState.REQUESTED or one.name not in self._keyed]
         if not fresh:
             return list(active)
-        versions = self._versions(asked, (one.name for one in fresh))
+        versions = versions_of(self._info, self._source, asked.server_id, (one.name for one in fresh))
         keyless = [name for name, version in versions.items() if not version.key]
         engines = without_views(asked.ask, keyless) if keyless else {}
         estimates = self._estimates(asked, {one.database for one in fresh})
@@ -266,7 +250,7 @@ class SnapshotReader:
         """What can be read of the tables, as they are behind the low mark; the others are given up, or, when their key
         came or went, left to the next wave.
         """
-        versions = self._versions(asked, (one.name for one in todo))
+        versions = versions_of(self._info, self._source, asked.server_id, (one.name for one in todo))
         events, work = [], []
         for one in todo:
             version = versions.get(one.name)

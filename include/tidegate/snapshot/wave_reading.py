@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -24,6 +24,8 @@ from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable, Terminal, TidegateError
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.start.baseline import read_schema
+from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.chunk import Chunk
 from tidegate.snapshot.reading.result_plan import SESSION
@@ -76,6 +78,19 @@ class WorkerConnection:
 
 
 _IDS: Final = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid', 'version')"
+
+
+def versions_of(
+    info: ConnectionInfo, source: str, server_id: int, names: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], TableVersion]:
+    """The tables as the server has them now. Raises SourceRefused, SourceUnavailable."""
+    wanted = set(names)
+    try:
+        with connect(info) as connection:
+            read = read_schema(connection, source, lambda *name: name in wanted, Position.of(f"{server_id}.0", 0))
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise named(error, info) from error
+    return {(one.database, one.table): one for one in read if one.table}
 
 
 def _text(cell: Any) -> Any:

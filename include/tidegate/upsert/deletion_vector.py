@@ -33,7 +33,7 @@ def read(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> Posi
         if descriptor.storage_type == "i":
             data = z85.decode(descriptor.path_or_inline)[: descriptor.size]
         else:
-            data = _stored(lake, _path(lake, table_path, descriptor), descriptor)
+            data = _stored(lake, stored_path(lake, table_path, descriptor), descriptor)
         found = roaring.decode(data)
     except (DamagedBitmap, ValueError) as error:
         raise _damaged(table_path, descriptor, str(error)) from None
@@ -42,8 +42,8 @@ def read(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> Posi
     return found
 
 
-def _path(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> str:
-    """Relative to the lake."""
+def stored_path(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> str:
+    """Where a vector's file lies, relative to the lake. Raises ValueError for one that is in the log itself."""
     name = descriptor.path_or_inline
     if descriptor.storage_type == "u":
         made = uuid.UUID(bytes=z85.decode(name[-_UUID_CHARACTERS:]))

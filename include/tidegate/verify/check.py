@@ -26,6 +26,7 @@ from tidegate.limits import (
 )
 from tidegate.silver_names import silver_column
 from tidegate.tables import State
+from tidegate.verify.copies import Copies
 from tidegate.verify.cut import Cut, LakeReader
 from tidegate.verify.log_changes import changed_keys
 from tidegate.verify.report import Outcome, RangeResult, TableResult
@@ -50,6 +51,7 @@ class Check:
     sources: Mapping[str, SourceSide]
     silver: SilverSide
     options: Options
+    copies: Copies
     cut: Cut = field(init=False)
     positions: dict[str, tuple[str, int]] = field(default_factory=dict)
 
@@ -85,7 +87,7 @@ class Check:
         return shadow or kept.keeps(database, table)
 
     def _wanted(self, *names: str) -> bool:
-        return self.options.table is None or self.options.table in names
+        return self.options.tables is None or any(name in self.options.tables for name in names)
 
     def _state(self, logical: str) -> tuple[str, str]:
         """(state, reason): the last event of control/table_states counts, else what the cut says."""
@@ -98,15 +100,18 @@ class Check:
             return TableResult("", logical, logical, Outcome.DROPPED, reason or "dropped at the source")
         if state in _WAITS:
             return TableResult("", logical, logical, Outcome.HELD, reason)
-        address = self._address(logical)
-        rows = self.silver.count(address, version) if version >= 0 else 0
+        rows = self.silver.count(self._at(logical, version)) if version >= 0 else 0
         if version < 0:
             return TableResult("", logical, logical, Outcome.DROPPED, "no source has it, and silver neither")
         why = "no source has this table, and silver isn't marked dropped"
         return TableResult("", logical, logical, Outcome.DIFFERENT, why, silver_rows=rows)
 
-    def _address(self, logical: str) -> str:
-        return f"{self.lake.root}/{tables.silver_path(*logical.split('.', 1))}"
+    def _at(self, logical: str, version: int, only: tuple[tuple[str, str], ...] = ()) -> Silver:
+        """A silver table as DuckDB can read it: where it lies, or a copy of it."""
+        path = tables.silver_path(*logical.split(".", 1))
+        if self.lake.lake.is_local:
+            return Silver(f"{self.lake.root}/{path}", version, only)
+        return Silver(self.copies.at(path, version), 0, only)
 
     # --- a group of tables ----------------------------------------------------------------------------
 
@@ -168,7 +173,7 @@ class Check:
         return rows
 
     def _silver(self, work: Work) -> Silver:
-        return Silver(self._address(work.logical), self.cut.versions[work.logical][0], work.only)
+        return self._at(work.logical, self.cut.versions[work.logical][0], work.only)
 
     def _checked(self, work: Work) -> SourceTable:
         """The table as it was read. Raises Again when it is another one now."""
@@ -194,7 +199,7 @@ class Check:
             return work.result(Outcome.EQUAL, "empty at the source, not in silver yet")
         work.silver = self._silver(work)
         names = [silver_column(cell.name) for cell in table.cells]
-        there = self.silver.columns(work.silver.address, version)
+        there = self.silver.columns(work.silver.address, work.silver.version)
         if set(names) != set(there) and not (work.only and set(names) <= set(there)):
             missing, extra = sorted(set(names) - set(there)), sorted(set(there) - set(names))
             why = f"columns differ: missing in silver {missing}, only in silver {extra}"

@@ -35,6 +35,31 @@ class Cut:
     reasons: dict[str, tuple[str, str]]
 
 
+def newest_cut(lake: LakeFiles, pipeline: str) -> Cut | None:
+    """The cut with the largest cut_ts; None before the first."""
+    newest = cut_ts(lake)
+    if not newest:
+        return None
+    found = control.newest(
+        lake,
+        tables.CUTS,
+        by=["table"],
+        order=["cut_ts", "published_at"],
+        columns=["table", "delta_version", "state"],
+        filters=[("cut_ts", "<=", newest)],
+    ).to_pylist()
+    versions = {row["table"]: (row["delta_version"], row["state"]) for row in found if row["table"]}
+    states = control.newest(
+        lake,
+        tables.TABLE_STATES,
+        by=["table"],
+        order=["recorded_at"],
+        columns=["table", "state", "reason"],
+        filters=[("pipeline", "=", pipeline)],
+    ).to_pylist()
+    return Cut(newest, versions, {row["table"]: (row["state"], row["reason"]) for row in states})
+
+
 @dataclass(slots=True)
 class LakeReader:
     """root: absolute path or URL of the lake; options: delta-rs storage options; servers: server_id per source.
@@ -54,27 +79,7 @@ class LakeReader:
 
     def newest_cut(self) -> Cut | None:
         """The cut with the largest cut_ts; None before the first."""
-        newest = cut_ts(self.lake)
-        if not newest:
-            return None
-        found = control.newest(
-            self.lake,
-            tables.CUTS,
-            by=["table"],
-            order=["cut_ts", "published_at"],
-            columns=["table", "delta_version", "state"],
-            filters=[("cut_ts", "<=", newest)],
-        ).to_pylist()
-        versions = {row["table"]: (row["delta_version"], row["state"]) for row in found if row["table"]}
-        states = control.newest(
-            self.lake,
-            tables.TABLE_STATES,
-            by=["table"],
-            order=["recorded_at"],
-            columns=["table", "state", "reason"],
-            filters=[("pipeline", "=", self.pipeline)],
-        ).to_pylist()
-        return Cut(newest, versions, {row["table"]: (row["state"], row["reason"]) for row in states})
+        return newest_cut(self.lake, self.pipeline)
 
     def covered_by(self, source: str, file: str, offset: int) -> int | None:
         """The resolved_ts that a cut must have reached to hold all up to a position; None: not captured yet.

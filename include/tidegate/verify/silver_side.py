@@ -85,9 +85,9 @@ class SilverSide:
     def _names(self, address: str, version: int) -> list[str]:
         return [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {scan(address, version)}", address)]
 
-    def count(self, address: str, version: int) -> int:
+    def count(self, silver: Silver) -> int:
         """Rows of a silver table, deleted ones that it keeps left out."""
-        return self._count(self._live(Silver(address, version)), address)
+        return self._count(self._live(silver), silver.address)
 
     def _count(self, live: str, address: str) -> int:
         return int(next(self._run(f"SELECT count(*) FROM {live}", address))[0])
@@ -220,6 +220,21 @@ class SilverSide:
             found.setdefault(tuple(row[: len(made)]), Counter())[cell_values] += 1
         return found
 
+    def whole_rows(self, table: SourceTable, silver: Silver, keys: Sequence[Key]) -> pa.Table:
+        """Rows with these keys as silver has them, without its own columns."""
+        made = _silver_prints(table)[: max(1, len(table.key))]
+        names = [f"k{n}" for n in range(len(made))]
+        wanted = pa.table([list(column) for column in zip(*keys, strict=True)], names=names)
+        keyed = " AND ".join(f"{text} = wanted.{name}" for text, name in zip(made, names, strict=True))
+        columns = ", ".join(duck.identifier(name) for name in self.columns(silver.address, silver.version))
+        sql = f"SELECT {columns} FROM {self._live(silver)} v WHERE EXISTS (SELECT 1 FROM wanted WHERE {keyed})"
+        try:
+            with self._database.cursor() as cursor:
+                cursor.register("wanted", wanted)
+                return cursor.execute(sql).to_arrow_table()
+        except self._error as error:
+            raise _unread(error, silver.address) from error
+
     def keys_of(self, table: SourceTable, rows: pa.Table) -> Collection[Key]:
         """Keys of rows that the log changes; rows: columns as in silver, only the key's of some."""
         made = ", ".join(_silver_prints(table)[: max(1, len(table.key))])
@@ -240,11 +255,15 @@ class SilverSide:
                 while batch := cursor.fetchmany(_BATCH_ROWS):
                     yield from batch
         except self._error as error:
-            raise VerifyError(
-                f"DuckDB can't read silver: {str(error).splitlines()[0]}",
-                where=address,
-                remedy="check the lake's path and keys",
-            ) from error
+            raise _unread(error, address) from error
+
+
+def _unread(error: Exception, address: str) -> VerifyError:
+    return VerifyError(
+        f"DuckDB can't read silver: {str(error).splitlines()[0]}",
+        where=address,
+        remedy="check the lake's path and keys",
+    )
 
 
 def _columns(table: SourceTable) -> dict[str, str]:

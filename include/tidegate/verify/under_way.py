@@ -7,7 +7,7 @@ Out: Options, Work, Round, Differing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -38,13 +38,13 @@ class Differing:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """table: only this `database.table`; timeout_seconds: how long to wait for a cut, each time.
+    """tables: only these `database.table`; timeout_seconds: how long to wait for a cut, each time.
 
     rows_per_second: 0 for no bound. rounds_max: how often a key that seems to differ is read again. record: whether
     control/verification gets what is found. on_different: called with a table that differs.
     """
 
-    table: str | None = None
+    tables: Collection[str] | None = None
     timeout_seconds: float = 60.0
     differences_max: int = DIFFERENCES_MAX
     chunk_rows: int = VERIFY_CHUNK_ROWS_DEFAULT
@@ -55,10 +55,10 @@ class Options:
     on_different: Callable[[Differing, SilverSide], None] | None = None
 
     @classmethod
-    def of(cls, section: Verify, *, table: str | None = None, timeout_seconds: float = 60.0) -> Self:
+    def of(cls, section: Verify, *, tables: Collection[str] | None = None, timeout_seconds: float = 60.0) -> Self:
         """As a pipeline file says; what is found is recorded."""
         return cls(
-            table,
+            tables,
             timeout_seconds,
             chunk_rows=section.chunk_rows,
             rows_per_second=section.rows_per_second,

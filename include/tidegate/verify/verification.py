@@ -6,14 +6,16 @@ Out: a Report; rows in control/verification. Nothing is written at the source.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from tidegate.config import Pipeline
 from tidegate.errors import UsageError, VerifyError
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.check import Check
+from tidegate.verify.copies import Copies
 from tidegate.verify.cut import Cut, LakeReader
 from tidegate.verify.recording import record
 from tidegate.verify.report import Report, TableResult
@@ -36,27 +38,24 @@ def verify(
     """
     options = options or Options()
     started = time.monotonic()
-    sources: dict[str, SourceSide] = {}
-    silver = SilverSide(options.memory_bytes)
-    try:
+    with contextlib.ExitStack() as closing:
+        silver = closing.enter_context(contextlib.closing(SilverSide(options.memory_bytes)))
+        sources: dict[str, SourceSide] = {}
         for name in pipeline.sources:
-            sources[name] = SourceSide(connections[name])
+            sources[name] = closing.enter_context(contextlib.closing(SourceSide(connections[name])))
         positions = {name: side.position() for name, side in sources.items()}
         servers = {name: side.server_id() for name, side in sources.items()}
         lake = LakeReader(lake_root, storage_options or {}, pipeline.pipeline, servers)
-        if options.table is not None:
-            _check_known(pipeline, sources, lake.newest_cut(), options.table)
-        check = Check(pipeline, lake, sources, silver, options)
+        copies = closing.enter_context(contextlib.closing(Copies(lake.lake)))
+        if options.tables is not None:
+            _check_known(pipeline, sources, lake.newest_cut(), options.tables)
+        check = Check(pipeline, lake, sources, silver, options, copies)
         check.wait(sources)
         results = []
         for result in check.run():
             results.append(result)
             if on_table is not None:
                 on_table(result)
-    finally:
-        silver.close()
-        for side in sources.values():
-            side.close()
     if not results:
         raise VerifyError(
             "no table to compare",
@@ -70,13 +69,15 @@ def verify(
     return report
 
 
-def _check_known(pipeline: Pipeline, sources: Mapping[str, SourceSide], cut: Cut | None, table: str) -> None:
+def _check_known(
+    pipeline: Pipeline, sources: Mapping[str, SourceSide], cut: Cut | None, names: Collection[str]
+) -> None:
     """Raises UsageError for a table that neither a source nor a cut names, before the wait for a cut."""
     known = set(cut.versions) if cut else set()
     for side in sources.values():
         for database, name in side.tables(pipeline.tables.keeps):
             known |= {f"{database}.{name}", ".".join(pipeline.tables.logical(database, name)[:2])}
-    if table not in known:
+    for table in sorted(set(names) - known):
         close = difflib.get_close_matches(table, known, n=1)
         remedy = f"did you mean {close[0]}?" if close else "give database.table as at the source or in silver"
         raise UsageError(f"there is no table {table!r}", where=pipeline.pipeline, remedy=remedy)

@@ -1,0 +1,140 @@
+"""Verify a pipeline, and copy what differs again.
+
+In:  a pipeline, its lake, how to reach its sources; which tables, and whether to mend them.
+Out: a Report of the last comparison; rows in control/verification; for repairs waves that apply takes.
+
+Only keys that differ are copied: missing and changed rows are written, those that the source hasn't are deleted, by the
+road of every snapshot (snapshot/repair_wave.py). Then the mended tables are compared again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tidegate.config import Pipeline
+from tidegate.errors import VerifyError
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.leases import take_lease
+from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.snapshot.events import EventKind
+from tidegate.snapshot.repair_wave import Wanted, repair_wave
+from tidegate.snapshot.requests import events_of
+from tidegate.tables_snapshot import VERIFICATION
+from tidegate.verify.cut import newest_cut
+from tidegate.verify.report import Report
+from tidegate.verify.silver_side import SilverSide
+from tidegate.verify.source_side import keys_condition
+from tidegate.verify.under_way import Differing, Options
+from tidegate.verify.verification import verify
+
+_COPY: Final = "tidegate snapshot start {pipeline} {table} copies it again"
+
+
+@dataclass(slots=True)
+class Repairs:
+    """What is to be copied again, by physical table; and why some isn't."""
+
+    pipeline: Pipeline
+    lake: LakeFiles
+    connections: Mapping[str, ConnectionInfo]
+    report: Callable[[str], None]
+    timeout_seconds: float
+    wanted: dict[tuple[str, str, str], Wanted] = field(default_factory=dict)
+
+    def note(self, found: Differing, silver: SilverSide) -> None:
+        """Take a table in that differs."""
+        name = found.table.name
+        copy = _COPY.format(pipeline=self.pipeline.pipeline, table=name)
+        if not found.table.key:
+            self.report(f"{name} has no key, so no row of it can be mended by itself: {copy}")
+        elif len(found.keys) > REPAIR_ROWS_MAX:
+            self.report(f"{name} differs in {len(found.keys):,} keys, more than are mended one by one: {copy}")
+        else:
+            some = (
+                found.keys[at : at + VERIFY_STATEMENT_ROWS] for at in range(0, len(found.keys), VERIFY_STATEMENT_ROWS)
+            )
+            conditions = tuple(keys_condition(found.table, keys) for keys in some)
+            there = silver.whole_rows(found.table, found.silver, found.keys)
+            place = (found.source, found.table.database, found.table.table)
+            self.wanted[place] = Wanted(*place[1:], conditions, there)
+
+    def run(self) -> list[str]:
+        """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""
+        for (source, *name), wanted in self.wanted.items():
+            with take_lease(self.lake, source, "snapshot", report=self.report):
+                self._mend(source, wanted)
+            self.report(f"{'.'.join(name)}: what differed is copied again")
+        return [".".join(place[1:]) for place in self.wanted]
+
+    def _mend(self, source: str, wanted: Wanted) -> None:
+        reason = ""
+        for _ in range(REPAIR_ATTEMPTS_MAX):
+            info = self.connections[source]
+            token = repair_wave(self.pipeline.pipeline, source, info, self.lake, wanted)
+            reason = self._answer(token, (wanted.database, wanted.table))
+            if not reason:
+                return
+            self.report(f"{wanted.database}.{wanted.table}: read again, since {reason}")
+        raise VerifyError(
+            f"apply doesn't take its rows: {reason}",
+            where=f"{wanted.database}.{wanted.table}",
+            remedy="end what it says, then verify again",
+        )
+
+    def _answer(self, token: str, name: tuple[str, str]) -> str:
+        """Why apply refused the wave; "" when it took it."""
+        until = time.monotonic() + self.timeout_seconds
+        while True:
+            for event in events_of(self.lake, self.pipeline.pipeline):
+                if event.token == token and event.name == name:
+                    if event.event is EventKind.APPLIED:
+                        return ""
+                    if event.event is EventKind.REFUSED:
+                        return event.reason
+            if time.monotonic() > until:
+                raise VerifyError(
+                    f"apply hasn't taken its rows after {self.timeout_seconds:g} s",
+                    where=".".join(name),
+                    remedy="are capture and apply running? they take them when they do; give a larger --timeout",
+                )
+            time.sleep(VERIFY_POLL_SECONDS)
+
+
+def verify_and_repair(
+    pipeline: Pipeline,
+    lake: LakeFiles,
+    connections: Mapping[str, ConnectionInfo],
+    options: Options,
+    *,
+    repair: bool,
+    report: Callable[[str], None],
+) -> Report:
+    """Raises VerifyError, and what capture's and the snapshots' road raise."""
+    repairs = Repairs(pipeline, lake, connections, report, options.timeout_seconds)
+    asked = replace(options, on_different=repairs.note) if repair else options
+    found = verify(pipeline, connections, lake.root, lake.storage_options, asked)
+    if not repairs.wanted:
+        return found
+    mended = repairs.run()
+    again = verify(pipeline, connections, lake.root, lake.storage_options, replace(options, tables=frozenset(mended)))
+    fresh = {(one.source, one.table): one for one in again.tables}
+    tables = tuple(fresh.get((one.source, one.table), one) for one in found.tables)
+    return replace(
+        again, tables=tables, positions=found.positions | again.positions, seconds=found.seconds + again.seconds
+    )
+
+
+def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
+    """Logical tables of the newest cut that weren't compared within `verify.each_table_hours`, by name."""
+    cut = newest_cut(lake, pipeline.pipeline)
+    since = datetime.now(UTC) - timedelta(hours=pipeline.verify.each_table_hours)
+    columns = ["silver", "chunk"]
+    rows = control.read(lake, VERIFICATION, columns=columns, filters=[("recorded_at", ">=", since)]).to_pylist()
+    fresh = {row["silver"] for row in rows if not row["chunk"]}
+    return sorted(set(cut.versions) - fresh) if cut else []

@@ -1,0 +1,140 @@
+"""Keys of a table copied again: a wave of just these rows, which apply takes like any other.
+
+In:  a table at the source, conditions that name keys, the rows that silver has with them.
+Out: a wave: chunks of the rows that the source has, a chunk of deletes for those of silver's that it hasn't; its token.
+
+A delete at the low watermark L is as exact as a row there (snapshot/__init__.py): the key wasn't at the source at some
+moment between both marks, so either the log changes it above L, which wins, or it isn't there at the end either.
+
+Nothing is asked for in control/snapshots, and no end mark is written: nothing is swept, and when this process dies the
+wave has no high mark and counts for nothing. A rebuild finds marks and chunks in bronze.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import reduce
+from operator import xor
+
+import pyarrow as pa
+
+from tidegate.compiled import load_all
+from tidegate.errors import VerifyError
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_STATEMENT_SECONDS
+from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.crc32c import crc32c
+from tidegate.snapshot.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
+from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
+from tidegate.snapshot.marks import MarkWriter
+from tidegate.snapshot.reading import result_kernel
+from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
+from tidegate.snapshot.spans import WHOLE, Span
+from tidegate.snapshot.watermark import Manifest, MarkKind
+from tidegate.snapshot.wave_reading import WorkerConnection, versions_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """conditions: SQL, each true of some of the keys; together of all. there: silver's rows with these keys."""
+
+    database: str
+    table: str
+    conditions: tuple[str, ...]
+    there: pa.Table
+
+
+def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: Wanted) -> str:
+    """Read, land, mark; the token under which apply answers. The caller has the lease of the source's snapshots.
+
+    Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken; VerifyError for a table that is
+    another one now.
+    """
+    load_all(result_kernel.__name__)
+    writer = ChunkWriter(lake, source, claim_reader(ControlTables(lake), source))
+    with WorkerConnection(info) as asked, connect(info) as marking:
+        marks = MarkWriter(marking, info, pipeline, source)
+        marks.begin()
+        wave = WaveOf(source, uuid.uuid4().hex, 1, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
+        marks.write(wave.mark(MarkKind.LOW))
+        name = (wanted.database, wanted.table)
+        version = versions_of(info, source, asked.server_id, [name]).get(name)
+        if version is None or not version.key:
+            raise _changed(wanted)
+        chunks = _read(asked, info, version, wanted.conditions, wave)
+        try:
+            there = wanted.there.select(schema_of(version).names).cast(schema_of(version))
+        except (pa.ArrowException, KeyError) as error:
+            raise _changed(wanted) from error
+        gone = _without(there, [rows_of(chunk) for chunk in chunks], version.silver_key)
+        if gone.num_rows:
+            chunks.append(_deletes(version, gone, wave))
+        numbered = [replace(chunk, chunk=number) for number, chunk in enumerate(chunks, 1)]
+        writer.append(numbered)
+        crc = reduce(xor, (chunk.payload_crc32c for chunk in numbered), 0)
+        marks.write(wave.mark(MarkKind.HIGH, (Manifest(*name, len(numbered), crc),)))
+    return wave.token
+
+
+def _read(
+    asked: WorkerConnection, info: ConnectionInfo, version: TableVersion, conditions: Sequence[str], wave: WaveOf
+) -> list[Chunk]:
+    bounds = ChunkBounds(SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS)
+    found: list[Chunk] = []
+    pace = Pace()
+    for condition in conditions:
+        reader, left = ChunkReader(asked.raw, info, version, condition), list[Span]([WHOLE])
+        while left:
+            for chunk, rest in reader.read(left.pop(), pace, bounds, wave):
+                found.append(chunk)
+                after = rest
+            if after is not None:
+                left.append(after)
+    return [chunk for chunk in found if chunk.rows] or found[:1]
+
+
+def _without(rows: pa.Table, others: Collection[pa.Table], key: Sequence[str]) -> pa.Table:
+    """Rows whose key none of the others has."""
+    known = {tuple(row.values()) for table in others for row in table.select(key).to_pylist()}
+    keys = [tuple(row.values()) for row in rows.select(key).to_pylist()]
+    return rows.filter(pa.array([one not in known for one in keys], pa.bool_()))
+
+
+def _deletes(version: TableVersion, rows: pa.Table, wave: WaveOf) -> Chunk:
+    payload = to_payload(rows.to_batches(), rows.schema)
+    return Chunk(
+        source=wave.source,
+        snapshot=wave.snapshot,
+        database=version.database,
+        table=version.table,
+        wave=wave.wave,
+        chunk=0,
+        low_token=wave.token,
+        high_token=wave.token,
+        key_after=None,
+        key_upto=None,
+        rows=rows.num_rows,
+        version=0,
+        shape=shape_of(rows.schema),
+        payload=memoryview(payload).cast("B"),
+        payload_bytes=payload.size,
+        payload_crc32c=crc32c(memoryview(payload)),
+        null_dates=0,
+        server_id=wave.server_id,
+        server_uuid=wave.server_uuid,
+        read_at=datetime.now(UTC),
+        deletes=True,
+    )
+
+
+def _changed(wanted: Wanted) -> VerifyError:
+    return VerifyError(
+        "the table has other columns now than when it was compared",
+        where=f"{wanted.database}.{wanted.table}",
+        remedy="verify it again",
+    )

@@ -1,0 +1,66 @@
+"""Compare silver with its sources inside an Airflow task, and mend it when asked to.
+
+In:  a pipeline file, the run's params: those of its part `verify`, tables, repair.
+Out: rows in control/verification; the page of `tidegate verify` in the task's log. The task fails when something
+     differs or couldn't be settled, and with the library's own error when it can't be carried out (retries.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from tidegate import pipelines
+from tidegate.errors import Terminal
+from tidegate_airflow.connections import lake_connection, source_connection
+from tidegate_airflow.params import with_params
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SilverDiffers(Terminal):
+    """Rows of silver aren't the source's, or keys couldn't be settled."""
+
+
+class VerifyOperator(BaseOperator):
+    """Verifies a pipeline: the tables of the param `tables`, those that are due, or all."""
+
+    def __init__(self, *, pipeline_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline_file = pipeline_file
+
+    def execute(self, context: Context) -> None:
+        """Raises what verify raises, and SilverDiffers."""
+        from tidegate.repair import due_tables, verify_and_repair  # DuckDB, pyarrow
+        from tidegate.verify.printing import report_lines
+        from tidegate.verify.under_way import Options
+
+        params = context["params"]
+        file = pipelines.load(Path(self.pipeline_file))
+        part = with_params(file.verify, params, where=str(context["run_id"]))
+        pipeline = file.model_copy(update={"verify": part})
+        lake = pipelines.open_lake(pipeline, lake_connection)
+        named = params.get("tables") or ()
+        tables = named or (due_tables(lake, pipeline) if part.each_table_hours else None)
+        if tables is not None and not tables:
+            self.log.info("every table was compared within %d hours", part.each_table_hours)
+            return
+        report = verify_and_repair(
+            pipeline,
+            lake,
+            {name: pipelines.source_info(pipeline, name, source_connection) for name in pipeline.sources},
+            Options.of(part, tables=tables),
+            repair=bool(params.get("repair")),
+            report=lambda line: self.log.info("%s", line),
+        )
+        for line in report_lines(report):
+            self.log.info("%s", line)
+        if not report.equal:
+            raise SilverDiffers(
+                report.verdict,
+                where=pipeline.pipeline,
+                remedy="the lines above name the rows; trigger it again with repair to copy them again",
+            )
