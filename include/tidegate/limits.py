@@ -268,8 +268,7 @@ MARKER_WAIT_SECONDS: Final = 120.0
 MESSAGE_CHARACTERS_MAX: Final = 500
 # `tidegate status` sums up markers of the last minutes.
 LATENCY_SUMMED_SECONDS: Final = 300
-# A statement of verify reads prints of so many rows: one value of some 50 bytes a row, well below MariaDB's usual
-# max_allowed_packet of 16 MiB.
+# A statement of verify hashes so many rows: one value of 50 bytes a row, below a max_allowed_packet of 16 MiB.
 VERIFY_CHUNK_ROWS_DEFAULT: Final = 50_000
 # Tables are read one after the other until they have so many rows; then a cut is waited for, for all of them.
 VERIFY_GROUP_ROWS: Final = 2_000_000
@@ -280,16 +279,15 @@ VERIFY_MEMORY_BYTES_DEFAULT: Final = 1024 * MIB
 VERIFY_ROUND_ROWS: Final = 10_000
 # ... and so many at most: each is in memory as text.
 VERIFY_SUSPECT_ROWS_MAX: Final = 1_000_000
-# More keys than this are no repair: the whole table is copied again. Their rows are in memory.
-REPAIR_ROWS_MAX: Final = 10_000
-# A wave that a DDL, or another server, refuses is read again so often.
-REPAIR_ATTEMPTS_MAX: Final = 3
 # ... and so often: a key that changes between each two reads stays unsettled.
 VERIFY_SETTLE_ATTEMPTS_MAX: Final = 8
 # ... and so many of one statement: literals in a list of conditions.
 VERIFY_STATEMENT_ROWS: Final = 500
 # Of a MySQL without GTIDs these rows are read under a shared lock, which is waited for this long.
 VERIFY_LOCK_SECONDS: Final = 1
+# More keys than this are no repair: the whole table is copied again. A repair that is refused is tried so often.
+REPAIR_ROWS_MAX: Final = 10_000
+REPAIR_ATTEMPTS_MAX: Final = 3
 # A table whose definition changes while it is compared is begun again so often.
 VERIFY_TABLE_ATTEMPTS_MAX: Final = 3
 # Verify looks so often for a cut that holds everything.
