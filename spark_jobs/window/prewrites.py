@@ -130,8 +130,8 @@ def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[P
         below = recorded.answered_in(app.lake, lowest, window.cut_ts)
         return list(chain.from_iterable(below.values()))
     sources = [window.behind] if window.behind else app.prewrites.keys() - app.followed.behind.keys()
-    known = chain.from_iterable(app.prewrites[source] for source in sources if source in app.prewrites)
-    mine = [one for one in known if window.low_ts < one.answer_ts <= window.cut_ts]
+    known = (app.prewrites[source] for source in sources if source in app.prewrites)
+    mine = [one for found in known for one in found.answered_in(window.low_ts, window.cut_ts)]
     if lowest < window.low_ts:
         below = recorded.answered_in(app.lake, lowest, window.low_ts)
         mine += chain.from_iterable(below.values())

@@ -15,7 +15,7 @@ answered. An answer is taken once: what a killed window has taken before is reco
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Self
@@ -99,15 +99,19 @@ class Prewrites:
         """known: in any order."""
         self._source = source
         self._by_id: dict[str, list[Prewrite]] = {}
+        self._answered: set[str] = set()  # ids with an answer: a window looks at these, not at all that is open
         for one in sorted(known, key=lambda one: one.start_ts):
             self._by_id.setdefault(one.id, []).append(one)
+            if one.answer_ts:
+                self._answered.add(one.id)
 
     def __iter__(self) -> Iterator[Prewrite]:
         return (one for same in self._by_id.values() for one in same)
 
-    def take(self, found: Iterable[Pending | Answer]) -> list[Prewrite]:
+    def take(self, found: Sequence[Pending | Answer]) -> list[Prewrite]:
         """What is new with these, in log order; each prewrite once, as it stands in the end."""
         changed: dict[tuple[str, int], Prewrite] = {}
+        self._answered.update(one.id for one in found if isinstance(one, Answer))
         for one in found:
             now = self._begin(one) if isinstance(one, Pending) else self._answer(one)
             if now is not None:
@@ -116,12 +120,20 @@ class Prewrites:
 
     def forget(self, upto_ts: int) -> None:
         """Let go of what was answered at or below upto_ts."""
-        for name, same in list(self._by_id.items()):
+        for name in list(self._answered):
+            same = self._by_id.get(name, [])
             kept = [one for one in same if one.waits or one.decided_by or one.answer_ts > upto_ts]
-            if not kept:
-                del self._by_id[name]
-            elif len(kept) < len(same):
+            if kept:
                 self._by_id[name] = kept
+            else:
+                self._by_id.pop(name, None)
+            if not any(one.answer_ts for one in kept):
+                self._answered.remove(name)
+
+    def answered_in(self, after_ts: int, upto_ts: int) -> list[Prewrite]:
+        """Those whose answer is in (after_ts, upto_ts]."""
+        same = (one for name in self._answered for one in self._by_id.get(name, ()))
+        return [one for one in same if after_ts < one.answer_ts <= upto_ts]
 
     def _begin(self, pending: Pending) -> Prewrite | None:
         same = self._by_id.setdefault(pending.id, [])
@@ -157,6 +169,7 @@ class Prewrites:
     def decide(self, orphan: Prewrite, state: PrewriteState, place: Answer, decided_by: str) -> Prewrite:
         """What becomes of an orphan. place: where the source's word on what it has prepared stands in its log."""
         same = self._by_id[orphan.id]
+        self._answered.add(orphan.id)
         found = replace(orphan.answered(place, state), decided_by=decided_by)
         same[same.index(orphan)] = found
         return found
