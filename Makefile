@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo test test-quick test-long lint docs lock bench soak together replay model clean
+.PHONY: help environment jars jars-s3 demo test test-quick test-long lint docs lock bench soak together replay model tidb clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -54,6 +54,9 @@ replay: environment jars ## MariaDB's own test files on a real server, then: is 
 
 model: environment ## every state of the protocols of capture's start, joining, release and two applies, and what each rule is good for
 	@$(BIN)/python -m tests.model
+
+tidb: ## a real TiDB for the tests that need one: 20 minutes, Go 1.21 and 4 GB of disk, once
+	@tools/tidb/build .tidegate/tidb --slim
 
 clean: ## remove .venv and .tidegate, and with them the demo's lake and every download
 	rm -rf .venv .tidegate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,196 @@
+"""A bank on a real TiDB writes to two Pumps, while commits are lost, repeated and late and Pumps are killed.
+
+Bronze, replayed, is what TiDB's SELECT says, and the sum is constant at every commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.integration.capture_support import bronze_segments
+from tests.kit.tidb import MISSING, PROGRAM, Tidb
+from tidegate.pump.payloads import payloads_of
+from tidegate.tidb.jobs import Job
+from tidegate.tidb.pairing import Pairing
+from tidegate.tidb.payload import Binlog, binlog_of
+from tidegate.tidb.replay.catalog import Catalog
+
+pytestmark = [pytest.mark.server, pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING)]
+
+NAMES = ("p0", "p1")
+DEADLOCK = 1213
+ACCOUNTS, EACH, WRITERS, SECONDS = 20, 1000, 4, 12
+
+
+class Pumps:
+    """`tidegate pump` for each source, as processes."""
+
+    def __init__(self, folder: Path, sql_port: int, status_port: int) -> None:
+        self._folder = folder
+        entry = (
+            "{{conn_id: tidb_sql, flavour: tidb, listen: ['unix:{folder}/{name}.sock'], fake_seconds: 0.5,"
+            " status_url: 'http://127.0.0.1:{status}', orphan_seconds: 2}}"
+        )
+        sources = "\n".join(f"  {name}: {entry.format(folder=folder, name=name, status=status_port)}" for name in NAMES)
+        self._file = folder / "bank.yaml"
+        self._file.write_text(
+            f"pipeline: bank\nlake: {{path: {folder}/lake}}\nsources:\n{sources}\ntables: {{include: ['*.*']}}\n"
+            "capture: {value_log_reserve_bytes: 1048576}\n"
+        )
+        sql = {"conn_type": "mysql", "host": "127.0.0.1", "port": sql_port, "login": "root"}
+        self._environment = os.environ | {"AIRFLOW_CONN_TIDB_SQL": json.dumps(sql)}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        try:
+            for name in NAMES:
+                self.start(name)
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self, name: str) -> None:
+        address = self._folder / f"{name}.sock"
+        address.unlink(missing_ok=True)
+        program = Path(sys.executable).with_name("tidegate")
+        command = [program, "pump", self._file, name, "--state-dir", self._folder / "state"]
+        with (self._folder / f"{name}.log").open("a") as log:
+            self._running[name] = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
+        end = time.monotonic() + 180  # kernels may have to be compiled
+        while not address.exists():
+            assert time.monotonic() < end, (self._folder / f"{name}.log").read_text()
+            time.sleep(0.05)
+
+    def kill(self, name: str) -> None:
+        self._running[name].kill()
+        self._running[name].wait()
+
+    def stop(self) -> None:
+        for process in self._running.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self._running.values():
+            process.wait(60)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[tuple[Path, Pumps, Tidb]]:
+    sql_port, status_port = free_port(), free_port()
+    pumps = Pumps(tmp_path, sql_port, status_port)
+    addresses = [f"unix://{tmp_path}/{name}.sock" for name in NAMES]
+    try:
+        tidb = Tidb(tmp_path / "tidb", addresses, "--port", str(sql_port), "--status-port", str(status_port))
+        try:
+            yield tmp_path, pumps, tidb
+        finally:
+            tidb.stop()
+    finally:
+        pumps.stop()
+
+
+def write(tidb: Tidb, seed: int, stop: threading.Event, done: list[int]) -> None:
+    draw, connection = random.Random(seed), tidb.connect()
+    with connection, connection.cursor() as cursor:
+        while not stop.is_set():
+            (one, other), amount = draw.sample(range(ACCOUNTS), 2), draw.randint(1, 50)
+            try:
+                cursor.execute("BEGIN")
+                cursor.execute("UPDATE bank.account SET balance = balance - %s WHERE id = %s", (amount, one))
+                cursor.execute("UPDATE bank.account SET balance = balance + %s WHERE id = %s", (amount, other))
+                cursor.execute("INSERT INTO bank.journal (a, b, amount) VALUES (%s, %s, %s)", (one, other, amount))
+                cursor.execute("COMMIT")
+                done.append(1)
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != DEADLOCK:
+                    raise
+                cursor.execute("ROLLBACK")
+
+
+def disturb(tidb: Tidb, pumps: Pumps) -> None:
+    """Faults, and each Pump killed once; never both at a time: TiDB ends itself when no Pump answers."""
+    draw, cursor = random.Random(7), tidb.connect().cursor()
+    late = "delay_commit_ms=300&delay_commit_count=5"
+    faults = ("drop_commit=1", "dup_prewrite=2", "dup_commit=2", "lose_ack_prewrite=1", late)
+    end, killed = time.monotonic() + SECONDS, list(NAMES)
+    while time.monotonic() < end or killed:
+        tidb.control(f"/fault?{draw.choice(faults)}")
+        time.sleep(0.4)
+        if killed and draw.random() < 0.3:
+            tidb.control("/fault?reset=1")
+            name = killed.pop()
+            pumps.kill(name)
+            cursor.execute(f"ALTER TABLE bank.journal ADD COLUMN after_{name} INT DEFAULT 5")
+            pumps.start(name)
+    tidb.control("/fault?reset=1")
+
+
+def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb]) -> None:
+    folder, pumps, tidb = world
+    with tidb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE bank")
+        cursor.execute("CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT)")
+        cursor.execute("CREATE TABLE bank.journal (a INT, b INT, amount INT)")
+        cursor.execute(f"INSERT INTO bank.account VALUES {', '.join(f'({n}, {EACH})' for n in range(ACCOUNTS))}")
+        stop, done = threading.Event(), list[int]()
+        writers = [threading.Thread(target=write, args=(tidb, n, stop, done)) for n in range(WRITERS)]
+        for writer in writers:
+            writer.start()
+        try:
+            disturb(tidb, pumps)
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join()
+        tidb.settle()
+        time.sleep(6)  # orphans are asked for after two seconds of timestamps
+        cursor.execute("SELECT id, balance FROM bank.account ORDER BY id")
+        accounts = list(cursor.fetchall())
+        cursor.execute("SELECT a, b, amount, _tidb_rowid FROM bank.journal ORDER BY _tidb_rowid")
+        journal = list(cursor.fetchall())
+    jobs = [Job.from_text(text) for text in tidb.jobs()]
+    pumps.stop()
+    replayed = replay(folder, jobs)
+    assert len(journal) >= len(done) > 0
+    assert sorted((cells[1], cells[2]) for cells in replayed["account"]) == accounts
+    found = [(cells[1], cells[2], cells[3], cells[-1]) for cells in replayed["journal"]]
+    assert sorted(found, key=lambda row: row[3]) == journal
+
+
+def replay(folder: Path, jobs: list[Job]) -> dict[str, list[dict]]:
+    """Tables from both Pumps' bronze; the sum is looked at after each transaction."""
+    pairing = Pairing[Binlog](NAMES)
+    for name in NAMES:
+        for segment in bronze_segments(folder / "lake", name):
+            segment.verify()
+            for payload in payloads_of(segment):
+                pairing.take(binlog_of(payload), name, binlog_of(payload))
+    assert not pairing.unanswered
+    assert pairing.repeated > 0
+    pairing.end()
+    by_id = {job.id: job for job in jobs}
+    catalog = Catalog(min(job.table_id for job in jobs if job.table and job.table.name in ("account", "journal")))
+    for transaction in pairing.committed(pairing.resolved_ts):
+        binlog = transaction.place
+        if binlog.ddl_job_id:
+            catalog.run(by_id[binlog.ddl_job_id])
+            continue
+        catalog.change(binlog.prewrite_value)
+        rows = next(table.rows for _, table in catalog if table.info.name == "account")
+        assert sum(cells[2] for cells in rows) == ACCOUNTS * EACH
+    return {table.info.name: list(table.rows) for _, table in catalog}
