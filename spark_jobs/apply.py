@@ -33,6 +33,7 @@ from spark_jobs.apply_steps.record_ledger import record_ledger
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.apply_steps.resolve_prewrites import resolve_prewrites
 from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
+from spark_jobs.apply_steps.write_changelog import write_changelog
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
@@ -60,6 +61,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     choose_writers,
     prepare_silver,
     decode_changes,
+    write_changelog,
     merge_into_silver,
     record_ledger,
     publish_cut,

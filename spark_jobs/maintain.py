@@ -20,6 +20,7 @@ from spark_jobs.maintain_steps.compact_bronze import compact_bronze
 from spark_jobs.maintain_steps.compact_control import compact_control
 from spark_jobs.maintain_steps.forget_cuts import forget_cuts
 from spark_jobs.maintain_steps.forget_records import forget_records
+from spark_jobs.maintain_steps.keep_changelogs import keep_changelogs
 from spark_jobs.maintain_steps.purge_deleted_rows import purge_deleted_rows
 from spark_jobs.maintain_steps.remove_old_segments import remove_old_segments
 from spark_jobs.maintain_steps.retain_versions import retain_versions
@@ -44,7 +45,7 @@ STEPS: Final[tuple[Callable[[Maintenance, SilverTable], None], ...]] = (
 )
 # Segments go before the others are packed: nothing is rewritten that then goes.
 BRONZE: Final[tuple[Callable[[Maintenance], None], ...]] = (remove_old_segments, compact_bronze, vacuum_bronze)
-AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_records, compact_control)
+AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_records, keep_changelogs, compact_control)
 
 
 def run(job: Maintenance, only: str | None = None) -> int:

@@ -365,6 +365,10 @@ SNAPSHOT_SILENT_SECONDS: Final = 60.0
 # ... again after as long, then twice as long each time that nothing came of it, up to this.
 SNAPSHOT_WAKE_SECONDS_MAX: Final = 900.0
 
+# --- changelogs -------------------------------------------------------------------------------------
+# Rows of one changelog in memory before they are a file.
+CHANGELOG_FILE_BYTES: Final = 64 * MIB
+
 # --- queries ------------------------------------------------------------------------------------
 # DuckDB would take most of the machine by itself; what doesn't fit goes to files for temporary data. A query may say
 # `SET memory_limit` for itself.

@@ -180,7 +180,7 @@ def _decode_index(
 ) -> DecodedSegment:
     fates = fates_by_type(index)
     undo_known(index.events, index.segment, known.rolled_back_ts)
-    wanted = _judge_rows(index, windows, known, fates)
+    wanted = judge_rows(index, windows, known, fates)
     problems = _judge_others(index, versions, windows, known, fates) if known.answers is None else {}
     changes: list[TableChanges] = []
     nulled = 0
@@ -217,7 +217,7 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
     return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos, *found)
 
 
-def _judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) -> list[TableRows]:
+def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) -> list[TableRows]:
     """Rows events per wanted table, in order of name; the fates of all others."""
     events = index.events
     rolled_back = (events[:, K.BITS] & UNDONE) != 0
@@ -305,7 +305,7 @@ def _decode_table(
 ) -> tuple[list[TableChanges], int]:
     """All changes of one table. Raises HeldError."""
     changes, null_dates = [], 0
-    for version, events in _by_version(index, rows, versions):
+    for version, events in rows_by_version(index, rows, versions):
         batches = []
         contents = index.events[events, K.CONTENT]
         for content in np.unique(contents).tolist():
@@ -348,7 +348,7 @@ def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> p
     return rows.select(range(rows.num_columns - plan.hidden)) if plan.hidden else rows
 
 
-def _by_version(
+def rows_by_version(
     index: EventIndex, rows: TableRows, versions: Sequence[TableVersion]
 ) -> Iterator[tuple[TableVersion, npt.NDArray[np.int64]]]:
     """The table's rows events under each version in force. Raises HeldError for what can't be decoded under any."""

@@ -42,6 +42,12 @@ class Maintain(Section):
         description="What was captured so many days ago leaves bronze once it is in silver of every table; null: never,"
         " so that `tidegate rebuild` can go back to the beginning",
     )
+    keep_changelog_days: int | None = Field(
+        30,
+        ge=1,
+        description="Changes that were committed so many days ago leave the changelogs (tables.changelog), as whole files;"
+        " null: never",
+    )
     keep_records_days: int | None = Field(
         90,
         ge=1,

@@ -36,7 +36,13 @@ class Tables(Section):
         (), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table"
     )
 
-    @field_validator("include", "exclude", "soft_delete")
+    changelog: tuple[str, ...] = Field(
+        (),
+        description="Patterns of silver tables of which every change is kept, too: changelog/<database>/<table> in the lake,"
+        " in commit order, from when it is first asked for on",
+    )
+
+    @field_validator("include", "exclude", "soft_delete", "changelog")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
@@ -68,6 +74,10 @@ class Tables(Section):
     def keeps_deleted(self, database: str, table: str) -> bool:
         """Whether silver keeps the deleted rows of a logical table."""
         return matches(self.soft_delete, database, table)
+
+    def keeps_changelog(self, database: str, table: str) -> bool:
+        """Whether every change of a logical table is kept."""
+        return matches(self.changelog, database, table)
 
     def shadows(self, database: str, table: str) -> bool:
         """Whether it has the name of a table that an online schema change fills to replace a kept one."""

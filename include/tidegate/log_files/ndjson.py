@@ -46,17 +46,38 @@ class LineHead:
     file: str
 
 
-def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, positions: npt.NDArray[np.int64]) -> Lines:
-    """positions: per image, where its rows event starts in the file."""
-    rows = images.rows
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Per change: IMAGE_INSERT, IMAGE_BEFORE (an update) or IMAGE_DELETE; the image that it begins with; both sides as
+    JSON objects, null where there is none. ending: what a line ends with.
+    """
+
+    op: npt.NDArray[np.int8]
+    first: npt.NDArray[np.int64]
+    before: Any
+    after: Any
+    ending: Any
+
+
+def row_changes(images: Images, columns: tuple[ShownJson, ...]) -> RowChanges:
+    """columns: the plan's, or the first of them. An object has the columns that its image has."""
     values, srids = _values(images, columns)
     objects = _objects(images, columns, values)
-    codes = rows.column(tables.OP).to_numpy()
+    codes = images.rows.column(tables.OP).to_numpy()
     first = np.flatnonzero(codes != IMAGE_AFTER)
     op = codes[first]
     last = first + (op == IMAGE_BEFORE)
-    before, after = _side(objects, first, op != IMAGE_INSERT), _side(objects, last, op != IMAGE_DELETE)
-    names = pa.DictionaryArray.from_arrays(pa.array(op, pa.int8()), pa.array(list(_OPS.values()), TEXT))
+    before, after = (first, op != IMAGE_INSERT), (last, op != IMAGE_DELETE)
+    ending = _ending(srids, before, after)
+    return RowChanges(op, first, _side(objects, *before), _side(objects, *after), ending)
+
+
+def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, positions: npt.NDArray[np.int64]) -> Lines:
+    """positions: per image, where its rows event starts in the file."""
+    rows = images.rows
+    found = row_changes(images, columns)
+    first = found.first
+    names = pa.DictionaryArray.from_arrays(pa.array(found.op, pa.int8()), pa.array(list(_OPS.values()), TEXT))
     place = f',"database":{_text(head.database)},"table":{_text(head.table)},"commit_ts":'
     texts = pc.binary_join_element_wise(
         pa.scalar('{"op":"', TEXT),
@@ -66,10 +87,10 @@ def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, pos
         pa.scalar(f',"file":{_text(head.file)},"pos":', TEXT),
         _number(positions[first]),
         pa.scalar(',"before":', TEXT),
-        before,
+        found.before,
         pa.scalar(',"after":', TEXT),
-        after,
-        _ending(srids, (first, op != IMAGE_INSERT), (last, op != IMAGE_DELETE)),
+        found.after,
+        found.ending,
         _EMPTY,
     )
     return Lines(texts, rows.column(tables.ORDINAL).to_numpy()[first])

@@ -47,7 +47,7 @@ def connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
     extension = delta_extension()
     database = duckdb.connect(":memory:", config=dict(_OFFLINE))
     database.execute(f"LOAD {literal(str(extension))}")
-    database.execute(f"SET memory_limit = {literal(f'{memory_bytes}B')}; SET TimeZone = 'UTC'")
+    database.execute(f"SET memory_limit = '{memory_bytes:d}B'; SET TimeZone = 'UTC'")
     database.execute(f"SET temp_directory = {literal(f'{tempfile.gettempdir()}/tidegate-duckdb-{uuid.uuid4().hex}')}")
     return database
 

@@ -1,0 +1,121 @@
+"""Every row image of the tables that are asked for, as it was logged: what a changelog is made of.
+
+In:  a Segment, table versions, windows of commit time, as decode.py takes them.
+Out: images of one table under one version and TABLE_MAP at a time, with where each stands and its transaction's GTID.
+
+What is judged away there (rows that were rolled back, other windows) is judged away here by the same functions. What
+can't be decoded raises: the caller has decoded the same segment for silver before, which held the table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate import tables
+from tidegate.binlog.batch import Images, decode_images
+from tidegate.binlog.decode import HeldError, Name, judge_rows, rows_by_version
+from tidegate.binlog.event_index import EventIndex, index_pieces
+from tidegate.binlog.events import HEADER_BYTES, EventType
+from tidegate.binlog.fates import fates_by_type
+from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel import layout as L  # noqa: N812
+from tidegate.binlog.outcome import undo_known
+from tidegate.binlog.plan import Plan, make_plan
+from tidegate.errors import UnsupportedValue
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known
+from tidegate.segments.segment import Segment
+
+_GTIDS: Final = (int(EventType.GTID), int(EventType.MARIADB_GTID))
+
+
+@dataclass(frozen=True, slots=True)
+class TableImages:
+    """Images of a table under one plan. positions: per image, where its rows event starts in the file; ordinals: its
+    place in the segment. gtids: commit_ts -> GTID, of the transactions that have one which is read here.
+    """
+
+    name: Name
+    version: TableVersion
+    plan: Plan
+    images: Images
+    positions: npt.NDArray[np.int64]
+    ordinals: npt.NDArray[np.int64]
+    gtids: Mapping[int, str]
+
+
+def row_images(
+    segment: Segment,
+    versions: Mapping[Name, Sequence[TableVersion]],
+    windows: Mapping[Name, CommitSpan],
+    *,
+    known: Known = NOTHING_KNOWN,
+) -> Iterator[TableImages]:
+    """In pieces, tables in order of name within each. known: what was rolled back; which prepared rows are wanted, with
+    the commit_ts of their answer. Raises StreamCorrupt, UnknownEvent, HeldError, RowsError and Terminal errors of plans.
+    """
+    gtids = _carried(segment)
+    for index in index_pieces(segment):
+        undo_known(index.events, segment, known.rolled_back_ts)
+        gtids |= _gtids(index)
+        for rows in judge_rows(index, windows, known, fates_by_type(index)):
+            for version, events in rows_by_version(index, rows, versions.get(rows.name, ())):
+                contents = index.events[events, K.CONTENT]
+                for content in np.unique(contents).tolist():
+                    mine = events[contents == content]
+                    plan = make_plan(
+                        index.bodies[content], version, rows.window.zero_dates, mariadb=index.format.is_mariadb
+                    )
+                    if plan.row_end >= 0:
+                        what = "a system-versioned table logs its history's rows with its own"
+                        raise HeldError(int(mine[0]), UnsupportedValue(what, remedy="read it in silver"))
+                    yield _decoded(index, rows.name, version, plan, mine, gtids)
+
+
+def _decoded(
+    index: EventIndex,
+    name: Name,
+    version: TableVersion,
+    plan: Plan,
+    events: npt.NDArray[np.int64],
+    gtids: Mapping[int, str],
+) -> TableImages:
+    records = index.rows_records(events)
+    images = decode_images(index.data, records, plan, index.segment.seq)
+    at = images.rows.column(tables.ORDINAL).to_numpy()
+    event = events[np.searchsorted(records[:, L.EVENT_START], at, side="right") - 1]
+    positions = index.segment.start_pos + index.events[event, K.ORIGIN]
+    return TableImages(name, version, plan, images, positions, at + index.base, gtids)
+
+
+def _gtids(index: EventIndex) -> dict[int, str]:
+    found = np.flatnonzero(np.isin(index.events[:, K.TYPE], _GTIDS)).tolist()
+    return {int(index.events[event, K.COMMIT_TS]): _gtid(index.event(event)) for event in found}
+
+
+def _carried(segment: Segment) -> dict[int, str]:
+    """Of the transaction that the segment starts in: its GTID event is in the context."""
+    at, context = 0, bytes(segment.context)
+    while segment.flags & tables.SegmentFlag.OPEN_AT_START and at + HEADER_BYTES <= len(context):
+        size = int.from_bytes(context[at + 9 : at + 13], "little")
+        if context[at + 4] in _GTIDS:
+            return {segment.min_commit_ts: _gtid(context[at : at + size])}
+        if size < HEADER_BYTES:
+            break
+        at += size
+    return {}
+
+
+def _gtid(event: bytes) -> str:
+    """mysql-server: libbinlogevents Gtid_event; MariaDB: sql/log_event.h Gtid_log_event."""
+    body = event[HEADER_BYTES:]
+    if event[4] == EventType.MARIADB_GTID:
+        number, domain = int.from_bytes(body[:8], "little"), int.from_bytes(body[8:12], "little")
+        return f"{domain}-{int.from_bytes(event[5:9], 'little')}-{number}"
+    return f"{uuid.UUID(bytes=body[1:17])}:{int.from_bytes(body[17:25], 'little')}"

@@ -1,0 +1,141 @@
+"""A changelog's Delta table: its columns, what it has, and the one commit that appends a window.
+
+In:  a lake, a logical table, rows in order.
+Out: a commit; up to which commit_ts the changelog goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from tidegate import tables
+from tidegate.delta.actions import add
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.state import TableState
+from tidegate.errors import Overtaken
+from tidegate.lake.control_files import PROPERTIES, check, creation, write_file
+from tidegate.lake.files import LakeFiles
+from tidegate.tables_form import Table, field
+
+FOLDER: Final = "changelog"
+INSERT, UPDATE, DELETE = "insert", "update", "delete"
+BEGIN, GAP, SNAPSHOT = "begin", "gap", "snapshot"
+ROW_OPS: Final = (INSERT, UPDATE, DELETE)
+# By these columns all rows of a changelog are in order, and no two are at the same place.
+PLACE: Final = ("commit_ts", "source", "seq", "ordinal")
+# A statement stands before the rows of its own commit_ts (CREATE TABLE ... SELECT).
+STATEMENT_SEQ: Final = -1
+
+SCHEMA: Final = pa.schema(
+    [
+        field(
+            "op",
+            pa.string(),
+            "insert | update | delete; a statement: create | alter | truncate | drop | rename | ...; begin (changes up"
+            " to here aren't in it), gap (changes up to here may be missing: note says which), snapshot (rows were"
+            " read from the table: they are in silver alone)",
+        ),
+        field("before", pa.string(), "JSON object: the row before; the columns that the log has", nullable=True),
+        field("after", pa.string(), "JSON object: the row after; the columns that the log has", nullable=True),
+        field("commit_ts", pa.int64(), "of the transaction; with source it names the transaction"),
+        field("source", pa.string(), "name of the source"),
+        field("database", pa.string(), "physical table's"),
+        field("table", pa.string(), "physical table's"),
+        field("file", pa.string(), "binlog file"),
+        field("pos", pa.int64(), "where the rows event starts in it, the statement's event ends"),
+        field("gtid", pa.string(), "the transaction's GTID; null where it has none, or a tag", nullable=True),
+        field("seq", pa.int64(), "segment in bronze; -1: a statement, or a word about the changelog"),
+        field("ordinal", pa.int64(), "place in the segment"),
+        field("version", pa.int64(), "version of the table's columns in control/schema_history", nullable=True),
+        field("note", pa.string(), "the statement; why changes are missing", nullable=True),
+    ]
+)
+
+
+def changelog(database: str, table: str) -> Table:
+    """The changelog of a logical table."""
+    return _at(tables.silver_path(database, table).replace("silver", FOLDER, 1))
+
+
+def _at(path: str) -> Table:
+    return Table(path, f"Every change of a table, in order of {', '.join(PLACE)}.", SCHEMA, PLACE)
+
+
+def app_id(pipeline: str, name: str) -> str:
+    """Delta application id under which a changelog records up to which commit_ts it goes."""
+    return f"tidegate/{pipeline}/changelog/{name}"
+
+
+class Appending:
+    """A window's rows of one changelog on their way into one commit. Rows are in memory a file at a time.
+
+    There is nothing to append where upto_ts is recorded already. from_ts: None for a new changelog.
+    """
+
+    def __init__(self, lake: LakeFiles, table: Table, transaction: str) -> None:
+        self._lake, self._table, self._transaction = lake, table, transaction
+        self._log: DeltaLog = lake.log(table.path)
+        state = self._log.state()
+        check(state, table)
+        self.from_ts = state.transactions.get(transaction)
+        self._parts: list[pa.Table] = []
+        self._bytes = 0
+        self._files: list[Mapping[str, Any]] = []
+
+    def add(self, rows: pa.Table, file_bytes: int) -> None:
+        """Rows of the window; in any order within one file."""
+        self._parts.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes >= file_bytes:
+            self._write()
+
+    def _write(self) -> None:
+        rows = pa.concat_tables(self._parts).sort_by([(name, "ascending") for name in PLACE])
+        self._files.append(write_file(self._lake, self._table, rows))
+        self._parts, self._bytes = [], 0
+
+    def commit(self, upto_ts: int) -> None:
+        """All that was added, or nothing. Raises Overtaken, LakeUnavailable, LakeRefused."""
+        if self._parts:
+            self._write()
+        if not self._files:
+            return
+
+        def decide(state: TableState) -> Change:
+            if state.transactions.get(self._transaction) != self.from_ts:
+                raise Overtaken(
+                    "another apply of this pipeline has appended to this changelog meanwhile",
+                    where=state.place,
+                    remedy="run one apply of a pipeline at a time; this window is tried again",
+                )
+            made = [] if state.created else creation(self._table, PROPERTIES)
+            adds = [add(body, data_change=True) for body in self._files]
+            return Change([*made, *adds], "WRITE", {self._transaction: upto_ts}, {"mode": "Append"})
+
+        self._log.update(decide)
+
+
+def told(op: str, place: tuple[str, str, str], commit_ts: int, **more: Any) -> dict[str, Any]:
+    """A row that is no row change. place: (source, database, table)."""
+    source, database, table = place
+    row = dict.fromkeys(SCHEMA.names) | {"file": "", "pos": 0, "seq": STATEMENT_SEQ, "ordinal": 0}
+    named = {"op": op, "source": source, "database": database, "table": table, "commit_ts": commit_ts}
+    return row | named | more
+
+
+def as_rows(told_rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows of told(), each at a place of its own."""
+    numbered = [dict(row) | {"ordinal": number} for number, row in enumerate(told_rows)]
+    return pa.Table.from_pylist(numbered, schema=SCHEMA)
+
+
+def changelogs(lake: LakeFiles) -> list[Table]:
+    """Those that a lake has, by path."""
+    selector = pafs.FileSelector(lake.local(FOLDER), recursive=True, allow_not_found=True)
+    logs = [info.path for info in lake.filesystem.get_file_info(selector) if info.base_name == "_delta_log"]
+    names = sorted(path.split("/")[-3:-1] for path in logs)
+    return [_at(f"{FOLDER}/{database}/{table}") for database, table in names]

@@ -1,0 +1,149 @@
+"""Append the window's changes to the changelogs of the tables that ask for one (`tables.changelog`).
+
+In:  window.tables after decode_changes: what can't be decoded has left it.
+Out: one commit per changelog, before silver's own (include/tidegate/changelog).
+
+It reads the segments a second time, for the images as they were logged; nobody else pays for that. A changelog that
+can't have some changes says so in a row of its own (`gap`), and never holds its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow, Window
+from tidegate import tables
+from tidegate.binlog.batch import RowsError
+from tidegate.binlog.decode import HeldError
+from tidegate.changelog.rows import Name, segment_changes
+from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, told
+from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
+from tidegate.failpoint import failpoint
+from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.limits import CHANGELOG_FILE_BYTES
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import ZeroDates
+from tidegate.segments.result import CommitSpan, Known
+from tidegate.segments.segment import Segment
+from tidegate.segments.window import SegmentRef
+
+_Spans = Mapping[Name, CommitSpan]
+_Versions = Mapping[Name, Sequence[TableVersion]]
+_Asked = tuple[SegmentRef, Mapping[int, int] | None]
+
+
+@dataclass(slots=True)
+class _Log:
+    """A changelog in this window: (after_ts, the window's cut_ts] is to be appended."""
+
+    entry: TableWindow
+    appending: Appending
+    after_ts: int
+    words: list[dict[str, object]]
+    lost: str = ""  # why changes of the window are missing
+
+
+def write_changelog(app: Application, window: Window) -> None:
+    """Append to each changelog; nothing is looked at when no table of the window asks for one."""
+    keeps = app.pipeline.tables.keeps_changelog
+    logs = [_begun(app, entry) for entry in window.tables.values() if keeps(entry.database, entry.table)]
+    if not logs:
+        return
+    of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
+    for source in sorted({physical[0] for physical in of}):
+        mine = {physical[1:]: log for physical, log in of.items() if physical[0] == source}
+        plain = [(ref, None) for ref in window.refs]
+        for given in (plain, [(one.ref, one.answers) for one in window.prewritten]):
+            _read(app, window, mine, {ref.seq: (ref, answers) for ref, answers in given if ref.source == source})
+    for log in logs:
+        _finish(window, log)
+    failpoint("apply_after_changelog")
+
+
+def _begun(app: Application, entry: TableWindow) -> _Log:
+    table = changelog(entry.database, entry.table)
+    appending = Appending(app.lake, table, app_id(app.pipeline.pipeline, entry.name))
+    silver = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
+    in_silver = silver.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
+    source = min(entry.physical)[0]
+    place, at = (source, entry.database, entry.table), appending.from_ts
+    if at is None:
+        return _Log(entry, appending, entry.after_ts, [told(BEGIN, place, entry.after_ts)])
+    if at < in_silver:  # windows that took the table didn't write it: it wasn't asked for meanwhile
+        note = f"changes above {at} up to {in_silver} aren't here: the table had no changelog then"
+        return _Log(entry, appending, max(in_silver, entry.after_ts), [told(GAP, place, in_silver, note=note)])
+    return _Log(entry, appending, max(entry.after_ts, at), [])
+
+
+def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Mapping[int, _Asked]) -> None:
+    """given: by seq, segments of one source, each with the answers whose rows are wanted; None: what isn't prepared."""
+    zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
+    refs = [ref for ref, _ in given.values() if not logs.keys().isdisjoint(app.names_in(ref))]
+    for ref, segment in segments_or_damage(app.lake, refs):
+        there = {name for name in app.names_in(ref) if name in logs and not logs[name].lost}
+        if isinstance(segment, StreamCorrupt):
+            _lose([logs[name] for name in there], segment)
+            continue
+        versions = {name: app.histories[ref.source].versions(*name) for name in there}
+        answers = given[ref.seq][1]
+        upto_ts = ref.upto(window.cut_ts) if answers is None else window.cut_ts
+        spans = {name: CommitSpan(logs[name].after_ts, upto_ts, zero_dates) for name in there}
+        known = Known(rolled_back_ts=ref.rolled_back_ts, answers=answers)
+
+        def changes(
+            of: Iterable[Name],
+            segment: Segment = segment,
+            versions: _Versions = versions,
+            spans: _Spans = spans,
+            known: Known = known,
+        ) -> list[tuple[Name, pa.Table]]:
+            return list(segment_changes(segment, versions, {name: spans[name] for name in of}, known=known))
+
+        for name, rows in _of_each(changes, logs, there):
+            logs[name].appending.add(rows, CHANGELOG_FILE_BYTES)
+
+
+def _of_each(
+    changes: Callable[[Iterable[Name]], list[tuple[Name, pa.Table]]], logs: dict[Name, _Log], names: set[Name]
+) -> list[tuple[Name, pa.Table]]:
+    """All together; one by one where that fails, since what one table can't have others have."""
+    try:
+        return changes(names)
+    except (OSError, MemoryError, Transient):
+        raise
+    except Exception as error:  # noqa: BLE001 - told in the changelog, by its class
+        if len(names) == 1:
+            known = error.error if isinstance(error, HeldError | RowsError) else error
+            _lose([logs[name] for name in names], known if isinstance(known, Terminal) else unexpected(error))
+            return []
+    return [found for name in sorted(names) for found in _of_each(changes, logs, {name})]
+
+
+def _lose(logs: Iterable[_Log], error: Terminal) -> None:
+    for log in logs:
+        log.lost = log.lost or str(error)
+
+
+def _finish(window: Window, log: _Log) -> None:
+    """Statements, and words about the changelog itself; then the commit."""
+    entry = log.entry
+    for _, version in entry.changes:
+        if log.after_ts < version.commit_ts <= window.cut_ts:
+            place = (version.source, version.database, version.table)
+            more = {"file": version.file, "pos": version.pos, "version": version.version, "note": version.ddl}
+            log.words.append(told(version.kind, place, version.commit_ts, **more))
+    place = (min(entry.physical)[0], entry.database, entry.table)
+    if entry.chunks:
+        low_ts = max(log.after_ts + 1, min(chunk.low_ts for chunk in entry.chunks))
+        note = f"{len(entry.chunks)} chunks of rows were read from the table"
+        log.words.append(told(SNAPSHOT, place, low_ts, note=note))
+    if log.lost:
+        note = f"changes above {log.after_ts} up to {window.cut_ts} may be missing: {log.lost}"
+        log.words.append(told(GAP, place, window.cut_ts, note=note))
+    if log.words and log.after_ts < window.cut_ts:
+        log.appending.add(as_rows(sorted(log.words, key=lambda row: (row["commit_ts"], row["source"]))), 1)
+    log.appending.commit(window.cut_ts)

@@ -1,0 +1,45 @@
+"""After the tables: changelogs without what is too old, in few files.
+
+In:  changelog/<database>/<table>; maintain.keep_changelog_days.
+Out: commits beside apply's appends; what was removed hours ago is deleted.
+
+Whole files go, by the log's statistics: changes that share a file with younger ones stay. Age is the source's time, of
+which the newest cut is now.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
+from tidegate.changelog.table import changelogs
+from tidegate.commit_ts import compose, physical_ms
+from tidegate.errors import CommitConflict
+from tidegate.lake.control_upkeep import compact, drop_files
+from tidegate.lake.status import cut_ts
+from tidegate.limits import CONTROL_PACKED_FILES_MIN
+
+
+def keep_changelogs(job: Maintenance) -> None:
+    """Forget, then pack, each changelog that the lake has."""
+    if job.dry_run:
+        return
+    days = job.settings.keep_changelog_days
+    for table in changelogs(job.lake):
+        started = time.monotonic()
+        try:
+            if days is not None:
+                oldest_ms = physical_ms(cut_ts(job.lake)) - timedelta(days=days) // timedelta(milliseconds=1)
+                gone = drop_files(job.lake, table, "commit_ts", compose(max(0, oldest_ms)))
+                if gone is not None:
+                    detail = f"kept {gone[1]} of {gone[0]} changes"
+                    job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*gone, 0, 0))
+            sizes = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN)
+        except CommitConflict as error:
+            job.note(table.path, "compact", GAVE_WAY, time.monotonic() - started, error.what)
+            continue
+        if sizes is not None and sizes[0] != sizes[1]:
+            before, after = sizes
+            counted = (before.files, after.files, before.bytes, after.bytes)
+            job.add(table.path, "compact", DONE, time.monotonic() - started, "compacted", counted)
