@@ -58,7 +58,7 @@ def row_images(
     known: Known = NOTHING_KNOWN,
 ) -> Iterator[TableImages]:
     """In pieces, tables in order of name within each. known: what was rolled back; which prepared rows are wanted, with
-    the commit_ts of their answer. Raises StreamCorrupt, UnknownEvent, HeldError, RowsError and Terminal errors of plans.
+    the commit_ts of their answer. Raises StreamCorrupt, UnknownEvent, HeldError, RowsError, and plans' Terminal errors.
     """
     gtids = _carried(segment)
     for index in index_pieces(segment):
