@@ -179,6 +179,10 @@ class CutForgotten(Terminal):
     """A cut that was asked for can't be read any more; `remedy` names the oldest that can."""
 
 
+class ChangesMissing(Terminal):
+    """Changes that a reader of a changelog should get next aren't in it."""
+
+
 class QueryRefused(Terminal):
     """A query over silver that the query engine refuses, or that names a table which isn't complete."""
 

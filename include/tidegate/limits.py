@@ -368,6 +368,8 @@ SNAPSHOT_WAKE_SECONDS_MAX: Final = 900.0
 # --- changelogs -------------------------------------------------------------------------------------
 # Rows of one changelog in memory before they are a file.
 CHANGELOG_FILE_BYTES: Final = 64 * MIB
+# A reader that waits for changes looks so often: two looks at logs.
+TAIL_POLL_SECONDS: Final = 0.5
 
 # --- queries ------------------------------------------------------------------------------------
 # DuckDB would take most of the machine by itself; what doesn't fit goes to files for temporary data. A query may say

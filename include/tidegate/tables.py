@@ -18,12 +18,12 @@ from typing import Final
 import pyarrow as pa
 
 from tidegate.prewrites_table import PREWRITES
+from tidegate.subscriptions_table import SUBSCRIPTIONS
 from tidegate.tables_form import Table
 from tidegate.tables_form import field as _field
 from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
-# What is defined elsewhere and is read from here.
 __all__ = ["CHUNKS", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
 
 
@@ -335,7 +335,7 @@ LATENCY: Final = Table(
 
 ALL: Final = (
     *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, VERIFICATION, PREWRITES, JUDGEMENTS),
-    *(LEDGER, CUTS, MAINTENANCE, LATENCY),
+    *(LEDGER, CUTS, MAINTENANCE, LATENCY, SUBSCRIPTIONS),
 )
 
 # --- the marker, a table at the source ------------------------------------------------------------

@@ -1,10 +1,12 @@
 """After the tables: changelogs without what is too old, in few files.
 
 In:  changelog/<database>/<table>; maintain.keep_changelog_days.
-Out: commits beside apply's appends; what was removed hours ago is deleted.
+Out: commits beside apply's appends; what was removed hours ago is deleted. Of control/subscriptions the last row of
+     each group.
 
-Whole files go, by the log's statistics: changes that share a file with younger ones stay. Age is the source's time, of
-which the newest cut is now.
+Whole files go, by the log's statistics: changes that share a file with younger ones stay. So does the last of the old
+files: a reader that has read it knows by it that nothing behind its place is gone, however long the table was quiet.
+Age is the source's time, of which the newest cut is now.
 """
 
 from __future__ import annotations
@@ -16,22 +18,26 @@ from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
 from tidegate.changelog.table import changelogs
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
-from tidegate.lake.control_upkeep import compact, drop_files
+from tidegate.lake.control import last_of
+from tidegate.lake.control_upkeep import compact, drop_files, rewrite
 from tidegate.lake.status import cut_ts
 from tidegate.limits import CONTROL_PACKED_FILES_MIN
+from tidegate.subscriptions_table import SUBSCRIPTIONS
+from tidegate.tables_form import Table
 
 
 def keep_changelogs(job: Maintenance) -> None:
     """Forget, then pack, each changelog that the lake has."""
     if job.dry_run:
         return
+    rewrite(job.lake, SUBSCRIPTIONS, lambda rows: last_of(rows, SUBSCRIPTIONS.key[:2], SUBSCRIPTIONS.key[2:]))
     days = job.settings.keep_changelog_days
     for table in changelogs(job.lake):
         started = time.monotonic()
         try:
             if days is not None:
                 oldest_ms = physical_ms(cut_ts(job.lake)) - timedelta(days=days) // timedelta(milliseconds=1)
-                gone = drop_files(job.lake, table, "commit_ts", compose(max(0, oldest_ms)))
+                gone = _forget(job, table, compose(max(0, oldest_ms)))
                 if gone is not None:
                     detail = f"kept {gone[1]} of {gone[0]} changes"
                     job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*gone, 0, 0))
@@ -43,3 +49,10 @@ def keep_changelogs(job: Maintenance) -> None:
             before, after = sizes
             counted = (before.files, after.files, before.bytes, after.bytes)
             job.add(table.path, "compact", DONE, time.monotonic() - started, "compacted", counted)
+
+
+def _forget(job: Maintenance, table: Table, oldest_ts: int) -> tuple[int, int] | None:
+    """Rows before and after; None when nothing goes."""
+    bounds = [file.bounds("commit_ts") for file in job.lake.log(table.path).state().files]
+    old = [bound[1] for bound in bounds if bound is not None and bound[1] < oldest_ts]
+    return drop_files(job.lake, table, "commit_ts", max(old)) if old else None

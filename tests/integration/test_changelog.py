@@ -21,6 +21,34 @@ from tidegate.local.server import Server
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
+MADE = (
+    "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), b VARBINARY(4))",
+    "CREATE TABLE other (id INT PRIMARY KEY)",
+    "INSERT INTO other VALUES (1)",
+    "INSERT INTO t VALUES (1, 'a', X'FF'), (2, NULL, NULL), (3, 'ü', '')",
+    "UPDATE t SET v = 'b' WHERE id = 1",
+    "UPDATE t SET v = 'c' WHERE id = 1",
+    "DELETE FROM t WHERE id = 2",
+)
+PREPARED = (
+    "ALTER TABLE t ADD COLUMN n INT DEFAULT 7",
+    "XA START 'mine'",
+    "INSERT INTO t VALUES (6, 'x', NULL, 6)",
+    "XA END 'mine'",
+    "XA PREPARE 'mine'",
+)
+# By another session: MySQL's own can't go on before its branch is answered.
+LATER = (
+    "INSERT INTO t VALUES (4, 'd', NULL, 8)",
+    "BEGIN",
+    "UPDATE t SET id = 40 WHERE id = 4",
+    "UPDATE t SET v = 'e' WHERE id = 40",
+    "ROLLBACK",
+    "UPDATE t SET id = 5 WHERE id = 4",
+    "XA COMMIT 'mine'",
+)
+
+
 def logging(server: Server, database: str, folder: Path, *tables: str) -> Road:
     patterns = ", ".join(f"'{database}.{table}'" for table in tables)
     road = Road(server, folder, include=f"{database}.*", extra=f", changelog: [{patterns}]")
@@ -66,17 +94,7 @@ def test_every_change_is_there_once_in_commit_order_through_ddl_and_kills(
 ) -> None:
     database = fresh_database(any_server)
     road = logging(any_server, database, tmp_path, "t.*")
-    run(
-        road,
-        database,
-        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), b VARBINARY(4))",
-        "CREATE TABLE other (id INT PRIMARY KEY)",
-        "INSERT INTO other VALUES (1)",
-        "INSERT INTO t VALUES (1, 'a', X'FF'), (2, NULL, NULL), (3, 'ü', '')",
-        "UPDATE t SET v = 'b' WHERE id = 1",
-        "UPDATE t SET v = 'c' WHERE id = 1",
-        "DELETE FROM t WHERE id = 2",
-    )
+    run(road, database, *MADE)
     road.capture()
     for point in ("delta_before_commit:1", "apply_after_changelog", "apply_after_merge", "apply_before_publish"):
         killed(spark, road.file, point)
@@ -90,27 +108,8 @@ def test_every_change_is_there_once_in_commit_order_through_ddl_and_kills(
     assert all(row["gtid"] and row["file"] and row["pos"] for row in rows[2:])
     assert not (tmp_path / "lake" / changelog(database, "other").path).exists()
 
-    run(
-        road,
-        database,
-        "ALTER TABLE t ADD COLUMN n INT DEFAULT 7",
-        f"XA START '{database}'",
-        "INSERT INTO t VALUES (6, 'x', NULL, 6)",
-        f"XA END '{database}'",
-        f"XA PREPARE '{database}'",
-    )
-    # Another session: MySQL's own can't go on before its branch is answered.
-    run(
-        road,
-        database,
-        "INSERT INTO t VALUES (4, 'd', NULL, 8)",
-        "BEGIN",
-        "UPDATE t SET id = 40 WHERE id = 4",
-        "UPDATE t SET v = 'e' WHERE id = 40",
-        "ROLLBACK",
-        "UPDATE t SET id = 5 WHERE id = 4",
-        f"XA COMMIT '{database}'",
-    )
+    run(road, database, *PREPARED)
+    run(road, database, *LATER)
     road.capture()
     killed(spark, road.file, "delta_after_commit:1")
     road.apply(spark)

@@ -60,6 +60,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "schema": ("tidegate.cli.schema", "schema", "A table's versions; its columns asked of the server again."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),
     "query": ("tidegate.cli.query", "query", "Ask DuckDB about all tables at one cut."),
+    "tail": ("tidegate.cli.tail", "tail", "Every change of a table that keeps a changelog, as lines."),
     "decode": ("tidegate.cli.decode", "decode", "Binlog files as NDJSON, one line per row change."),
     "vlog": ("tidegate.cli.vlog", "app", "A value log's files: listed, checked, shown."),
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),

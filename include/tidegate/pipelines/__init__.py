@@ -14,7 +14,7 @@ pipeline files every few seconds.
 """
 
 from tidegate.pipelines.files import PipelineFile, find, folder, good_files, load, read, resolved
-from tidegate.pipelines.opened import asking, capture_run, open_cut, open_lake, source_info, storage_options
+from tidegate.pipelines.opened import asking, capture_run, open_cut, open_lake, source_info, storage_options, subscribe
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "resolved",
     "source_info",
     "storage_options",
+    "subscribe",
     "with_settings",
 ]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
     from tidegate.mysql.connection import ConnectionInfo
     from tidegate.query.pinned import PinnedCut
+    from tidegate.query.subscription import Subscription
 
 
 def storage_options(lake: Lake, connections: Connections) -> dict[str, str]:
@@ -53,6 +54,29 @@ def open_cut(name: str, at: str | int | None = None, connections: Connections = 
     pipeline = load(find(name))
     stamp = None if at is None else instant(str(at))
     return PinnedCut.at(open_lake(pipeline, connections), pipeline.pipeline, stamp)
+
+
+def subscribe(
+    name: str,
+    table: str,
+    *,
+    since: str | int | None = None,
+    group: str | None = None,
+    where: str | None = None,
+    over_gaps: bool = False,
+) -> Subscription:
+    """A reader of a table's changelog (docs/changelog.md): its run() hands Arrow batches to a function.
+
+    since: a cut or a time, behind which it begins; else where the group is, or at the beginning. Raises UsageError,
+    ConfigError.
+    """
+    from tidegate.changelog.reading import Place
+    from tidegate.lake.cuts import instant
+    from tidegate.query.subscription import Options, Subscription
+
+    after = None if since is None else Place.behind(instant(str(since)))
+    lake = open_lake(load(find(name)), from_environment)
+    return Subscription(lake, table, Options(after, group, where, over_gaps))
 
 
 def source_info(pipeline: Pipeline, source: str, connections: Connections) -> ConnectionInfo:

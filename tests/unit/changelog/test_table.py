@@ -72,7 +72,7 @@ def test_old_changes_go_small_files_are_packed_and_what_is_recorded_stays(tmp_pa
     text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
     job = Maintenance(no_spark, config.parse(text, where="p.yaml"), lake, lambda _: None, NOW)  # type: ignore[arg-type]
     keep_changelogs(job)
-    assert stamps_of(lake) == sorted(map(stamp, ages))
+    assert stamps_of(lake) == sorted(map(stamp, [31, *ages]))
     assert [found.path for found in changelogs(lake)] == [ORDERS.path]
     state = lake.log(ORDERS.path).state()
     assert len(state.files) == 1

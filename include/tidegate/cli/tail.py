@@ -1,0 +1,57 @@
+"""`tidegate tail PIPELINE DB.T`: every change of a table that keeps a changelog, as lines, in commit order.
+
+In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>).
+Out: NDJSON on stdout; with --group the place behind what was printed, saved in control/subscriptions.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate import pipelines
+
+if TYPE_CHECKING:
+    from tidegate.query.subscription import Batch
+
+
+class Form(StrEnum):
+    """How a change is written."""
+
+    PLAIN = "plain"
+    DEBEZIUM = "debezium"
+    CANAL = "canal"
+    MAXWELL = "maxwell"
+
+
+def tail(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    table: Annotated[str, typer.Argument(help="Table as silver has it, database.table")],
+    *,
+    since: Annotated[
+        str | None, typer.Option("--from", help="A cut, or a time: changes behind it; else all, or where the group is")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Condition in DuckDB's SQL: op = 'delete' OR (after->>'status') = 'paid'")
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="Only these columns of the rows: a,b")] = None,
+    form: Annotated[Form, typer.Option("--format", help="How a change is written")] = Form.PLAIN,
+    group: Annotated[str | None, typer.Option(help="Save the place under this name, and go on from it")] = None,
+    follow: Annotated[bool, typer.Option(help="Wait for what comes; else end at the newest cut")] = True,
+    over_gaps: Annotated[bool, typer.Option("--over-gaps", help="Go on where changes are missing")] = False,
+) -> None:
+    """Every change of a table, as lines."""
+    from tidegate.query.formats import lines
+
+    names = None if columns is None else {name.strip() for name in columns.split(",")}
+    reader = pipelines.subscribe(pipeline, table, since=since, group=group, where=where, over_gaps=over_gaps)
+
+    def show(batch: Batch) -> None:
+        for line in lines(batch.rows, form.value, names):
+            print(line)
+        sys.stdout.flush()  # before its place is saved
+
+    reader.run(show, follow=follow)

@@ -1,0 +1,104 @@
+"""Changes as lines of JSON, in the forms of other tools.
+
+In:  an Arrow table of changes (changelog/table.py).
+Out: one line per change: plain (as `tidegate decode`), debezium (its envelope without schemas), canal (flat messages),
+     maxwell.
+
+Values are those of the changelog: what the log's image lacks isn't in an object. Statements have a form of their own in
+each; words about the changelog itself (begin, gap, snapshot) are lines of plain alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tidegate.changelog.table import BEGIN, DELETE, GAP, INSERT, ROW_OPS, SNAPSHOT, UPDATE
+from tidegate.commit_ts import physical_ms
+
+Change = Mapping[str, Any]
+_WORDS: Final = (BEGIN, GAP, SNAPSHOT)
+_DEBEZIUM: Final = {INSERT: "c", UPDATE: "u", DELETE: "d", "truncate": "t"}
+_CANAL: Final = {"drop": "ERASE"}
+_MAXWELL: Final = {"create": "table-create", "alter": "table-alter", "drop": "table-drop"}
+
+
+def lines(rows: pa.Table, form: str, columns: Collection[str] | None = None) -> Iterator[str]:
+    """columns: those of the row objects that are wanted; None: all. form: a key of FORMS."""
+    write = FORMS[form]
+    for row in rows.to_pylist():
+        if row["op"] in _WORDS and write is not _plain:
+            continue
+        for side in ("before", "after"):
+            if row[side] is not None:
+                found = json.loads(row[side])
+                row[side] = found if columns is None else {k: found[k] for k in found if k in columns}
+        yield json.dumps(write(row), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(row: Change) -> dict[str, Any]:
+    names = ("op", "database", "table", "commit_ts", "source", "file", "pos", "gtid", "before", "after")
+    told = {name: row[name] for name in names}
+    return told | ({"note": row["note"]} if row["note"] is not None else {})
+
+
+def _debezium(row: Change) -> dict[str, Any]:
+    at_ms = physical_ms(row["commit_ts"])
+    source = {"connector": "mysql", "name": row["source"], "ts_ms": at_ms, "snapshot": "false", "db": row["database"]}
+    source |= {name: row[name] for name in ("table", "gtid", "file", "pos")}
+    if row["op"] in _DEBEZIUM:
+        sides = {"before": row["before"], "after": row["after"]}
+        return {**sides, "source": source, "op": _DEBEZIUM[row["op"]], "ts_ms": at_ms}
+    return {"source": source, "ts_ms": at_ms, "databaseName": row["database"], "ddl": row["note"]}
+
+
+def _canal(row: Change) -> dict[str, Any]:
+    is_row, at_ms = row["op"] in ROW_OPS, physical_ms(row["commit_ts"])
+    kind = _CANAL.get(row["op"], row["op"].upper())
+    data = row["after"] if row["after"] is not None else row["before"]
+    return {
+        "data": [_texts(data)] if is_row else None,
+        "database": row["database"],
+        "es": at_ms,
+        "id": row["commit_ts"],
+        "isDdl": not is_row,
+        "old": [_texts(_changed(row))] if row["op"] == UPDATE else None,
+        "sql": "" if is_row else row["note"],
+        "table": row["table"],
+        "ts": at_ms,
+        "type": kind,
+    }
+
+
+def _maxwell(row: Change) -> dict[str, Any]:
+    told: dict[str, Any] = {"database": row["database"], "table": row["table"]}
+    told |= {"type": _MAXWELL.get(row["op"], row["op"]), "ts": physical_ms(row["commit_ts"]) // 1000}
+    told |= {"xid": row["commit_ts"], "position": f"{row['file']}:{row['pos']}", "gtid": row["gtid"]}
+    if row["op"] not in ROW_OPS:
+        return told | {"sql": row["note"]}
+    told["data"] = row["after"] if row["after"] is not None else row["before"]
+    return told | ({"old": _changed(row)} if row["op"] == UPDATE else {})
+
+
+def _changed(row: Change) -> dict[str, Any]:
+    """What an update's columns were before, of those that it changed."""
+    before, after = row["before"], row["after"]
+    return {name: value for name, value in before.items() if name in after and after[name] != value}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """As canal has values: texts, or null."""
+    return {
+        name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in values.items()
+    }
+
+
+FORMS: Final[Mapping[str, Callable[[Change], dict[str, Any]]]] = {
+    "plain": _plain,
+    "debezium": _debezium,
+    "canal": _canal,
+    "maxwell": _maxwell,
+}

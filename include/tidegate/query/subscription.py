@@ -1,0 +1,158 @@
+"""A reader of one table's changes: from a cut or a saved place on, filtered, in Arrow batches.
+
+In:  a lake, a logical table that keeps a changelog; where to begin; a group's name, under which its place is saved.
+Out: batches of changes in commit order, up to the newest published cut; saved places.
+
+A batch is handed on before its place is saved: who is killed in between gets it again. A function that keeps
+`batch.place` with what it makes of the batch, in one transaction, has each change once.
+
+Of two readers of one group the one that began later goes on; the other is told so (Overtaken) when it saves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from tidegate import tables
+from tidegate.changelog.reading import Place, changes_after, place_of
+from tidegate.changelog.table import BEGIN, GAP, changelog
+from tidegate.errors import ChangesMissing, QueryRefused, UsageError
+from tidegate.lake import control
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import cut_ts
+from tidegate.limits import QUERY_MEMORY_BYTES, TAIL_POLL_SECONDS
+from tidegate.query import duck
+from tidegate.subscriptions_table import SUBSCRIPTIONS
+
+if TYPE_CHECKING:
+    import duckdb
+
+_NUMBERED: Final = "_tg_number"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """rows: changes, columns as changelog/table.py has them. place: behind it all rows of the batch are read."""
+
+    rows: pa.Table
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """after: where to begin; None: where the group stands, or at the changelog's beginning. where: a condition in
+    DuckDB's SQL over the changelog's columns (`op = 'delete' OR (after->>'status') = 'paid'`). over_gaps: hand on rows
+    that say that changes are missing, instead of ending there.
+    """
+
+    after: Place | None = None
+    group: str | None = None
+    where: str | None = None
+    over_gaps: bool = False
+
+
+class Subscription:
+    """One reader. Not for several threads."""
+
+    def __init__(self, lake: LakeFiles, name: str, options: Options | None = None) -> None:
+        """name: database.table. Raises UsageError when the table keeps no changelog."""
+        self.name = name
+        self._lake, self._options = lake, options or Options()
+        pairs = [pair for pair in tables.splits(name) if control.exists(lake, changelog(*pair))]
+        if not pairs:
+            raise UsageError(
+                f"{name} has no changelog",
+                where=lake.root,
+                remedy="name it in tables.changelog of the pipeline file; it begins with the table's next change",
+            )
+        self._table = changelog(*pairs[0])
+        self._control = ControlTables(lake)
+        self._claim: tuple[str, int] | None = None
+        if self._options.group is not None:
+            claim_id = f"tidegate/tail/{name}/{self._options.group}"
+            self._claim = claim_id, self._control.claim(SUBSCRIPTIONS, claim_id)
+        self.place = self._begin()
+        self._database: duckdb.DuckDBPyConnection | None = None
+
+    def _begin(self) -> Place:
+        if self._options.after is not None or self._options.group is None:
+            return self._options.after or Place()
+        filters = [("table", "=", self.name), ("reader_group", "=", self._options.group)]
+        rows = control.newest(self._lake, SUBSCRIPTIONS, by=["table"], order=["saved_at"], filters=filters)
+        return place_of(rows, 0) if rows.num_rows else Place()
+
+    def batches(self) -> Iterator[Batch]:
+        """What came since, up to the newest published cut. Raises ChangesMissing, QueryRefused, LakeUnavailable."""
+        for rows in changes_after(self._lake, self._table, self.place, cut_ts(self._lake)):
+            missing = None if self._options.over_gaps else self._missing(rows)
+            whole = rows if missing is None else rows.slice(0, missing)
+            if whole.num_rows:
+                place = place_of(whole, whole.num_rows - 1)
+                yield Batch(self._chosen(whole), place)
+                self.place = place
+            if missing is not None:
+                note = rows["note"][missing].as_py() or f"changes up to {rows['commit_ts'][missing]} aren't here"
+                raise ChangesMissing(
+                    str(note),
+                    where=self._table.path,
+                    remedy="take silver at a cut behind it, and go on --from that cut; or --over-gaps",
+                )
+
+    def _missing(self, rows: pa.Table) -> int | None:
+        """The first row that says that changes behind our place aren't there."""
+        for at, op in enumerate(rows["op"].to_pylist()):
+            if op == GAP or (op == BEGIN and 0 < self.place.commit_ts <= rows["commit_ts"][at].as_py()):
+                return at
+        return None
+
+    def _chosen(self, rows: pa.Table) -> pa.Table:
+        if self._options.where is None:
+            return rows
+        import duckdb as db
+
+        if self._database is None:
+            self._database = duck.connect(QUERY_MEMORY_BYTES)
+        numbered = rows.append_column(_NUMBERED, pa.array(range(rows.num_rows)))
+        self._database.register("changes", numbered)
+        try:
+            found = self._database.sql(
+                f"SELECT {_NUMBERED} FROM changes WHERE ({self._options.where}) ORDER BY {_NUMBERED}"
+            ).fetchall()
+        except db.Error as error:
+            raise QueryRefused(" ".join(str(error).split()), where="--where", remedy="mend the condition") from error
+        return rows.take(pa.array([number for (number,) in found], pa.int64()))
+
+    def save(self, place: Place) -> None:
+        """The group goes on behind this place, whoever runs it. Raises Overtaken; nothing without a group."""
+        if self._options.group is None:
+            return
+        row = {"table": self.name, "reader_group": self._options.group, "saved_at": datetime.now(UTC)}
+        row |= {"commit_ts": place.commit_ts, "source": place.source, "seq": place.seq, "ordinal": place.ordinal}
+        self._control.append(SUBSCRIPTIONS, [row], claim=self._claim)
+        self._control.tidy()
+
+    def run(
+        self,
+        function: Callable[[Batch], object],
+        *,
+        follow: bool = True,
+        poll_seconds: float = TAIL_POLL_SECONDS,
+    ) -> int:
+        """Call the function with each batch and save its place; changes in all. follow: wait for what comes."""
+        count = 0
+        while True:
+            for batch in self.batches():
+                if batch.rows.num_rows:
+                    function(batch)
+                    count += batch.rows.num_rows
+                self.save(batch.place)
+            if not follow:
+                return count
+            time.sleep(poll_seconds)
