@@ -74,10 +74,8 @@ class Subscription:
             )
         self._table = changelog(*pairs[0])
         self._control = ControlTables(lake)
-        self._claim: tuple[str, int] | None = None
         if self._options.group is not None:
-            claim_id = f"tidegate/tail/{name}/{self._options.group}"
-            self._claim = claim_id, self._control.claim(SUBSCRIPTIONS, claim_id)
+            self._control.claim(SUBSCRIPTIONS, f"tidegate/tail/{name}/{self._options.group}")
         self.place = self._begin()
         self._database: duckdb.DuckDBPyConnection | None = None
 
@@ -135,7 +133,7 @@ class Subscription:
             return
         row = {"table": self.name, "reader_group": self._options.group, "saved_at": datetime.now(UTC)}
         row |= {"commit_ts": place.commit_ts, "source": place.source, "seq": place.seq, "ordinal": place.ordinal}
-        self._control.append(SUBSCRIPTIONS, [row], claim=self._claim)
+        self._control.append(SUBSCRIPTIONS, [row])
         self._control.tidy()
 
     def run(
