@@ -365,15 +365,11 @@ SNAPSHOT_SILENT_SECONDS: Final = 60.0
 # ... again after as long, then twice as long each time that nothing came of it, up to this.
 SNAPSHOT_WAKE_SECONDS_MAX: Final = 900.0
 
-# --- changelogs -------------------------------------------------------------------------------------
-# Rows of one changelog in memory before they are a file.
+# --- changelogs and queries -------------------------------------------------------------------------
+# Rows of one changelog in memory before they are a file; and how often a reader looks for changes.
 CHANGELOG_FILE_BYTES: Final = 64 * MIB
-# A reader that waits for changes looks so often: two looks at logs.
 TAIL_POLL_SECONDS: Final = 0.5
-
-# --- queries ------------------------------------------------------------------------------------
-# DuckDB would take most of the machine by itself; what doesn't fit goes to files for temporary data. A query may say
-# `SET memory_limit` for itself.
+# DuckDB would take most of the machine by itself; what doesn't fit goes to files.
 QUERY_MEMORY_BYTES: Final = 2048 * MIB
 
 # --- TiDB -------------------------------------------------------------------------------------------
