@@ -329,6 +329,11 @@ CODEGEN_BYTES_MIN: Final = 64 << 20
 # A window that fails by what may pass is tried so often by the application itself.
 WINDOW_ATTEMPTS_MAX: Final = 3
 
+# --- changelogs, queries: rows in memory before they are a file; how often a reader looks; DuckDB's memory ----
+CHANGELOG_FILE_BYTES: Final = 64 * MIB
+TAIL_POLL_SECONDS: Final = 0.5
+QUERY_MEMORY_BYTES: Final = 2048 * MIB
+
 # --- snapshots --------------------------------------------------------------------------------------
 # A chunk fits a worker's memory several times over; its statement ends before anybody waits for what it holds back.
 SNAPSHOT_CHUNK_ROWS_DEFAULT: Final = 100_000
@@ -364,13 +369,6 @@ SNAPSHOT_WAITING_SECONDS: Final = 3.0
 SNAPSHOT_SILENT_SECONDS: Final = 60.0
 # ... again after as long, then twice as long each time that nothing came of it, up to this.
 SNAPSHOT_WAKE_SECONDS_MAX: Final = 900.0
-
-# --- changelogs and queries -------------------------------------------------------------------------
-# Rows of one changelog in memory before they are a file; and how often a reader looks for changes.
-CHANGELOG_FILE_BYTES: Final = 64 * MIB
-TAIL_POLL_SECONDS: Final = 0.5
-# DuckDB would take most of the machine by itself; what doesn't fit goes to files.
-QUERY_MEMORY_BYTES: Final = 2048 * MIB
 
 # --- TiDB -------------------------------------------------------------------------------------------
 # Answers that are remembered by start_ts, so that a prewrite that is sent once more is known: 100 MB; an older copy is
