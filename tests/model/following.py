@@ -183,7 +183,8 @@ class Following:
         pending: list[tuple[str, str, int]] = []
         if was[0] and not now[0]:
             lacks = state.t.lacks if state.t.state == HELD else 0
-            pending.append(("t", LEFT, -lacks if lacks else self._floor(state, "t")))
+            mark = state.cut if state.t.state == ACTIVE else state.t.applied  # by the cut's rows, not by silver
+            pending.append(("t", LEFT, -lacks if lacks else mark))
         if now[0] and not was[0]:
             pending += self._joins(state)
         if was[1] and not now[1]:
@@ -246,6 +247,8 @@ class Following:
                 yield "t was emptied: it goes on behind that", state._replace(t=mended)
         takes = [name for name, kept in zip("tv", state.read, strict=True) if kept]
         main = tuple(name for name in takes if getattr(state, name).state == ACTIVE)
+        if state.read[0] and state.t.state == RELEASED and state.t.applied >= state.cut:
+            main = ("t", *main)
         written = max([0, *(getattr(state, name).version for name in main)]) if REACHES in self.cures else 0
         for name, planned in self._windows(state, "main", state.cut, min(resolved), main):
             if planned.window is not None and planned.window.upto >= written:
