@@ -53,10 +53,9 @@ def any_server(request: pytest.FixtureRequest) -> Server:
 @pytest.fixture(autouse=True)
 def log_settings_put_back(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that a failure ends early, or a random workload whose last word is "compress", changes no other test."""
-    used = {"mariadb", "mysql9"} & set(request.fixturenames)
-    servers: list[Server] = [request.getfixturevalue(name) for name in sorted(used)]
-    if "any_server" in request.fixturenames:
-        servers.append(request.getfixturevalue("any_server"))
+    named = {"mariadb", "mysql9", "any_server"} & set(request.fixturenames)
+    found = [request.getfixturevalue(name) for name in sorted(named)]
+    servers = [server for server in found if isinstance(server, Server)]  # a test may call a parameter so
     before = [_log_settings(server) for server in servers]
     yield
     for server, settings in zip(servers, before, strict=True):
