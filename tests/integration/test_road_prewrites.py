@@ -273,3 +273,22 @@ def test_an_orphan_is_asked_of_the_source_and_waits_for_a_person(
     app = road.apply(spark)
     assert {name: state.state for name, state in app.states.items()} == {f"{database}.a": "active"}
     assert road.assert_equal() == {"a": 2, "b": 1}
+
+
+def test_a_commit_of_what_the_log_never_prepared_holds_the_tables_of_its_source_by_name(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road.begun(mariadb, tmp_path, database, *(f"CREATE TABLE {t} (id INT PRIMARY KEY)" for t in "ab"))
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        for sql in ("SET sql_log_bin = 0", "XA START 'u'", "INSERT INTO a VALUES (1)", "XA END 'u'", "XA PREPARE 'u'"):
+            cursor.execute(sql)
+    answer(mariadb, "'u'", commit=True)
+    mariadb.query(f"INSERT INTO {database}.b VALUES (1)")
+    road.capture()
+    app = road.apply(spark)
+    assert {name: state.error for name, state in app.states.items()} == {
+        f"{database}.a": "UnknownEvent",
+        f"{database}.b": "UnknownEvent",
+    }
+    assert "has no XA PREPARE in bronze" in app.states[f"{database}.b"].reason
