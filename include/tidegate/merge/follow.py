@@ -188,6 +188,10 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: G
     start = left_ts
     for physical in joined:
         if left_ts < ground.begins.get(physical[0], 0):
+            nothing = _gone_at(physical, left_ts, ground) and _dropped(physical, ground)
+            if nothing and len(joined) == 1 and ground.emptied(name):
+                reason = f"{name}: is kept again; it was gone when it was left, and is gone"
+                return Verdict(State.RELEASED, ground.cut_ts, reason, joined)
             # Nothing of before is needed where all of it went since.
             start = _emptied_since(physical, left_ts, ground) if len(joined) == 1 and ground.emptied(name) else 0
             if start < ground.begins[physical[0]]:
@@ -217,7 +221,11 @@ def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
 
 
 def _dropped(physical: Physical, ground: Ground) -> bool:
-    known = [version for version in ground.versions(physical) if version.commit_ts <= ground.cut_ts]
+    return _gone_at(physical, ground.cut_ts, ground)
+
+
+def _gone_at(physical: Physical, commit_ts: int, ground: Ground) -> bool:
+    known = [version for version in ground.versions(physical) if version.commit_ts <= commit_ts]
     return bool(known) and known[-1].status is VersionStatus.DROPPED
 
 

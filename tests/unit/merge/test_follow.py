@@ -34,6 +34,7 @@ EMPTIED_UNPROVEN = (50, "truncate", VersionStatus.UNPROVEN)
 AGAIN = (60, "create", VersionStatus.ACTIVE)
 GONE = (60, "drop", DROPPED)
 TAKEN = (40, "rename", VersionStatus.ACTIVE)
+GONE_AGAIN = (80, "rename", DROPPED)
 TAKEN_LATER = (70, "rename", VersionStatus.ACTIVE)
 ALTERED_AGAIN = (60, "alter", VersionStatus.ACTIVE)
 BASELINE = (0, "baseline", HELD)
@@ -58,6 +59,14 @@ CASES: dict[str, tuple[Sequence[tuple[int, str, VersionStatus]], int | None, int
     "back, bronze begins later, emptied before": ((CREATED, EMPTIED), 25, 50, ("held", 90)),
     "back, bronze begins later, altered and gone": ((CREATED, ALTERED, GONE), 25, 40, ("released", 59)),
     "back, bronze begins behind its end": ((CREATED, GONE), 25, 60, ("held", 90)),
+    "back, gone then and now, bronze begins later": ((CREATED, GONE), 61, 80, ("released", 90)),
+    "back, gone then and again, bronze begins later": (
+        (CREATED, GONE, TAKEN_LATER, GONE_AGAIN),
+        61,
+        85,
+        ("released", 90),
+    ),
+    "back, gone then, there now, bronze begins later": ((CREATED, GONE, TAKEN_LATER), 61, 85, ("held", 90)),
     "back, renamed meanwhile": ((CREATED, TAKEN), 25, 0, ("held", 90)),
     "back, not whole then": ((CREATED,), -25, 0, ("held", 90)),
     "back, not whole then, gone since": ((CREATED, GONE), -25, 0, ("released", 59)),
