@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Self
 
 import pymysql
 from pymysql.connections import Connection
+from pymysql.constants import CR
 
 from tidegate.errors import ProcessFailed
 from tidegate.local import certificate
@@ -135,10 +136,16 @@ class Server(ABC):
         """A connection with autocommit: as root through the socket; over TCP when options name a user."""
         settings: dict[str, Any] = {"database": database, "charset": "utf8mb4", "autocommit": True, **options}
         if "user" in options:
-            settings |= {"host": self.host, "port": self.port}
-        else:
-            settings |= {"user": "root", "unix_socket": str(self.socket)}
-        return pymysql.connect(**settings)
+            return pymysql.connect(**settings, host=self.host, port=self.port)
+        connection = pymysql.connect(**settings, user="root", defer_connect=True)
+        opened = socket.socket(socket.AF_UNIX)
+        try:
+            opened.connect(str(self.socket))  # here: PyMySQL leaves a socket open that was refused
+        except OSError as error:
+            opened.close()
+            raise pymysql.err.OperationalError(CR.CR_CONNECTION_ERROR, str(error)) from error
+        connection.connect(opened)
+        return connection
 
     def query(self, sql: str, args: tuple[Any, ...] = (), *, database: str | None = None) -> list[tuple[Any, ...]]:
         """Run one statement as root and give its rows."""

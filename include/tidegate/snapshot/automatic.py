@@ -56,10 +56,13 @@ class Outlook:
 
 def unreadable(pipeline: Pipeline, database: str, table: str) -> str:
     """Why no snapshot can fill silver from a physical table, whatever its columns are; "" when one can."""
-    name, target, routed = pipeline.tables.logical(database, table)
-    if routed:
-        return f"{name}.{target} has the rows of several tables (tables.routes), which a snapshot can't fill"
-    return ""
+    *target, is_routed = pipeline.tables.logical(database, table)
+    return routed(".".join(target)) if is_routed else ""
+
+
+def routed(name: str) -> str:
+    """Why no snapshot can fill the table of a route."""
+    return f"{name} has the rows of several tables (tables.routes), which a snapshot can't fill"
 
 
 def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ...]]:

@@ -33,7 +33,7 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.snapshot.automatic import due, unreadable, waiting
+from tidegate.snapshot.automatic import due, routed, unreadable, waiting
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
@@ -105,6 +105,9 @@ class SnapshotWork:
         Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
         LakeUnavailable.
         """
+        for route in self.pipeline.tables.routes:
+            if route.to in names:
+                raise self._refused(routed(route.to))
         wanted = set(names) or {name for name, state in held_tables(self.lake).items() if state.lacks_rows}
         if not wanted:
             return []
@@ -120,8 +123,7 @@ class SnapshotWork:
             if not (reason := unreadable(self.pipeline, *physical[1:])):
                 found.append(physical)
             elif names:
-                where, remedy = self.pipeline.pipeline, "see docs/operate.md, existing rows"
-                raise UsageError(reason, where=where, remedy=remedy)
+                raise self._refused(reason)
         there = {".".join(patterns.logical(*physical[1:])[:2]) for physical in found}
         if names and (missing := sorted(wanted - there)):
             raise UsageError(
@@ -137,6 +139,9 @@ class SnapshotWork:
         if new:
             request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
         return new
+
+    def _refused(self, reason: str) -> UsageError:
+        return UsageError(reason, where=self.pipeline.pipeline, remedy="see docs/operate.md, existing rows")
 
     def ask(self) -> list[Physical]:
         """Ask for the tables that wait and that nobody has to ask for; none with snapshot.mode manual. What is new.

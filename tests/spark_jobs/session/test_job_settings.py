@@ -31,6 +31,7 @@ VALUES: dict[str, Any] = {
     "apply.driver_decode_bytes": 1 << 20,
     "maintain.keep_bronze_days": 7,
     "maintain.keep_records_days": 8,
+    "maintain.keep_changelog_days": 9,
 }
 
 
