@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -23,13 +24,16 @@ from tidegate.changelog.rows import Name, segment_changes
 from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, told
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
+from tidegate.lake import control
 from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.held import TableState
 from tidegate.limits import CHANGELOG_FILE_BYTES
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
+from tidegate.tables import State
 
 _Spans = Mapping[Name, CommitSpan]
 _Versions = Mapping[Name, Sequence[TableVersion]]
@@ -76,7 +80,27 @@ def _begun(app: Application, entry: TableWindow) -> _Log:
     if at < in_silver:  # windows that took the table didn't write it: it wasn't asked for meanwhile
         note = f"changes above {at} up to {in_silver} aren't here: the table had no changelog then"
         return _Log(entry, appending, max(in_silver, entry.after_ts), [told(GAP, place, in_silver, note=note)])
-    return _Log(entry, appending, max(entry.after_ts, at), [])
+    after_ts = max(entry.after_ts, at)
+    if at < after_ts and _begins_anew(app, entry.name, after_ts):
+        note = f"changes above {at} up to {after_ts} may be missing: the table was held, and goes on without them"
+        return _Log(entry, appending, after_ts, [told(GAP, place, after_ts, note=note)])
+    return _Log(entry, appending, after_ts, [])
+
+
+def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
+    """Whether a table that was held, or left out, goes on from later than where it stood: emptied since, or by a
+    snapshot. What lies between is in no window.
+    """
+    state = app.states.get(name)
+    if state is None or state.state not in (State.RELEASED, State.SNAPSHOT) or state.applied_ts != after_ts:
+        return False
+    rows = control.read(app.lake, tables.TABLE_STATES, filters=[("table", "=", name)]).sort_by("recorded_at")
+    events = [*(TableState.from_row(row) for row in rows.to_pylist()), state]
+    return any(
+        before.state in (State.HELD, State.LEFT) and before.applied_ts < then.applied_ts == after_ts
+        for before, then in pairwise(events)
+        if then.state in (State.RELEASED, State.SNAPSHOT)
+    )
 
 
 def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Mapping[int, _Asked]) -> None:

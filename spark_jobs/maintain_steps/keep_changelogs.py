@@ -53,6 +53,13 @@ def keep_changelogs(job: Maintenance) -> None:
 
 def _forget(job: Maintenance, table: Table, oldest_ts: int) -> tuple[int, int] | None:
     """Rows before and after; None when nothing goes."""
-    bounds = [file.bounds("commit_ts") for file in job.lake.log(table.path).state().files]
-    old = [bound[1] for bound in bounds if bound is not None and bound[1] < oldest_ts]
-    return drop_files(job.lake, table, "commit_ts", max(old)) if old else None
+    files = job.lake.log(table.path).state().files
+    bounds = [bound for file in files if (bound := file.bounds("commit_ts")) is not None]
+    below = max((high for _, high in bounds if high < oldest_ts), default=None)
+    if below is None or len(bounds) < len(files):
+        return None
+    # What stays must not begin before what goes: readers tell by its beginning that nothing behind it is gone. Small
+    # files that were packed around a large one would.
+    while (begin := min(low for low, high in bounds if high >= below)) < below:
+        below = begin
+    return drop_files(job.lake, table, "commit_ts", below)

@@ -209,10 +209,15 @@ class Application:
             low_ts = min([*lows, *self.snapshots.open_lows()], default=self.cut_ts)
             below = dict.fromkeys(self.pipeline.sources, low_ts) if low_ts < self.cut_ts else {}
             self._prewritten_below = prewrites.first_needed(self.lake, below)
-        self._prewritten = {
-            source: min([self._prewritten_below.get(source, _FOREVER), *(one.start_ts for one in found)])
-            for source, found in self.prewrites.items()
-        }
+        # What a person decided is known for ever, and wanted only as long as a table may stand below it.
+        decided = any(one.decided_by for found in self.prewrites.values() for one in found)
+        waits = decided and any(state.state.waits for state in self.states.values())
+        below_cut = waits or (decided and bool(self.snapshots.open_lows()))
+        self._prewritten = {}
+        for source, found in self.prewrites.items():
+            after_ts = 0 if below_cut else self.followed.position(source, self.cut_ts)
+            due = (one.start_ts for one in found if one.waits or one.answer_ts > after_ts)
+            self._prewritten[source] = min([self._prewritten_below.get(source, _FOREVER), *due])
 
     def _floor(self, source: str, database: str, table: str) -> int:
         """The commit_ts from which on a table's versions are needed: it is applied up to there."""

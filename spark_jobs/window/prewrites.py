@@ -90,9 +90,11 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
     An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the source any more, and
     has no answer up to where the log ended after the source had said so. A long time alone decides nothing.
     """
+    if not any(one.waits for one in app.prewrites[source]):
+        return []
     told = [ref for ref in app.index.refs.get(source, ()) if ref.flags & SegmentFlag.HAS_PREPARED]
     last = next((ref for ref in reversed(told) if window.low_ts < ref.resolved_ts <= window.cut_ts), None)
-    if last is None or not any(one.waits for one in app.prewrites[source]):
+    if last is None:
         return []
     names = set(json.loads(bytes(app.index.read(last).context)))
     timeout_ms = int(app.pipeline.xa.orphan_timeout_seconds * 1000)

@@ -54,9 +54,14 @@ def _parked(waiting: list[Prewrite], wanted: str, pipeline: str) -> Prewrite:
     from tidegate.prewrites_table import PrewriteState
 
     parked = [one for one in waiting if one.state is PrewriteState.PARKED]
-    found = [one for one in parked if one.id == wanted]
+    found = [one for one in parked if wanted in (one.id, _in_full(one))]
     if len(found) != 1:
-        known = "; ".join(f"{one.source} {one.id}" for one in parked) or "none"
+        known = "; ".join(_in_full(one) for one in found or parked) or "none"
         what = "is no parked branch" if not found else "is parked more than once"
-        raise UsageError(f"{wanted} {what}", where=pipeline, remedy=f"parked: {known}")
+        raise UsageError(f"{wanted} {what}", where=pipeline, remedy=f"name one of them, as here: {known}")
     return found[0]
+
+
+def _in_full(one: Prewrite) -> str:
+    """Two sources may have branches of one name, and a name may come again."""
+    return f"{one.source} {one.id} {one.start_ts}"

@@ -74,9 +74,10 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
     (published_at,) = pc.unique(
         rows.filter(pc.and_(pc.equal(rows["table"], ""), pc.equal(rows["cut_ts"], cut_ts)))["published_at"]
     ).to_pylist()[-1:]
-    mine = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
-    last = control.last_of(mine, ["table"], ["cut_ts", "published_at"]).to_pylist()
+    last = _last(rows, cut_ts)
     told = _told(lake, pipeline, None if cut_ts == stamps[-1] else published_at)
+    if any(_is_back(row, told.get(row["table"])) for row in last):  # its row may have come since, but before its event
+        last = _last(control.read(lake, tables.CUTS, columns=_COLUMNS), cut_ts)
     found, missing, dropped = dict[str, CutTable](), dict[str, str](), set[str]()
     for row in sorted(last, key=lambda row: str(row["table"])):
         name, event = row["table"], told.get(row["table"])
@@ -140,6 +141,19 @@ def _chosen(lake: LakeFiles, stamps: list[int], at: int | None) -> int:
             remedy=f"the oldest one is {stamps[0]} ({time_text(stamps[0])}); maintain.keep_cuts_hours says how long",
         )
     return max(stamp for stamp in stamps if stamp <= at)
+
+
+def _last(rows: pa.Table, cut_ts: int) -> list[dict[str, Any]]:
+    """The row of each table that counts at a cut."""
+    mine = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
+    found: list[dict[str, Any]] = control.last_of(mine, ["table"], ["cut_ts", "published_at"]).to_pylist()
+    return found
+
+
+def _is_back(row: Mapping[str, Any], event: Mapping[str, Any] | None) -> bool:
+    """Whether a table that waits by its row of control/cuts no longer does by a later event."""
+    later = event is not None and event["recorded_at"] > row["published_at"]
+    return later and event is not None and State(row["state"]).waits and not State(event["state"]).waits
 
 
 def _told(lake: LakeFiles, pipeline: str, until: datetime | None) -> dict[str, dict[str, Any]]:

@@ -38,8 +38,10 @@ def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
 
 def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[Prewrite]]:
     """Per source those whose answer is in (after_ts, upto_ts]."""
-    filters: list[tuple[str, str, Any]] = [("answer_ts", ">", after_ts), ("answer_ts", "<=", upto_ts)]
-    return _by_source(control.newest(lake, PREWRITES, by=PREWRITES.key, order=_ORDER, filters=filters))
+    filters: list[tuple[str, str, Any]] = [("answer_ts", ">", after_ts)]
+    last = control.newest(lake, PREWRITES, by=PREWRITES.key, order=_ORDER, filters=filters)
+    # Of what was parked in there and answered above, the answer counts.
+    return _by_source(last.filter(pc.less_equal(last["answer_ts"], upto_ts)))
 
 
 def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]:

@@ -11,7 +11,7 @@ import pytest
 from tidegate import tables
 from tidegate.commit_ts import compose
 from tidegate.errors import CutForgotten, CutNotYet, UsageError
-from tidegate.lake import control
+from tidegate.lake import control, cuts
 from tidegate.lake.control_upkeep import rewrite
 from tidegate.lake.cuts import cut_at, instant, known_cuts
 from tidegate.lake.files import LakeFiles
@@ -123,6 +123,22 @@ def test_a_table_that_is_whole_at_the_next_cut_only_isnt_in_this_one(lake: Lake)
     lake.publish(20, a=2, b=(2, "held"))
     lake.say("b", State.ACTIVE, 30)  # recorded, then killed before cut 30 was there
     assert lake.missing() == {"b"}
+
+
+def test_a_table_that_catches_up_while_the_cut_is_looked_at_is_read_as_it_is_now(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.publish(20, a=2, b=(1, "held"))
+    lake.say("b", State.RELEASED, 10)
+    states = cuts._told
+
+    def meanwhile(*asked: Any) -> Any:
+        lake.publish(20, new=False, b=4)
+        lake.say("b", State.ACTIVE, 20)
+        return states(*asked)
+
+    monkeypatch.setattr(cuts, "_told", meanwhile)
+    assert lake.seen() == {"a": 2, "b": 4}, "not as it was when it was held"
 
 
 def test_a_table_whose_snapshot_runs_lacks_rows_and_one_without_silver_is_no_table(lake: Lake) -> None:

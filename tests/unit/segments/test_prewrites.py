@@ -6,15 +6,18 @@ import random
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from tests.support import seeds
+from tidegate.cli.prewrites import _parked
+from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake import prewrites as recorded
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.branches import readable
 from tidegate.prewrites_table import PREWRITES, PrewriteState
-from tidegate.segments.prewrites import Answer, Pending, Prewrites, within_segment
+from tidegate.segments.prewrites import Answer, Pending, Prewrite, Prewrites, within_segment
 
 Told = Pending | Answer
 
@@ -126,6 +129,20 @@ def test_a_late_answer_settles_what_is_parked_and_contradicts_what_was_decided()
             assert found[0].tables == ("d.t",), "its own tables wait, and no others"
 
 
+def test_who_catches_up_meets_an_answer_that_came_after_all_where_it_stands_and_not_what_was_said_before(
+    tmp_path: Path,
+) -> None:
+    known, lake = Prewrites("s"), LakeFiles(str(tmp_path))
+    tables = ControlTables(lake)
+    recorded.record(tables, known.take([Pending("x", 1, 1, 1, ("d.t",))]))
+    (orphan,) = known.orphans(30, set())
+    recorded.record(tables, [known.decide(orphan, PrewriteState.PARKED, Answer("", False, 50, "log", 4), "")])
+    assert [one.state for one in recorded.answered_in(lake, 40, 60)["s"]] == [PrewriteState.PARKED]
+    recorded.record(tables, known.take([Answer("x", True, 70, "log", 9)]))
+    assert recorded.answered_in(lake, 40, 60) == {}, "parked no longer: its tables would be held for ever"
+    assert [one.answer_ts for one in recorded.answered_in(lake, 60, 80)["s"]] == [70]
+
+
 def test_an_answer_to_nothing_is_told_when_it_commits() -> None:
     known = Prewrites("s")
     assert known.take([Answer("x", False, 5, "log", 9)]) == []
@@ -148,3 +165,12 @@ def test_branches_are_named_as_a_person_would() -> None:
     assert readable("X'6731',X'',1") == "'g1'"
     assert readable("X'6731',X'6231',7") == "'g1','b1',7"
     assert readable("X'00ff',X'',1") == "X'00ff',X'',1"
+
+
+def test_one_of_two_parked_branches_of_a_name_is_named_in_full() -> None:
+    parked = [Prewrite(source, "x", 7, 1, 1, (), PrewriteState.PARKED, 50) for source in ("one", "two")]
+    with pytest.raises(UsageError, match="x is parked more than once") as told:
+        _parked(parked, "x", "p")
+    assert "one x 7; two x 7" in str(told.value)
+    assert _parked(parked, "two x 7", "p") is parked[1]
+    assert _parked(parked[:1], "x", "p") is parked[0]
