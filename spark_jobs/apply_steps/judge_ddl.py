@@ -13,6 +13,7 @@ from __future__ import annotations
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold
 from spark_jobs.window.moves import partners
+from spark_jobs.window.same_names import hold_same_names
 from spark_jobs.window.shapes import version_changes
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.config import Policy
@@ -24,7 +25,8 @@ from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS, State
 
 
 def judge_ddl(app: Application, window: Window) -> None:
-    """Fill entry.changes, and hold what `ask` and `stop` hold."""
+    """Fill entry.changes, and hold what `ask` and `stop` hold, and tables that aren't one table."""
+    hold_same_names(app, window)
     for entry in window.tables.values():
         entry.changes = version_changes(app, entry, window.cut_ts)
     for entry in list(window.tables.values()):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
+from spark_jobs.window.same_names import several_sources
 from spark_jobs.window.snapshots import answer, begin, fails_meanwhile, is_begun, let_go
 from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
 from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window
@@ -123,6 +124,8 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     if not app.keeps(*physical):
         return "the pipeline file doesn't keep the table"
     name = app.logical_name(*physical[1:])
+    if several := several_sources(app, name):
+        return several
     history = app.histories[physical[0]]
     state = window.held.get(name) or app.states.get(name)
     whole = history.versions(*physical[1:]) and (state is None or state.state is not State.HELD)

@@ -80,6 +80,9 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
                 gone.add(name)
             else:
                 found.setdefault(name, []).append((source, database, table))
+    for of in found.values():
+        if len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one[1:])[2] for one in of):
+            of.clear()  # apply refuses the rows of either
     for name in wanted - found.keys() - gone:  # no version is known of it: the reader asks the server
         places = [(source, *pair) for source in pipeline.sources for pair in splits(name) if patterns.keeps(*pair)]
         found[name] = [one for one in places if not patterns.logical(*one[1:])[2]]
