@@ -292,6 +292,8 @@ REPAIR_ATTEMPTS_MAX: Final = 3
 VERIFY_TABLE_ATTEMPTS_MAX: Final = 3
 # Verify looks so often for a cut that holds everything.
 VERIFY_POLL_SECONDS: Final = 0.5
+# A view is opened again when the log goes on in another file meanwhile; no log has so many files in that time.
+VERIFY_VIEW_ATTEMPTS_MAX: Final = 10
 
 # --- Airflow's tasks --------------------------------------------------------------------------------
 # A line of progress in a task's log, so often.

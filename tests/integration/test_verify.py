@@ -8,6 +8,7 @@ Silver's values are literals of this file, so that nothing of tidegate stands be
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult
+from tidegate.verify.source_side import SourceSide
 from tidegate.verify.under_way import Options
 from tidegate.verify.verification import verify
 
@@ -315,3 +317,43 @@ def test_a_lake_on_s3_is_compared_by_copies_of_its_files(
     assert (result.outcome, result.different, result.source_rows) == (Outcome.DIFFERENT, 1, 4)
     assert folders
     assert not Path(folders[0]).exists(), "copies go with the verification"
+
+
+def test_a_table_that_is_made_meanwhile_is_no_difference(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the list of the source's tables, and before the cut that they are compared with."""
+    _make_orders(lake)
+    lake.silver("orders", _orders(ORDERS))
+    lake.publish()
+    real = SourceSide.tables
+
+    def listed(side: SourceSide, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
+        found = real(side, keeps)
+        lake.server.query("CREATE TABLE later (id INT PRIMARY KEY)", database=lake.database)
+        lake.silver("later", pa.table({"id": pa.array([], pa.int32())}))
+        lake.publish()
+        return found
+
+    monkeypatch.setattr(SourceSide, "tables", listed)
+    report = lake.verify()
+    assert [(one.table, one.outcome) for one in report.tables] == [(f"{lake.database}.orders", Outcome.EQUAL)]
+
+
+def test_a_file_of_the_log_that_begins_as_a_view_is_opened_is_asked_about_again(
+    mariadb: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = {"user": mariadb.user, "password": mariadb.password}
+    side = SourceSide(ConnectionInfo(host=mariadb.host, port=mariadb.port, **user))
+    real, asked = SourceSide.position, list[str]()
+
+    def placed(self: SourceSide) -> tuple[str, int]:
+        asked.append(real(self)[0])
+        if len(asked) < 3:
+            mariadb.query("FLUSH BINARY LOGS")
+        return asked[-1], 4
+
+    monkeypatch.setattr(SourceSide, "position", placed)
+    try:
+        assert side.look().file == asked[-1]
+    finally:
+        side.close()
+    assert len(set(asked)) == 3

@@ -63,7 +63,7 @@ class Check:
 
     def run(self) -> Iterator[TableResult]:
         """Tables of the sources, then silver tables that no source has."""
-        seen: set[str] = set()
+        seen, known = set[str](), set(self.cut.versions)  # a table that is made meanwhile is the next verification's
         todo: list[Work] = []
         for source, side in self.sources.items():
             for database, table in side.tables(self._followed):
@@ -76,15 +76,20 @@ class Check:
         todo.reverse()
         while todo:
             yield from self._group(todo)
-        for logical in sorted(self.cut.versions.keys() - seen):
-            if self._wanted(logical, logical):
-                yield self._without_source(logical)
+        alone = [logical for logical in sorted(known - seen) if self._wanted(logical, logical)]
+        if alone:
+            again = {self._logical(*name) for side in self.sources.values() for name in side.tables(self._followed)}
+            self.wait(self.sources)  # a cut that knows why they weren't there
+            yield from (self._without_source(logical) for logical in alone if logical not in again)
 
     def _followed(self, database: str, table: str) -> bool:
         """Kept, or a shadow of a kept table that silver has."""
         kept = self.pipeline.tables
         shadow = kept.shadows(database, table) and f"{database}.{table}" in self.cut.versions
         return shadow or kept.keeps(database, table)
+
+    def _logical(self, database: str, table: str) -> str:
+        return ".".join(self.pipeline.tables.logical(database, table)[:2])
 
     def _wanted(self, *names: str) -> bool:
         return self.options.tables is None or any(name in self.options.tables for name in names)

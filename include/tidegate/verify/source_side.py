@@ -18,7 +18,7 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable, VerifyError
-from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
+from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS, VERIFY_VIEW_ATTEMPTS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.position import MysqlGtidSet
@@ -176,16 +176,29 @@ class SourceSide:
         committed in the engine. The log's end would not do: during a commit it is ahead of what a read sees.
         """
         if self.mariadb:
-            self.ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-            told = {str(name).lower(): _text(value) for name, value in self.ask("SHOW STATUS LIKE 'binlog_snapshot_%'")}
-            file = told.get("binlog_snapshot_file", "")
-            return Visible(file, int(told.get("binlog_snapshot_position") or 0)) if file else Visible(*self.position())
+            file, offset = before = self.position()
+            for _ in range(VERIFY_VIEW_ATTEMPTS_MAX):
+                file, offset = self._view()
+                if not file or file == before[0]:
+                    break
+                before = self.position()
+            return Visible(file, offset) if file else Visible(*before)
         place = self.position()
         if not self._gtids:
             self.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # a locking read locks no gaps
             self.ask(f"SET SESSION innodb_lock_wait_timeout = {VERIFY_LOCK_SECONDS}")
             return Visible(*place)
         return Visible(*place, MysqlGtidSet.parse(_text(self.ask("SELECT @@global.gtid_executed")[0][0])))
+
+    def _view(self) -> tuple[str, int]:
+        """Open a view; where in the log it lies.
+
+        As the log goes on in another file, the server tells that file's beginning before it commits what ends the old
+        one. Who was told the same file before (SHOW MASTER STATUS waits for such a commit to begin) isn't told so.
+        """
+        self.ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        told = {str(name).lower(): _text(value) for name, value in self.ask("SHOW STATUS LIKE 'binlog_snapshot_%'")}
+        return told.get("binlog_snapshot_file", ""), int(told.get("binlog_snapshot_position") or 0)
 
     def looked(self) -> None:
         """The round's reads have ended."""
