@@ -22,6 +22,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
 from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.events import EventKind
 from tidegate.snapshot.repair_wave import Wanted, repair_wave
 from tidegate.snapshot.requests import events_of
@@ -62,7 +63,8 @@ class Repairs:
             conditions = tuple(keys_condition(found.table, keys) for keys in some)
             there = silver.whole_rows(found.table, found.silver, found.keys)
             place = (found.source, found.table.database, found.table.table)
-            self.wanted[place] = Wanted(*place[1:], conditions, there)
+            zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
+            self.wanted[place] = Wanted(*place[1:], conditions, there, zero_dates)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""

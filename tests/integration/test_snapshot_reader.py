@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +29,7 @@ from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunk import changes_of
 from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
@@ -324,6 +326,24 @@ def test_a_table_that_cant_be_read_is_given_up_alone_with_the_reason(world: Worl
     assert progress["nulls"].state is SnapshotState.ENDED
     assert (progress["hollow"].state, progress["hollow"].rows) == (SnapshotState.ENDED, 0)
     assert progress["numbers"].rows == ROWS
+
+
+def test_a_date_that_no_calendar_has_is_what_the_pipeline_file_says_of_the_logs(world: World) -> None:
+    with world.server.connect(world.database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = ''")
+        for table in ("dated (id INT PRIMARY KEY, d DATE)", "bare (id INT, d DATE)"):
+            cursor.execute(f"CREATE TABLE {table}")
+            cursor.execute(f"INSERT INTO {table.split()[0]} VALUES (1, '0000-00-00'), (2, '2024-01-01')")
+        connection.commit()
+    for zero_dates in ZeroDates:
+        request(world.lake, "p", [("s", world.database, table) for table in ("dated", "bare", "numbers")])
+        with Answers(world.lake, refused=set()):
+            world.reader(replace(SMALL, zero_dates=zero_dates)).run()
+        progress = world.progress()
+        states = {progress[table].state for table in ("dated", "bare")}
+        assert states == {SnapshotState.FAILED if zero_dates is ZeroDates.ERROR else SnapshotState.ENDED}
+        assert progress["numbers"].state is SnapshotState.ENDED
+    assert "zero_dates: error" in progress["dated"].reason
 
 
 def test_a_table_that_apply_never_takes_is_given_up(world: World) -> None:

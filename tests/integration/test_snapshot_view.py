@@ -12,9 +12,11 @@ from tests.integration.test_snapshot_reader import Answers, World, world
 from tidegate.snapshot import view_reading
 from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs
 from tidegate.snapshot.events import EventKind, SnapshotState
+from tidegate.snapshot.marks import MarkWriter
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import events_of, request
+from tidegate.snapshot.watermark import Mark, MarkKind
 
 pytestmark = pytest.mark.server
 __all__ = ["world"]  # a fixture
@@ -97,3 +99,42 @@ def test_a_reading_that_ends_in_the_middle_begins_anew(
     assert (progress.state, progress.rows, progress.waves) == (SnapshotState.ENDED, ROWS, 1)
     (wave,) = [one for one in events_of(wide.lake, "p") if one.event is EventKind.WAVE]
     assert sum(ref.chunk.rows for ref in chunk_refs(wide.lake, "s", [wave.token])) == ROWS
+
+
+def test_a_view_that_is_opened_as_the_log_changes_its_file_is_opened_again(
+    wide: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MariaDB tells the new file's beginning before what ends the old one is committed."""
+    real, lines, marks = MarkWriter.write, list[str](), list[Mark]()
+
+    def rotates(writer: MarkWriter, mark: Mark) -> None:
+        real(writer, mark)
+        marks.append(mark)
+        if len(marks) == 1:
+            wide.server.query("FLUSH BINARY LOGS")
+
+    monkeypatch.setattr(MarkWriter, "write", rotates)
+    monkeypatch.setattr("tidegate.snapshot.reader.SNAPSHOT_LOCK_AGAIN_SECONDS", 0.2)
+    with Answers(wide.lake, refused=set()):
+        reader_of(wide, lines).run()
+    lows = [mark.kind for mark in marks].count(MarkKind.LOW)
+    assert (lows, "another file" in " ".join(lines)) == ((2, True) if wide.server.flavour == "mariadb" else (1, False))
+    assert wide.progress()["wide"].rows == ROWS
+
+
+def test_an_engine_that_an_alter_brought_since_the_request_is_seen(
+    wide: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows have no earlier states, so the view would show what came behind its place, and the log once more."""
+    real = SnapshotReader._exact_wave
+
+    def altered(self: SnapshotReader, *given: Any) -> None:
+        wide.server.query(f"ALTER TABLE {wide.database}.wide ENGINE = MyISAM")
+        real(self, *given)
+
+    monkeypatch.setattr(SnapshotReader, "_exact_wave", altered)
+    with Answers(wide.lake, refused=set()):
+        reader_of(wide, []).run()
+    progress = wide.progress()["wide"]
+    assert (progress.state, progress.waves) == (SnapshotState.FAILED, 0)
+    assert "MyISAM can't show it" in progress.reason

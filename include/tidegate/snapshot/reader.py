@@ -37,6 +37,7 @@ from tidegate.limits import (
 )
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.marks import MarkWriter
@@ -60,7 +61,7 @@ _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 class ReaderSettings:
     """threads_running_max: no wave begins above it; 0: not looked at. bytes_per_second: 0 for no bound.
 
-    waves_waiting: so many waves at most that apply hasn't answered.
+    waves_waiting: so many waves at most that apply hasn't answered. zero_dates: what the log's become.
     """
 
     parallel: int = SNAPSHOT_THREADS_DEFAULT
@@ -74,6 +75,7 @@ class ReaderSettings:
     threads_running_max: int = 0
     bytes_per_second: int = 0
     waves_waiting: int = 3
+    zero_dates: ZeroDates = ZeroDates.NULL
 
 
 class SnapshotReader:
@@ -251,10 +253,11 @@ class SnapshotReader:
         came or went, left to the next wave.
         """
         versions = versions_of(self._info, self._source, asked.server_id, (one.name for one in todo))
+        engines = {} if keyed else without_views(asked.ask, (one.name for one in todo))  # an ALTER may have changed it
         events, work = [], []
         for one in todo:
             version = versions.get(one.name)
-            if reason := _unfit(version):
+            if reason := _unfit(version) or _fixed(engines.get(one.name)):
                 events.append(self._event(one, EventKind.FAILED, reason=reason))
                 continue
             assert version is not None, "unfit otherwise"
@@ -262,7 +265,8 @@ class SnapshotReader:
                 del self._keyed[one.name]
                 continue
             pace = self._paces.setdefault(one.name, Pace())
-            work.append(TableWork(version, list(one.left), pace, str(one.options.get("where", ""))))
+            where = str(one.options.get("where", ""))
+            work.append(TableWork(version, list(one.left), pace, where, self._settings.zero_dates))
         self._record(events)
         return work
 

@@ -28,6 +28,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_STATEMENT_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
@@ -41,12 +42,16 @@ from tidegate.snapshot.wave_reading import WorkerConnection, versions_of
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """conditions: SQL, each true of some of the keys; together of all. there: silver's rows with these keys."""
+    """conditions: SQL, each true of some of the keys; together of all. there: silver's rows with these keys.
+
+    zero_dates: what the log's become.
+    """
 
     database: str
     table: str
     conditions: tuple[str, ...]
     there: pa.Table
+    zero_dates: ZeroDates = ZeroDates.NULL
 
 
 def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: Wanted) -> str:
@@ -66,7 +71,7 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
         version = versions_of(info, source, asked.server_id, [name]).get(name)
         if version is None or not version.key:
             raise _changed(wanted)
-        chunks = _read(asked, info, version, wanted.conditions, wave)
+        chunks = _read(asked, info, version, wanted, wave)
         try:
             there = wanted.there.select(schema_of(version).names).cast(schema_of(version))
         except (pa.ArrowException, KeyError) as error:
@@ -82,13 +87,14 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
 
 
 def _read(
-    asked: WorkerConnection, info: ConnectionInfo, version: TableVersion, conditions: Sequence[str], wave: WaveOf
+    asked: WorkerConnection, info: ConnectionInfo, version: TableVersion, wanted: Wanted, wave: WaveOf
 ) -> list[Chunk]:
     bounds = ChunkBounds(SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS)
     found: list[Chunk] = []
     pace = Pace()
-    for condition in conditions:
-        reader, left = ChunkReader(asked.raw, info, version, condition), list[Span]([WHOLE])
+    for condition in wanted.conditions:
+        reader = ChunkReader(asked.raw, info, version, condition, wanted.zero_dates)
+        left = list[Span]([WHOLE])
         while left:
             for chunk, rest in reader.read(left.pop(), pace, bounds, wave):
                 found.append(chunk)

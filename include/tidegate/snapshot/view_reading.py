@@ -56,7 +56,9 @@ _STATE_WAITS: Final = "Waiting for table metadata lock"
 
 
 class TablesBusy(Exception):  # noqa: N818 - nothing went wrong
-    """Transactions that wrote to the tables are open, or a DDL waits for the reading: it is tried again later."""
+    """Transactions that wrote to the tables are open, a DDL waits for the reading, or the log went on in another file:
+    it is tried again later.
+    """
 
 
 def without_views(ask: Callable[[str], Sequence[Sequence[Any]]], names: Iterable[Name]) -> dict[Name, str]:
@@ -96,8 +98,7 @@ class ExactView:
             self.connection.ask("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             self.connection.ask(f"SET SESSION net_write_timeout = {SNAPSHOT_SEND_SECONDS}")
             if self.connection.is_mariadb:
-                marks.write(mark)
-                self.at = self._placed()
+                self.at = self._marked(marks, mark)
             else:
                 self._locked(asked, marks, mark, names)
         except BaseException:
@@ -110,7 +111,19 @@ class ExactView:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
+    def _marked(self, marks: MarkWriter, mark: Mark) -> str:
+        """Where the view lies. The server tells a new file's beginning before it commits what ends the old one; as the
+        mark is committed all before it is, so without a new file since then the place is exact.
+        """
+        before = self._placed()
+        marks.write(mark)
+        at = self._placed()
+        if before.rpartition(":")[0] != at.rpartition(":")[0]:
+            raise TablesBusy("the log went on in another file as the view was opened")
+        return at
+
     def _placed(self) -> str:
+        """Open a view, in place of the one before; where it lies."""
         self.connection.ask(_BEGIN)
         told = {str(name).lower(): value for name, value in self.connection.ask(_PLACE)}
         file, offset = told.get("binlog_snapshot_file"), told.get("binlog_snapshot_position")
@@ -166,7 +179,8 @@ class ExactView:
             waiting.clear()
             failpoint("snapshot_after_landing")
 
-        reader = ChunkReader(self.connection.raw, self.connection.info, work.version, work.where)
+        connection = self.connection
+        reader = ChunkReader(connection.raw, connection.info, work.version, work.where, work.zero_dates)
         for chunk in reader.read_whole(way.bounds, wave):
             waiting.append(replace(chunk, chunk=len(work.chunks) + len(waiting) + 1))
             if sum(one.payload_bytes for one in waiting) >= SNAPSHOT_LAND_BYTES:

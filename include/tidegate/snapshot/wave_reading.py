@@ -27,6 +27,7 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunk import Chunk
 from tidegate.snapshot.reading.result_plan import SESSION
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
@@ -105,6 +106,7 @@ class TableWork:
     left: list[Span]
     pace: Pace
     where: str = ""
+    zero_dates: ZeroDates = ZeroDates.NULL
     chunks: list[Chunk] = field(default_factory=list)
     reads: dict[Span, Span] = field(default_factory=dict)  # by the span that was left; each is one reader's at a time
     trouble: TidegateError | None = None
@@ -191,7 +193,7 @@ class WaveReading:
         """One statement. of: the span that was left, of which `span` is the rest."""
         if work.trouble is not None:
             return
-        reader = ChunkReader(connection.raw, self._info, work.version, work.where)
+        reader = ChunkReader(connection.raw, self._info, work.version, work.where, work.zero_dates)
         rest: Span | None = span
         for chunk, left in reader.read(span, work.pace, self._bounds, self._wave):
             with self._lock:

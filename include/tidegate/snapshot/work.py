@@ -33,6 +33,7 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.automatic import due, routed, unreadable, waiting
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
@@ -51,8 +52,8 @@ _NAMED_MAX: Final = 5
 _SHARE_MAX: Final = 99  # of an estimate; the last percent is the end mark's
 
 
-def settings_of(section: Snapshot) -> ReaderSettings:
-    """The section of a pipeline file as the reader takes it."""
+def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> ReaderSettings:
+    """The section of a pipeline file as the reader takes it; zero_dates: apply's."""
     wave, chunk, rate = SNAPSHOT_WAVE_BYTES_DEFAULT, section.chunk_bytes, section.bytes_per_second
     if rate:  # the reader sleeps behind a wave that came too quickly, and hears nobody meanwhile: waves are small then
         wave = min(wave, max(SNAPSHOT_CHUNK_BYTES_MIN, int(rate * SNAPSHOT_WAVE_SECONDS_DEFAULT)))
@@ -63,6 +64,7 @@ def settings_of(section: Snapshot) -> ReaderSettings:
         wave_bytes=wave,
         threads_running_max=section.threads_running_max,
         bytes_per_second=rate,
+        zero_dates=zero_dates,
     )
 
 
@@ -203,7 +205,7 @@ class SnapshotWork:
                         asked_at = time.monotonic()
                     return self.stop.is_set()
 
-                settings = settings_of(self.pipeline.snapshot)
+                settings = settings_of(self.pipeline.snapshot, ZeroDates(self.pipeline.apply.zero_dates))
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
                 reader.run(over)
                 watch.look(last=True)

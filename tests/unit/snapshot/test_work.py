@@ -7,6 +7,7 @@ import pytest
 from tidegate.config import Snapshot, parse
 from tidegate.errors import ConfigError
 from tidegate.limits import SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
+from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings
 from tidegate.snapshot.spans import WHOLE
@@ -25,6 +26,7 @@ def test_every_key_reaches_the_reader() -> None:
     assert (found.parallel, found.threads_running_max, found.bytes_per_second) == (7, 9, 8)
     assert (found.chunk.rows, found.chunk.bytes) == (500, 65536), "a slow reader's chunks are small"
     assert settings_of(Snapshot(chunk_bytes=70000)).chunk.bytes == 70000
+    assert settings_of(Snapshot(), ZeroDates.ERROR).zero_dates is ZeroDates.ERROR
 
 
 def test_a_wave_of_a_slow_reader_is_no_more_than_it_may_read_in_its_time() -> None:

@@ -104,12 +104,19 @@ class _Building:
 class ChunkReader:
     """Reads one table over one connection."""
 
-    def __init__(self, connection: Any, info: ConnectionInfo, version: TableVersion, where: str = "") -> None:
+    def __init__(
+        self,
+        connection: Any,
+        info: ConnectionInfo,
+        version: TableVersion,
+        where: str = "",
+        zero_dates: ZeroDates = ZeroDates.NULL,
+    ) -> None:
         """where: a condition in SQL that rows must meet; "" for none. Raises UnsupportedValue."""
         self._connection = connection
         self._info = info
         self._where = where
-        self.plan: ReadPlan = make_read_plan(version, ZeroDates.NULL)
+        self.plan: ReadPlan = make_read_plan(version, zero_dates)
         self._shape = shape_of(self.plan.schema)
         self._key = version.key_names
         index = next((one.name for one in version.indexes if one.whole and one.parts == version.key), "")
