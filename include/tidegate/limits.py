@@ -288,12 +288,11 @@ VERIFY_LOCK_SECONDS: Final = 1
 # More keys than this are no repair: the whole table is copied again. A repair that is refused is tried so often.
 REPAIR_ROWS_MAX: Final = 10_000
 REPAIR_ATTEMPTS_MAX: Final = 3
-# A table whose definition changes while it is compared is begun again so often.
+# A table whose definition changes while it is compared, a view as the log changes its file: begun again so often.
 VERIFY_TABLE_ATTEMPTS_MAX: Final = 3
+VERIFY_VIEW_ATTEMPTS_MAX: Final = 10
 # Verify looks so often for a cut that holds everything.
 VERIFY_POLL_SECONDS: Final = 0.5
-# A view is opened again when the log goes on in another file meanwhile; no log has so many files in that time.
-VERIFY_VIEW_ATTEMPTS_MAX: Final = 10
 
 # --- Airflow's tasks --------------------------------------------------------------------------------
 # A line of progress in a task's log, so often.
