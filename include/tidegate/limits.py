@@ -398,3 +398,4 @@ PUMP_RESTART_SECONDS: Final = 1.0
 ORPHAN_TIMEOUT_SECONDS_DEFAULT: Final = 600.0
 # A run asks the source what is prepared after so long, however short the run is to be; then once in orphan_timeout.
 PREPARED_ASKED_SECONDS: Final = 60.0
+BRANCH_SEEN_SECONDS: Final = 1.0  # XA COMMIT is logged some milliseconds before its rows are seen

@@ -6,10 +6,15 @@ Out: names such as X'6731',X'6231',7 (binlog/xa.py), in order.
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Final
 
 import pymysql
 from pymysql.constants import ER
+
+from tidegate.limits import BRANCH_SEEN_SECONDS
+
+_LOOK_SECONDS: Final = 0.01
 
 
 def prepared_branches(cursor: Any) -> list[str]:
@@ -24,6 +29,19 @@ def prepared_branches(cursor: Any) -> list[str]:
             raise
         cursor.execute("XA RECOVER")
     return sorted(_name(*row) for row in cursor.fetchall())
+
+
+def see_commits(cursor: Any, *, wait_seconds: float = BRANCH_SEEN_SECONDS) -> None:
+    """Wait until the rows of what was answered by now are visible. Raises MySQLError, as prepared_branches.
+
+    MariaDB logs an XA COMMIT before its engine commits it, out of the order of other commits; the branch stays listed
+    until then. One that is listed all the time waits for its answer, and holds us no longer.
+    """
+    until = time.monotonic() + wait_seconds
+    waiting = set(prepared_branches(cursor))
+    while waiting and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+        waiting.intersection_update(prepared_branches(cursor))
 
 
 def readable(name: str) -> str:

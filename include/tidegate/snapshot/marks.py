@@ -5,7 +5,8 @@ Out: marks in the source's binlog, each in a transaction of its own.
 
 Why what was committed before a low mark is visible to every read that begins after it: write() returns when the server
 has committed the UPDATE, and the server makes transactions visible in the order of its binlog (MySQL:
-binlog_order_commits, which is looked at; MariaDB always does). All reads go to the same server.
+binlog_order_commits, which is looked at; MariaDB does but for XA COMMIT, which is waited for). All reads go to the
+same server.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Any, Final
 import pymysql
 
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
+from tidegate.mysql.branches import prepared_branches, see_commits
 from tidegate.mysql.connection import ConnectionInfo, named
-from tidegate.snapshot.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark
+from tidegate.snapshot.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 
+_CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not the server's
 _NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
 
 
@@ -34,6 +37,7 @@ class MarkWriter:
         self._info = info
         self._account = f"'{info.user}'"
         self._names = (pipeline.encode(), source.encode())
+        self._lists_branches = False
 
     def begin(self) -> None:
         """Make the table and our row. Raises SourceRefused (settings or grants), SourceUnavailable."""
@@ -46,6 +50,7 @@ class MarkWriter:
                     for statement in CREATE:
                         cursor.execute(statement)
                 cursor.execute(BEGIN, self._names)
+                self._lists_branches = self._may_list_branches(cursor)
         except (pymysql.err.MySQLError, OSError) as error:
             raise self._refused(error) from error
 
@@ -60,12 +65,25 @@ class MarkWriter:
         try:
             with self._connection.cursor() as cursor:
                 changed = cursor.execute(WRITE, (mark.to_text(), *self._names))
+                if mark.kind is MarkKind.LOW and self._lists_branches:
+                    see_commits(cursor)
         except (pymysql.err.MySQLError, OSError) as error:
             raise self._refused(error) from error
         if changed != 1:
             raise SourceUnavailable(
                 f"our row of {WATERMARK} is gone", where=self._info.where, remedy="leave that table to tidegate"
             )
+
+    @staticmethod
+    def _may_list_branches(cursor: Any) -> bool:
+        """MariaDB lets everybody; MySQL, which orders XA COMMIT among its commits, those with XA_RECOVER_ADMIN."""
+        try:
+            prepared_branches(cursor)
+        except pymysql.err.MySQLError as error:
+            if error.args and error.args[0] >= _CLIENT_ERRORS:
+                raise
+            return False
+        return True
 
     def _is_there(self, cursor: Any) -> bool:
         """An account that may only write the table needs no right to create it."""
