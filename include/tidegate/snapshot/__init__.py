@@ -9,8 +9,8 @@ or below L loses. Nothing else is needed: no lock, no tombstones, no set of chan
 
 Why it is exact. A chunk is read by statements whose views lie between the low watermark L and the high one H, and
 every transaction at or below L is visible to them (the update that wrote L had returned before they began, and the
-server commits in the order of its log, but for XA COMMITs, which are waited for: marks.py). Apply takes the chunk in the window (a, b] with
-a < H <= b, and the table's changes again from L on: (L, b]. For a key k of the chunk:
+server commits in the order of its log, but for XA COMMITs, which are awaited: marks.py). Apply takes the chunk in the
+window (a, b] with a < H <= b, and the table's changes again from L on: (L, b]. For a key k of the chunk:
 1. The log changes k in (L, b]. The last such change is a whole row or a delete, so k at b is that change: it wins by
    its commit_ts, whatever the chunk saw.
 2. It doesn't. Then no change of k lies in (L, H], so what was read is k at every moment from L to H, and without one in
