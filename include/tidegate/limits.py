@@ -396,6 +396,5 @@ PUMP_RESTART_SECONDS: Final = 1.0
 # --- prepared transactions ----------------------------------------------------------------------------
 # A transaction manager that restarts answers what it had prepared within minutes.
 ORPHAN_TIMEOUT_SECONDS_DEFAULT: Final = 600.0
-# A run asks the source what is prepared after so long, however short the run is to be; then once in orphan_timeout.
-PREPARED_ASKED_SECONDS: Final = 60.0
+PREPARED_ASKED_SECONDS: Final = 60.0  # a run asks so soon what is prepared, then once in orphan_timeout
 BRANCH_SEEN_SECONDS: Final = 1.0  # XA COMMIT is logged some milliseconds before its rows are seen

@@ -7,14 +7,12 @@ Out: names such as X'6731',X'6231',7 (binlog/xa.py), in order.
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Any
 
 import pymysql
 from pymysql.constants import ER
 
-from tidegate.limits import BRANCH_SEEN_SECONDS
-
-_LOOK_SECONDS: Final = 0.01
+from tidegate.limits import BRANCH_SEEN_SECONDS, CAPTURE_POLL_SECONDS
 
 
 def prepared_branches(cursor: Any) -> list[str]:
@@ -40,7 +38,7 @@ def see_commits(cursor: Any, *, wait_seconds: float = BRANCH_SEEN_SECONDS) -> No
     until = time.monotonic() + wait_seconds
     waiting = set(prepared_branches(cursor))
     while waiting and time.monotonic() < until:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(CAPTURE_POLL_SECONDS)
         waiting.intersection_update(prepared_branches(cursor))
 
 
