@@ -28,7 +28,7 @@ from tidegate.snapshot.repair_wave import Wanted, repair_wave
 from tidegate.snapshot.requests import events_of
 from tidegate.tables_snapshot import VERIFICATION
 from tidegate.verify.cut import newest_cut
-from tidegate.verify.report import Report
+from tidegate.verify.report import Outcome, Report
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import keys_condition
 from tidegate.verify.under_way import Differing, Options
@@ -133,10 +133,17 @@ def verify_and_repair(
 
 
 def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
-    """Logical tables of the newest cut that weren't compared within `verify.each_table_hours`, by name."""
+    """Logical tables of the newest cut that weren't seen equal within `verify.each_table_hours`, by name.
+
+    One that differs is due each time: a run that no longer looked at it would end well.
+    """
     cut = newest_cut(lake, pipeline.pipeline)
     since = datetime.now(UTC) - timedelta(hours=pipeline.verify.each_table_hours)
-    columns = ["silver", "chunk"]
-    rows = control.read(lake, VERIFICATION, columns=columns, filters=[("recorded_at", ">=", since)]).to_pylist()
-    fresh = {row["silver"] for row in rows if not row["chunk"]}
+    of = ["source", "database", "table", "silver"]
+    filters = [("chunk", "=", 0), ("recorded_at", ">=", since)]
+    rows = control.newest(lake, VERIFICATION, by=of, order=["recorded_at"], columns=[*of, "outcome"], filters=filters)
+    said: dict[str, set[str]] = {}
+    for row in rows.to_pylist():
+        said.setdefault(row["silver"], set()).add(row["outcome"])
+    fresh = {name for name, outcomes in said.items() if outcomes <= {Outcome.EQUAL, Outcome.DROPPED}}
     return sorted(set(cut.versions) - fresh) if cut else []
