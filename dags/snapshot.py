@@ -24,25 +24,19 @@ again until somebody asks for it.
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
 from tidegate import pipelines
 from tidegate.config import SnapshotMode
 from tidegate_airflow.assets import waiting_asset
 from tidegate_airflow.dag_arguments import dag_arguments
-from tidegate_airflow.params import params_of
+from tidegate_airflow.params import params_of, tables_param
 from tidegate_airflow.snapshot_operator import SnapshotOperator
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
     params = params_of(pipeline.snapshot) | {
-        "tables": Param(
-            [],
-            title="Tables",
-            type="array",
-            items={"type": "string"},
-            description="Tables, database.table as in silver; empty: every table that waits for a snapshot",
-        )
+        "tables": tables_param("Tables, database.table as in silver; empty: every table that waits for a snapshot")
     }
     arguments = dag_arguments(pipeline, "snapshot", params, __doc__)
     # A table that can't be read must not keep others from being read: each table's own tries grow rare.

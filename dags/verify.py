@@ -24,19 +24,13 @@ from airflow.sdk import DAG, Param
 
 from tidegate import pipelines
 from tidegate_airflow.dag_arguments import dag_arguments
-from tidegate_airflow.params import params_of
+from tidegate_airflow.params import params_of, tables_param
 from tidegate_airflow.verify_operator import VerifyOperator
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
     params = params_of(pipeline.verify) | {
-        "tables": Param(
-            [],
-            title="Tables",
-            type="array",
-            items={"type": "string"},
-            description="Tables, database.table; empty: those that are due, or all",
-        ),
+        "tables": tables_param("Tables, database.table; empty: those that are due, or all"),
         "repair": Param(
             default=False,
             title="Repair",

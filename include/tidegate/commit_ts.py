@@ -10,8 +10,8 @@ may stand still, have a resolution of a second (MariaDB) or jump back: the resul
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import NewType
+from datetime import UTC, datetime, timedelta
+from typing import Final, NewType
 
 import numba
 
@@ -21,6 +21,7 @@ from tidegate.limits import LOGICAL_BITS
 CommitTs = NewType("CommitTs", int)
 
 _BITS = LOGICAL_BITS
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @compiled(numba.int64(numba.int64, numba.int64), cache=True, nogil=True, inline="always")
@@ -38,6 +39,13 @@ def compose(physical_ms: int, logical: int = 0) -> int:
 def physical_ms(commit_ts: int) -> int:
     """Milliseconds since the Unix epoch of a commit_ts."""
     return commit_ts >> _BITS
+
+
+def last_at(text: str) -> int:
+    """The last commit_ts in the millisecond of a time in ISO form, UTC unless it says. Raises ValueError."""
+    at = datetime.fromisoformat(text)
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return compose((at - _EPOCH) // timedelta(milliseconds=1) + 1) - 1
 
 
 def time_text(commit_ts: int) -> str:

@@ -28,6 +28,11 @@ def params_of(part: BaseModel) -> dict[str, Param]:
     }
 
 
+def tables_param(description: str) -> Param:
+    """The param of a run that is for some tables."""
+    return Param([], title="Tables", type="array", items={"type": "string"}, description=description)
+
+
 def with_params(part: Part, params: Mapping[str, Any], *, where: str) -> Part:
     """The part with a run's params in place of the file's values.
 

@@ -50,7 +50,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """What a run is told; argv: the command line's when None."""
     parser = argparse.ArgumentParser(prog="make replay", description=__doc__)
     parser.add_argument("--files", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
     parser.add_argument("--every", type=int, default=10, help="files between two applies")
     parser.add_argument("--only", default="", help="only files whose path matches this expression")
@@ -58,10 +58,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "--readers", action="store_true", help="read the lake by all readers in the end (tests/readers)"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
-    given = parser.parse_args(argv)
-    if given.seed is None:
-        given.seed = random.SystemRandom().randrange(1 << 31)
-    return given
+    return parser.parse_args(argv)
 
 
 def _server(flavour: str, folder: Path) -> Server:

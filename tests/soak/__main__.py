@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NoReturn
 
 from tests.soak import faults
 from tests.soak.plan import Fault, plan
@@ -82,7 +81,7 @@ class Soak:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--faults", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
     parser.add_argument("--settle-every", type=int, default=25, help="faults between comparisons of bronze")
     parser.add_argument("--apply-every", type=int, default=100, help="faults between comparisons of silver")
@@ -91,21 +90,14 @@ def _arguments() -> argparse.Namespace:
         "--readers", action="store_true", help="read the lake by all readers in the end (tests/readers)"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
-    given = parser.parse_args()
-    if given.seed is None:
-        given.seed = random.SystemRandom().randrange(1 << 31)
-    return given
-
-
-def _interrupted(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+    return parser.parse_args()
 
 
 def main() -> int:
     """Exit code 0, 1 (something is wrong) or 130 (interrupted)."""
     given = _arguments()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
-    signal.signal(signal.SIGTERM, _interrupted)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="tidegate-soak-"))
     print(f"seed {given.seed}, {given.flavour}, in {folder}", file=sys.stderr, flush=True)
     soak = Soak(given, folder)

@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NoReturn
 
 from tests.soak.witness import Wrong
 from tests.support.servers import ROOT
@@ -31,19 +30,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--store", choices=("local", "s3"), default="local")
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
-    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--every", type=float, default=3.0, help="minutes between two comparisons")
     parser.add_argument(
         "--readers", action="store_true", help="read the lake by all readers in the end (tests/readers)"
     )
-    given = parser.parse_args()
-    if given.seed is None:
-        given.seed = random.SystemRandom().randrange(1 << 31)
-    return given
-
-
-def _interrupted(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+    return parser.parse_args()
 
 
 def _run(given: argparse.Namespace, folder: Path) -> tuple[int, int]:
@@ -64,7 +56,7 @@ def main() -> int:
     """Exit code 0, 1 (something is wrong) or 130 (interrupted)."""
     given = _arguments()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
-    signal.signal(signal.SIGTERM, _interrupted)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="tidegate-together-"))
     print(f"seed {given.seed}, {given.flavour}, {given.store}, in {folder}", file=sys.stderr, flush=True)
     try:

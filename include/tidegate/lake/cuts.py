@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.commit_ts import compose, time_text
+from tidegate.commit_ts import last_at, time_text
 from tidegate.errors import CutForgotten, CutNotYet, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -35,7 +35,6 @@ from tidegate.tables import State
 
 _COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at"]
 _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +104,11 @@ def instant(text: str) -> int:
     if text.isdecimal():
         return int(text)
     try:
-        at = datetime.fromisoformat(text)
+        return last_at(text)
     except ValueError as error:
         raise UsageError(
             f"{text!r} is neither a cut nor a time", remedy="write 2026-11-22T08:00:00, or a cut_ts"
         ) from error
-    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return compose((at - _EPOCH) // timedelta(milliseconds=1) + 1) - 1
 
 
 def known_cuts(lake: LakeFiles) -> list[int]:

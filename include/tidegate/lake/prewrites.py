@@ -46,6 +46,8 @@ def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[
 
 def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]:
     """Per source the smallest start_ts of those that are open, or answered above the source's after_ts."""
+    if not after_ts:
+        return {}
     rows = _last(lake, ["source", "start_ts", "answer_ts", "state"])
     found: dict[str, int] = {}
     for source, floor in after_ts.items():

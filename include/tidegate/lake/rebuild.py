@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.commit_ts import compose
+from tidegate.commit_ts import last_at
 from tidegate.config import Tables
 from tidegate.errors import UsageError
 from tidegate.lake import control
@@ -94,12 +93,11 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
         wanted = int(at)
     else:
         try:
-            time = datetime.fromisoformat(at)
+            limit = last_at(at)
         except ValueError as error:
             raise UsageError(
                 f"--at {at} is neither a cut_ts nor a time", where="command line", remedy="such as 2026-11-21T08:00"
             ) from error
-        limit = compose(int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1000) + 1) - 1
         wanted = max((cut for cut in published if cut <= limit), default=limit)
     if wanted > newest:
         raise UsageError(f"--at {at} lies after the newest cut, {newest}", where=where, remedy="run apply first")

@@ -20,6 +20,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import QUERY_MEMORY_BYTES
 from tidegate.query import duck
 from tidegate.query.readable import check_readable
+from tidegate.spark_sql import quote
 
 if TYPE_CHECKING:
     import duckdb
@@ -93,7 +94,7 @@ class PinnedCut:
     def spark_views(self, session: Any) -> list[str]:
         """A temporary view of each table, to be named in backticks: SELECT * FROM `shop.orders`. Their names."""
         for name in self.cut.tables:
-            self.spark(session, name).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+            self.spark(session, name).createOrReplaceTempView(quote(name))
         return list(self.cut.tables)
 
     # --- DuckDB -----------------------------------------------------------------------------------------

@@ -282,7 +282,7 @@ class SnapshotReader:
         """The high mark of what was read and landed, and the events. at: the mark's."""
         done = [one for one in work if one.reads and not one.trouble]
         if done:
-            manifests = tuple(Manifest(*one.name, len(one.chunks), one.crc) for one in done)
+            manifests = tuple(Manifest.of(one.name, one.chunks) for one in done)
             marks.write(wave.mark(MarkKind.HIGH, manifests, at))
         seconds, by_name = time.monotonic() - started, {one.name: one for one in todo}
         events = [self._read(by_name[one.name], wave, one, seconds) for one in done]

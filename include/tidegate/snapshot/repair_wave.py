@@ -15,9 +15,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import reduce
-from operator import xor
 
 import pyarrow as pa
 
@@ -29,7 +26,6 @@ from tidegate.limits import SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_CHUNK_ROWS_DE
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
-from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.marks import MarkWriter
@@ -81,8 +77,7 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
             chunks.append(_deletes(version, gone, wave))
         numbered = [replace(chunk, chunk=number) for number, chunk in enumerate(chunks, 1)]
         writer.append(numbered)
-        crc = reduce(xor, (chunk.payload_crc32c for chunk in numbered), 0)
-        marks.write(wave.mark(MarkKind.HIGH, (Manifest(*name, len(numbered), crc),)))
+        marks.write(wave.mark(MarkKind.HIGH, (Manifest.of(name, numbered),)))
     return wave.token
 
 
@@ -113,29 +108,7 @@ def _without(rows: pa.Table, others: Collection[pa.Table], key: Sequence[str]) -
 
 def _deletes(version: TableVersion, rows: pa.Table, wave: WaveOf) -> Chunk:
     payload = to_payload(rows.to_batches(), rows.schema)
-    return Chunk(
-        source=wave.source,
-        snapshot=wave.snapshot,
-        database=version.database,
-        table=version.table,
-        wave=wave.wave,
-        chunk=0,
-        low_token=wave.token,
-        high_token=wave.token,
-        key_after=None,
-        key_upto=None,
-        rows=rows.num_rows,
-        version=0,
-        shape=shape_of(rows.schema),
-        payload=memoryview(payload).cast("B"),
-        payload_bytes=payload.size,
-        payload_crc32c=crc32c(memoryview(payload)),
-        null_dates=0,
-        server_id=wave.server_id,
-        server_uuid=wave.server_uuid,
-        read_at=datetime.now(UTC),
-        deletes=True,
-    )
+    return replace(wave.chunk(version, WHOLE, rows.num_rows, shape_of(rows.schema), payload), deletes=True)
 
 
 def _changed(wanted: Wanted) -> VerifyError:

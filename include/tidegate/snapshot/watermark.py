@@ -10,9 +10,12 @@ which differs each time: an image that lacks what didn't change (binlog_row_imag
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from functools import reduce
+from operator import xor
+from typing import Final, Protocol, Self
 
 from tidegate.errors import DecodeError
 from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion
@@ -43,6 +46,13 @@ class MarkKind(StrEnum):
     END = "end"  # these tables have been read as a whole
 
 
+class Summed(Protocol):
+    """What a manifest takes of a chunk."""
+
+    @property
+    def payload_crc32c(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What a wave has of one table. crc: XOR of its payloads' CRC-32C; chunks may come in any order."""
@@ -51,6 +61,11 @@ class Manifest:
     table: str
     chunks: int = 0
     crc: int = 0
+
+    @classmethod
+    def of(cls, name: tuple[str, str], chunks: Collection[Summed]) -> Self:
+        """Of a table's chunks."""
+        return cls(*name, len(chunks), reduce(xor, (chunk.payload_crc32c for chunk in chunks), 0))
 
     @property
     def name(self) -> tuple[str, str]:

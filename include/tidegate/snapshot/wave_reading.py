@@ -15,8 +15,6 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import xor
 from typing import Any, Final, Self
 
 import pymysql
@@ -114,11 +112,6 @@ class TableWork:
     @property
     def name(self) -> tuple[str, str]:
         return self.version.database, self.version.table
-
-    @property
-    def crc(self) -> int:
-        """XOR of the chunks' checksums."""
-        return reduce(xor, (chunk.payload_crc32c for chunk in self.chunks), 0)
 
     @property
     def read(self) -> tuple[Span, ...]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import xor
 from typing import Protocol
 
 from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
@@ -139,12 +137,11 @@ def refusals(wave: EndedWave, chunks: Sequence[LandedChunk], changed: Collection
     found: dict[Name, str] = {}
     for told in wave.tables:
         mine = [chunk for chunk in chunks if (chunk.database, chunk.table) == told.name]
-        crc = reduce(xor, (chunk.payload_crc32c for chunk in mine), 0)
         if wave.refused:
             found[told.name] = wave.refused
         elif told.name in changed:
             found[told.name] = "a DDL changed the table while it was read"
-        elif (len(mine), crc) != (told.chunks, told.crc):
+        elif Manifest.of(told.name, mine) != told:
             found[told.name] = f"bronze has {len(mine)} chunks of it, or others than the {told.chunks} that were read"
         elif any(chunk.server_uuid != wave.server_uuid for chunk in mine):
             found[told.name] = "it was read from another server than the log is from"

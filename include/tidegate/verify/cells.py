@@ -19,6 +19,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from tidegate.errors import VerifyError
+from tidegate.mysql.sql import quote_name
+from tidegate.query.duck import identifier
 from tidegate.silver_names import silver_column
 
 Convert = Callable[[Any], Any]
@@ -49,7 +51,7 @@ class Cell:
 def cell(name: str, data_type: str, column_type: str) -> Cell:
     """How to compare a column of this type. Raises VerifyError for a type that isn't known."""
     kind = data_type.lower()
-    here, there = "`" + name.replace("`", "``") + "`", '"' + silver_column(name).replace('"', '""') + '"'
+    here, there = quote_name(name), identifier(silver_column(name))
     if column_type.lower() == "year(2)":  # the server shows two digits of the year that it stores and logs
         return Cell(name, f"{here} + 0", f"CAST({there} AS INTEGER) % 100", int)
     if kind in _INTEGERS:

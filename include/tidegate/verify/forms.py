@@ -21,6 +21,7 @@ from typing import Final
 
 from tidegate.errors import VerifyError
 from tidegate.mysql.sql import quote_name
+from tidegate.query.duck import identifier
 from tidegate.silver_names import silver_column
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
@@ -143,7 +144,7 @@ def _plain(text: str) -> str:
 def form(name: str, data_type: str, column_type: str, charset: str = "") -> Form:
     """How a column of this type is compared. Raises VerifyError for a type that isn't known."""
     kind, declared = data_type.lower(), column_type.lower()
-    here, there = quote_name(name), '"' + silver_column(name).replace('"', '""') + '"'
+    here, there = quote_name(name), identifier(silver_column(name))
 
     def exact(source: str, silver: str) -> Form:
         return Form(name, FormKind.EXACT, source, silver, kind)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -43,6 +43,38 @@ class WaveOf:
     token: str
     server_id: int
     server_uuid: str
+
+    def chunk(
+        self,
+        version: TableVersion,
+        span: Span,
+        rows: int,
+        shape: str,
+        payload: pa.Buffer,
+    ) -> Chunk:
+        """One of its chunks, not numbered yet. rows: how many payload has; shape: of its columns."""
+        return Chunk(
+            source=self.source,
+            snapshot=self.snapshot,
+            database=version.database,
+            table=version.table,
+            wave=self.wave,
+            chunk=0,
+            low_token=self.token,
+            high_token=self.token,
+            key_after=span.after,
+            key_upto=span.upto,
+            rows=rows,
+            version=0,
+            shape=shape,
+            payload=memoryview(payload).cast("B"),
+            payload_bytes=payload.size,
+            payload_crc32c=crc32c(memoryview(payload)),
+            null_dates=0,
+            server_id=self.server_id,
+            server_uuid=self.server_uuid,
+            read_at=datetime.now(UTC),
+        )
 
     def mark(self, kind: MarkKind, tables: tuple[Manifest, ...] = (), at: str = "") -> Mark:
         """One of its two marks."""
@@ -181,27 +213,5 @@ class ChunkReader:
         yield building
 
     def _chunk(self, building: _Building, span: Span, wave: WaveOf) -> Chunk:
-        payload = building.payload()
-        version = self.plan.version
-        return Chunk(
-            source=wave.source,
-            snapshot=wave.snapshot,
-            database=version.database,
-            table=version.table,
-            wave=wave.wave,
-            chunk=0,
-            low_token=wave.token,
-            high_token=wave.token,
-            key_after=span.after,
-            key_upto=span.upto,
-            rows=building.rows,
-            version=0,
-            shape=self._shape,
-            payload=memoryview(payload).cast("B"),
-            payload_bytes=payload.size,
-            payload_crc32c=crc32c(memoryview(payload)),
-            null_dates=building.null_dates,
-            server_id=wave.server_id,
-            server_uuid=wave.server_uuid,
-            read_at=datetime.now(UTC),
-        )
+        chunk = wave.chunk(self.plan.version, span, building.rows, self._shape, building.payload())
+        return replace(chunk, null_dates=building.null_dates)
