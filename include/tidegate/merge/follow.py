@@ -171,7 +171,10 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
 
 def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: Ground) -> Verdict:
     if left_ts < 0:
-        start = _emptied_since(joined[0], -left_ts, ground) if len(joined) == 1 and ground.emptied(name) else 0
+        start = 0
+        if len(joined) == 1 and ground.emptied(name):
+            # What is gone at the cut needs no rows, however long it has been: its DROP empties silver.
+            start = _emptied_since(joined[0], -left_ts, ground) or _last_drop(joined[0], ground)
         known = start >= max(1, ground.begins.get(joined[0][0], 0))
         if known and not any(_not_told(version) for version in _since(ground, joined[0], start)):
             reason = f"{name}: is kept again; what silver lacked of it is gone, and it catches up from bronze"
@@ -218,6 +221,12 @@ def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
         if version.status is VersionStatus.DROPPED or (_anew(version) and (told or not gap_ts)):
             return version.commit_ts - 1
     return 0
+
+
+def _last_drop(physical: Physical, ground: Ground) -> int:
+    """The commit_ts before the DROP of a table that is gone at the cut; 0 when it is there."""
+    known = [version for version in ground.versions(physical) if version.commit_ts <= ground.cut_ts]
+    return known[-1].commit_ts - 1 if known and known[-1].status is VersionStatus.DROPPED else 0
 
 
 def _dropped(physical: Physical, ground: Ground) -> bool:

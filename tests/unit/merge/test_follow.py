@@ -72,7 +72,8 @@ CASES: dict[str, tuple[Sequence[tuple[int, str, VersionStatus]], int | None, int
     "back, not whole then, gone since": ((CREATED, GONE), -25, 0, ("released", 59)),
     "back, not whole then, emptied since": ((CREATED, EMPTIED, ALTERED_AGAIN), -25, 0, ("released", 49)),
     "back, not whole then, emptied before": ((CREATED, EMPTIED), -50, 0, ("held", 90)),
-    "back, not whole then, gone before": ((CREATED, GONE), -60, 0, ("held", 90)),
+    "back, not whole then, gone before": ((CREATED, GONE), -70, 0, ("released", 59)),
+    "back, not whole then, gone before, bronze begins later": ((CREATED, GONE), -70, 60, ("held", 90)),
     "back, not whole then, gone and another since": ((CREATED, GONE, TAKEN_LATER), -25, 0, ("held", 90)),
     "back, not whole then, gone where bronze has nothing": ((CREATED, GONE), -25, 60, ("held", 90)),
     "back, not whole then, emptied behind an unknown statement": (
