@@ -137,6 +137,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
         lambda name: _has_silver(app, name),
         lambda name: _emptied(app, name),
         {source: app.index.begin(source) for source in now.sources},
+        lambda name: not app.lake.log(tables.silver_path(*app.pair(name))).state().live,
         {source: history.settings.gap_ts for source, history in app.histories.items()},
         app.followed.late,
         lambda name: name in app.states and app.states[name].error == SHARD_JOINED,

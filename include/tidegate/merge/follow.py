@@ -80,7 +80,8 @@ class Ground:
     versions: of a physical table, all of them, oldest first. left: (physical table, logical table) that was followed
     before -> up to where silver has it; when it lacked rows even then, the negative commit_ts up to which.
     applied: of a logical table that was followed until now. silver: whether a logical table is there.
-    emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table.
+    emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table. bare: whether silver has
+    no row of it.
     begins: source -> the commit_ts after which bronze begins; 0 when left out. gaps: source -> commit_ts of the newest
     accepted gap that may hide DDL. late: (physical table, logical table) that joined one which goes on, and had a past.
     waits: whether a logical table waits for such ones.
@@ -93,6 +94,7 @@ class Ground:
     silver: Callable[[str], bool]
     emptied: Callable[[str], bool]
     begins: Mapping[str, int]
+    bare: Callable[[str], bool] = lambda _name: False
     gaps: Mapping[str, int] = field(default_factory=dict)
     late: Collection[tuple[Physical, str]] = ()
     waits: Callable[[str], bool] = lambda _name: False
@@ -185,6 +187,9 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: G
                 return _held(name, joined, ground, why)
         lacked = "silver lacked rows of it when it was left out"
         gone = all(_dropped(physical, ground) for physical in joined)
+        if gone and ground.emptied(name) and ground.bare(name):
+            reason = f"{name}: is kept again; it is gone at the source, and silver has nothing of it"
+            return Verdict(State.RELEASED, ground.cut_ts, reason, joined)
         return _held(
             name, joined, ground, Untold(f"{lacked}; it is gone at the source", GONE) if gone else Untold(lacked)
         )

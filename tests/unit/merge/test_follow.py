@@ -113,7 +113,7 @@ def test_behind_an_accepted_gap_that_may_hide_ddl_only_a_create_tells_columns(
     given: Sequence[tuple[int, str, VersionStatus]], gap_ts: int, expected: str
 ) -> None:
     ground = Ground(
-        90, lambda _: versions(*given), {}, lambda _: 90, lambda _: False, lambda _: True, {"s": 0}, {"s": gap_ts}
+        90, lambda _: versions(*given), {}, lambda _: 90, lambda _: False, lambda _: True, {"s": 0}, gaps={"s": gap_ts}
     )
     found = follow({}, {T: "d.t"}, ground)["d.t"]
     assert found.state == expected
@@ -139,6 +139,8 @@ def test_a_table_that_comes_back_when_it_is_gone_isn_t_to_be_emptied_at_the_sour
     assert follow({}, {T: "d.t"}, lost)["d.t"].state == "held", "nothing tells its columns"
     told = replace(lost, versions=lambda _: versions(CREATED, (48, "create", VersionStatus.ACTIVE), EMPTIED))
     assert (follow({}, {T: "d.t"}, told)["d.t"]).commit_ts == 49
+    nothing = follow({}, {T: "d.t"}, replace(short, bare=lambda _: True))["d.t"]
+    assert (nothing.state, nothing.commit_ts) == ("released", 90)
 
 
 def test_a_shard_with_a_past_holds_the_table_it_joins_until_it_flows_elsewhere() -> None:
