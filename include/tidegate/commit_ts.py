@@ -16,7 +16,7 @@ from typing import Final, NewType
 import numba
 
 from tidegate.compiled import compiled
-from tidegate.limits import LOGICAL_BITS
+from tidegate.limits.formats import LOGICAL_BITS
 
 CommitTs = NewType("CommitTs", int)
 

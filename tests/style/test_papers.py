@@ -154,7 +154,7 @@ def test_a_broken_link_a_missing_file_and_a_wrong_option_are_found() -> None:
         "README.md:2: docs/none.md: there is no such file",
         "README.md:3: docs/query.md#none: there is no such heading",
     ]
-    assert [*missing_files("README.md", "\n`include/none.py` `limits.py`")] == [
+    assert [*missing_files("README.md", "\n`include/none.py` `errors.py`")] == [
         "README.md:2: `include/none.py`: there is no such file"
     ]
     assert [*unknown_commands("README.md", "`tidegate status --none`\n```\ntidegate nose x\n```\ntidegate is")] == [

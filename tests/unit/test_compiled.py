@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import threading
+from pathlib import Path
 from typing import Any
 
 from numba import types
 
+import tidegate
+from tidegate.binlog import kernel
 from tidegate.compiled import compiled
 
 
@@ -60,3 +64,17 @@ def test_threads_that_call_it_first_at_once_get_one_kernel() -> None:
         call.join(60)
     assert sorted(found) == [2] * 4 + [4] * 4
     assert len(inner.overloads) == len(outer.overloads) == 1
+
+
+def test_kernels_take_bounds_from_the_page_that_their_cache_is_named_by() -> None:
+    """Another page may change while machine code that has its old number inside stays in the cache."""
+    package = Path(tidegate.__file__).parent
+    sources = [*(package / "binlog" / "kernel").glob("*.py"), *(package / "upsert" / "kernel").glob("*.py")]
+    sources += [package / name for name in kernel._KERNELS_ELSEWHERE]
+    imported = {
+        node.module
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tidegate.limits")
+    }
+    assert imported == {"tidegate.limits.formats", "tidegate.limits.units"}

@@ -20,7 +20,7 @@ import numba
 _PACKAGE = Path(__file__).parent.parent.parent
 # Kernels that live with their subject, and constants that kernels take in.
 _KERNELS_ELSEWHERE: tuple[str, ...] = ("binlog/transaction_scan.py", "binlog/crc32.py", "mysql/stream/packet_walk.py")
-_KERNELS_ELSEWHERE += ("commit_ts.py", "compiled.py", "limits.py", "tables.py")
+_KERNELS_ELSEWHERE += ("commit_ts.py", "compiled.py", "limits/formats.py", "limits/units.py", "tables.py")
 _FOLDERS_ELSEWHERE: tuple[str, ...] = ("upsert/kernel",)
 
 

@@ -37,7 +37,7 @@ from tidegate.binlog.kernel.memory import (
 )
 from tidegate.binlog.transaction_scan import classify_at, scan_at
 from tidegate.compiled import compiled
-from tidegate.limits import PACKET_BYTES_MAX, SEGMENT_TABLES_MAX
+from tidegate.limits.formats import PACKET_BYTES_MAX, SEGMENT_TABLES_MAX
 
 
 class Stop(IntEnum):

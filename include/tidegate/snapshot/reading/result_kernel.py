@@ -34,7 +34,7 @@ from tidegate.binlog.kernel.memory import (
     word,
 )
 from tidegate.compiled import compiled
-from tidegate.limits import PACKET_BYTES_MAX
+from tidegate.limits.formats import PACKET_BYTES_MAX
 
 
 class Stop(IntEnum):

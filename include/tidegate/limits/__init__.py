@@ -1,0 +1,20 @@
+"""Every bound of tidegate in one room, unit in its name, reason beside it; a file for each room that they bound.
+
+A bound is how long is waited, how often something is tried, and how much is taken at most or at least. Sizes of formats
+stand where the format is read.
+
+In:  nothing.
+Out: constants, all under this one name. What a user may tune is a field of tidegate.config, and takes its default from
+     here.
+"""
+
+from tidegate.limits.capture import *
+from tidegate.limits.commands import *
+from tidegate.limits.formats import *
+from tidegate.limits.jobs import *
+from tidegate.limits.lake import *
+from tidegate.limits.snapshot import *
+from tidegate.limits.source import *
+from tidegate.limits.tidb import *
+from tidegate.limits.units import *
+from tidegate.limits.verify import *

@@ -1,0 +1,65 @@
+"""Bounds of capture: segments, the value log, landing in bronze.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# --- wire -----------------------------------------------------------------------------------------
+# From the end of one capture run in Airflow to the next one's stream, when nothing else keeps its slot busy.
+HAND_OVER_SECONDS: Final = 5.0
+
+# --- segments -------------------------------------------------------------------------------------
+# A segment is cut at the first transaction end past the soft bound, and anywhere past the hard one:
+# big enough to decode in one vectorised pass, small enough that a Spark task holds a few of them.
+SEGMENT_BYTES_DEFAULT: Final = 8 * MIB
+SEGMENT_BYTES_MAX: Final = 16 * MIB
+
+# --- landing --------------------------------------------------------------------------------------
+LAND_SECONDS_DEFAULT: Final = 1.0
+# What micro-batches wait for on average is half of this; each landing costs some 20 ms of CPU, and a file.
+MICRO_BATCH_LAND_SECONDS: Final = 0.25
+# Between two landings this much per live file of bronze: who opens it takes 5 KB and 25 us for each. Where nobody packs
+# them, landings come less often: 90,000 files in a day, not 350,000.
+BRONZE_FILE_LAND_SECONDS: Final = 20e-6
+# What comes together after a pause lands together: a transaction's events arrive within this.
+LAND_SECONDS_MIN: Final = 0.02
+LAND_BYTES_DEFAULT: Final = 64 * MIB
+# Segments between the reader and the lander; beyond this the reader waits.
+QUEUE_BYTES_DEFAULT: Final = 128 * MIB
+# A lake that makes the reader wait so long is slow or down: the lander then follows from the value log.
+SLOW_LAKE_SECONDS_DEFAULT: Final = 1.0
+# To return from there to memory the reader is held this long at most, and it is tried this often (Pump's slow chaser).
+HOLD_SECONDS_DEFAULT: Final = 1.0
+RETURN_SECONDS_DEFAULT: Final = 60.0
+# A lake that can't be reached is asked again after 1, 2, 4 ... seconds, up to these.
+LAKE_AGAIN_SECONDS_MAX: Final = 15.0
+
+# --- value log ------------------------------------------------------------------------------------
+VALUE_LOG_FILE_BYTES: Final = 512 * MIB
+# Left free on the value log's disk: what else runs there (a server, Airflow's logs) must not die of a slow lake.
+DISK_RESERVE_BYTES_DEFAULT: Final = 512 * MIB
+
+# --- a run ----------------------------------------------------------------------------------------
+# A receive ends after this at the latest, so that a stop and what is due are seen.
+CAPTURE_POLL_SECONDS: Final = 0.25
+# Progress is told so often: a person reads it.
+PROGRESS_SECONDS: Final = 1.0
+# A source that can't be reached at first is tried so often, with pauses of up to as many seconds.
+START_ATTEMPTS_MAX: Final = 5
+# Where the disk has no room for the value log, the reader waits so long for the lander to land one more batch.
+DISK_LOOK_SECONDS: Final = 10.0
+# How fast the source writes is taken over this long.
+LAKE_RATE_SECONDS: Final = 60.0
+# A lake that is behind is told in the log so often.
+BEHIND_TOLD_SECONDS: Final = 60.0
+# What the source will purge soon is told in the log so often.
+RETENTION_TOLD_SECONDS: Final = 600.0
+# A server that sends as it commits wakes us for each packet. After a receive that brought little, this pause lets more
+# come together: a quarter less CPU for transactions of one row, and latency doesn't notice.
+GATHER_SECONDS: Final = 0.0005
+# A record's head in the value log. Names of 4,096 tables of 2 x 64 characters, escaped, stay far below.
+RECORD_HEAD_BYTES_MAX: Final = 64 << 20

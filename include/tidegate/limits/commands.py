@@ -1,0 +1,34 @@
+"""Bounds of commands, queries and Airflow's tasks.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# --- commands -------------------------------------------------------------------------------------
+# `tidegate latency` waits so long for its last marker to become visible.
+MARKER_WAIT_SECONDS: Final = 120.0
+# Of a library's own message in the one line that an error is told in.
+MESSAGE_CHARACTERS_MAX: Final = 500
+# `tidegate status` sums up markers of the last minutes.
+LATENCY_SUMMED_SECONDS: Final = 300
+
+# --- Airflow's tasks ------------------------------------------------------------------------------
+# A line of progress in a task's log, so often.
+REPORT_SECONDS: Final = 10.0
+# A lake that can't be read is looked at again, ever more slowly up to this.
+WATCH_PAUSE_SECONDS_MAX: Final = 60.0
+# A week of tries a minute apart; Airflow wants a number.
+TASK_ATTEMPTS_MAX: Final = 10_000
+# What is neither Terminal nor Transient may be a fault of the machine: it is tried so often.
+FAULT_ATTEMPTS_MAX: Final = 3
+# Between two tries of a task at most.
+TASK_PAUSE_SECONDS_MAX: Final = 60
+
+# --- changelogs, queries --------------------------------------------------------------------------
+CHANGELOG_FILE_BYTES: Final = 64 * MIB
+TAIL_POLL_SECONDS: Final = 0.5
+QUERY_MEMORY_BYTES: Final = 2048 * MIB

@@ -1,0 +1,79 @@
+"""Bounds of Spark's jobs: apply, its decoding and upserts, maintain.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# --- landing --------------------------------------------------------------------------------------
+# Tables at whose logs an application is at one time, unless apply.parallel_tables is more: a look and a commit take a
+# millisecond of CPU, and wait for the disk or the store for the rest of their time.
+AT_ONCE_TABLES_MIN: Final = 8
+
+# --- upkeep in apply ------------------------------------------------------------------------------
+# What a table may save up of apply.upkeep_bytes: as much as one large file, so that a quiet day ends in no long window.
+UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
+# Packing begins with no further table after a quarter of a second for each second that the window has taken, or this
+# many seconds: the next window waits for it. Tables that every window writes come to be due in the same one.
+UPKEEP_PER_WINDOW_SECONDS: Final = 0.25
+UPKEEP_SECONDS_MIN: Final = 0.1
+
+# --- maintain -------------------------------------------------------------------------------------
+# A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.
+MAINTAIN_ATTEMPTS_MAX: Final = 3
+
+# --- decode in apply ------------------------------------------------------------------------------
+# Windows that the driver decodes by itself. Where Spark is one machine its Python workers would take the same cores,
+# after starting and loading Arrow; on a cluster a job is worth it sooner (it costs about 0.2 s).
+DRIVER_DECODE_LOCAL_BYTES: Final = 512 * MIB
+DRIVER_DECODE_CLUSTER_BYTES: Final = 16 * MIB
+# A window of so many bytes may go by MERGE, or probe files in a job: Spark is begun before it is decoded.
+SPARK_WINDOW_BYTES: Final = 8 * MIB
+# Work that is worth another thread: less takes under a second, and one thread makes one file per table, not two.
+DRIVER_DECODE_THREAD_BYTES: Final = 128 * MIB
+# What a worker, or all the driver's threads together, hold of decoded rows before they write them out.
+STAGE_BYTES: Final = 256 * MIB
+
+# --- upsert ---------------------------------------------------------------------------------------
+# Key records in the driver's memory while the last change per key is found, over all tables of a window. 512 MiB of
+# binlog of ordinary rows stay below it; tables that would need more go by MERGE, the largest first.
+UPSERT_KEYS_BYTES_MAX: Final = 1024 * MIB
+# Probing reads a silver file's key columns. Up to this many rows over all tables of a window the driver does it
+# itself (about 0.3 s); above, one Spark job does it for all tables, in tasks of about this many rows.
+PROBE_DRIVER_ROWS_MAX: Final = 4_000_000
+PROBE_TASK_ROWS: Final = 2_000_000
+# Changes of a table without a key that the driver counts by itself, in bytes of binlog; more go by MERGE.
+HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
+
+# A Spark job that takes this much longer than it is meant to loop hangs (a store, a lock): Airflow ends it, and the
+# next try goes on where it stood. Of a window, and of a batch, none is known that takes so long.
+JOB_HANGS_SECONDS: Final = 86_400
+# So is a private log (spark_jobs/merge/private/log.py) that is older than two such jobs nobody's any more.
+PRIVATE_LOG_SECONDS: Final = 2 * JOB_HANGS_SECONDS
+
+# --- Spark's jobs ---------------------------------------------------------------------------------
+# Releases and baselines are looked for so often while bronze stands still.
+REFRESH_SECONDS: Final = 1.0
+# Micro-batches move the cut of sources that only prove that they are quiet so often.
+QUIET_CUT_SECONDS: Final = 10.0
+# More threads than this wait for each other: what is Python in here holds its lock.
+DRIVER_THREADS_MAX: Final = 4
+# Fewer files of a control table are left as they are. Every window appends a file to two or three of them.
+CONTROL_PACKED_FILES_MIN: Final = 8
+# The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
+ANCHOR_HOURS: Final = 24
+# Clocks of the store and of this machine may differ.
+VACUUM_CLOCK_SECONDS: Final = 300
+# Between two tries of a rewrite that lost.
+MAINTAIN_PAUSE_SECONDS: Final = 2.0
+# A silver table up to this size is rewritten where it changes: that is fewer Spark jobs than deletion vectors (1.5 to
+# 2.2 CPU seconds a MERGE instead of 2.5 to 3.3, two cores), and leaves no small files behind.
+REWRITE_BYTES_MAX: Final = 64 << 20
+# Compiling each query's code costs more than running it over a small window. Above this many staged bytes generated
+# code pays for itself.
+CODEGEN_BYTES_MIN: Final = 64 << 20
+# A window that fails by what may pass is tried so often by the application itself.
+WINDOW_ATTEMPTS_MAX: Final = 3

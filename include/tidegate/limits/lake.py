@@ -1,0 +1,96 @@
+"""Bounds of what the lake keeps: commits, leases, Delta logs, bronze, control tables.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# --- landing --------------------------------------------------------------------------------------
+# Other writers of the same Delta table (maintenance) may win a race this often before we stop.
+COMMIT_ATTEMPTS_MAX: Final = 8
+# A commit that puts files in the place of others goes behind whoever came first, for as long as its files are live.
+EXCHANGE_ATTEMPTS_MAX: Final = 20
+# From a data file's writing to the commit that names it, tries included: a file that waits for longer may be deleted.
+COMMIT_SECONDS_MAX: Final = 3600
+# Of control tables: what another commit leaves true is made again behind it, which takes milliseconds.
+CONTROL_COMMIT_ATTEMPTS_MAX: Final = 24
+
+# --- stores of commits and leases -----------------------------------------------------------------
+# A store that doesn't answer is asked again for so long, by its client; then the caller decides.
+STORE_RETRY_SECONDS_MAX: Final = 20.0
+# ... with pauses up to this: one that is back must not be noticed when a lease is over.
+STORE_PAUSE_SECONDS_MAX: Final = 2.0
+# A file up to here is written to an object store by one request, from memory.
+PUT_BYTES_MAX: Final = 32 * MIB
+# A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
+STORE_CREATE_ATTEMPTS_MAX: Final = 4
+# A lease that isn't renewed for so long is free: what a machine's death costs, three times what a renewal may wait.
+LEASE_SECONDS_DEFAULT: Final = 30.0
+# Who wants a lease looks this often: what its release is seen late by.
+LEASE_POLL_SECONDS_MAX: Final = 1.0
+# A request about a lease that takes longer is asked again; the term holds several.
+LEASE_ANSWER_SECONDS_MAX: Final = 5.0
+# Of a lease's entries the last ones stay: a reader between listing and reading finds what was listed.
+LEASE_KEPT_FILES: Final = 6
+
+# --- Delta logs of silver tables, in the driver ---------------------------------------------------
+# What the file lists of all tables may take together; the least recently used are read again when asked for.
+LOG_STATES_BYTES_MAX: Final = 256 * MIB
+# A larger checkpoint is read by a Spark job.
+LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
+
+# A table gets a checkpoint after so many commits: what a reader that knows nothing of it has to read one by one.
+CHECKPOINT_COMMITS: Final = 50
+# Rows of a checkpoint in Arrow at a time, and in a row group: some 50 MB of a wide table's statistics.
+CHECKPOINT_BATCH_ROWS: Final = 1 << 16
+# Objects that one look at a log removes at most, version by version, some 20 ms each in an object store; what is left
+# over goes the next time. A look follows each checkpoint, so the log is cleaned faster than it grows.
+LOG_CLEANUP_FILES_MAX: Final = 2_000
+# Commits of an object store's log that are asked for at once: a table of which nothing is known yet may have dozens
+# behind its checkpoint, some 20 ms each.
+LOG_READ_THREADS_MAX: Final = 16
+# Delta itself writes one, inside the commit, only when apply has written none for so long.
+CHECKPOINT_INTERVAL_COMMITS: Final = 10_000
+
+# --- bronze's upkeep ------------------------------------------------------------------------------
+# Files that one packed file takes in: its commit has a line for each, which capture reads when it commits next.
+BRONZE_RUN_FILES_MAX: Final = 4096
+# Fewer small files are left to a later run, unless together they fill a file.
+BRONZE_RUN_FILES_MIN: Final = 8
+# Segments in a row group of a packed file: who wants one of them reads the small columns of all.
+BRONZE_GROUP_ROWS_MAX: Final = 1024
+# Files of the last minutes are what apply and capture are at work on: they are left alone.
+BRONZE_YOUNG_SECONDS: Final = 600
+# Captures commit up to four times a second each; who comes second looks at one small commit and tries again.
+BRONZE_COMMIT_ATTEMPTS_MAX: Final = 50
+# A checkpoint takes 15 us for each file that is in bronze or left it lately, and a reader 100 us for each commit behind
+# it: with a commit in between for so many of them, writing them takes half a percent of a core.
+BRONZE_CHECKPOINT_COMMIT_ROWS: Final = 100
+# What bronze's log removed stays on disk so long, for whoever planned with it: twice the longest apply, at least this.
+BRONZE_REMOVED_SECONDS_MIN: Final = 48 * 3600
+
+# --- logs and tables of a lake --------------------------------------------------------------------
+# A lease's newest entry may be removed between listing and reading; then it is listed again.
+LEASE_READ_ATTEMPTS_MAX: Final = 10
+# Who lost a commit's name waits for this, doubled with each try and spread.
+COMMIT_BACKOFF_SECONDS: Final = 0.02
+# A name that is said to be taken and isn't there is asked for again after this, doubled each time.
+STORE_AGAIN_SECONDS: Final = 0.05
+# A file of bronze that can't be written is tried again after this, doubled each time.
+BRONZE_BACKOFF_SECONDS: Final = 0.05
+# A rewrite of a control table that lost is tried again after this, doubled each time.
+CONTROL_BACKOFF_SECONDS: Final = 0.1
+# Beyond this many new commits the table's checkpoint is cheaper to read than each commit.
+BRONZE_TAIL_COMMITS_MAX: Final = 500
+# Nobody reads an old version of a control table; a reader that has just opened one needs its files for a while. The
+# log reaches further back, since what was live when that while began is asked of it (delta/vacuum.py).
+CONTROL_REMOVED_KEPT_HOURS: Final = 2
+# Up to this a file fits a block of the disk either way, and takes half the time to write and to read unpacked.
+CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10
+# A window makes a few commits to a table, one per DDL at the most and one per packing.
+LATENCY_COMMITS_MAX: Final = 32
+# After a longer absence the log isn't read commit by commit: something will have happened.
+NEWS_TAIL_COMMITS_MAX: Final = 1000

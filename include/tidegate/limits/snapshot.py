@@ -1,0 +1,44 @@
+"""Bounds of snapshots: chunks, waves, locks, tries.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# A chunk fits a worker's memory several times over; its statement ends before anybody waits for what it holds back.
+SNAPSHOT_CHUNK_ROWS_DEFAULT: Final = 100_000
+SNAPSHOT_CHUNK_BYTES_DEFAULT: Final = 16 * MIB
+SNAPSHOT_STATEMENT_SECONDS: Final = 2.0
+# Below it what a chunk costs by itself (a row group, a line of the log) is more than its rows.
+SNAPSHOT_CHUNK_BYTES_MIN: Final = 64 << 10
+SNAPSHOT_THREADS_DEFAULT: Final = 4
+# A wave's chunks stay in memory until they are landed; the log is applied again from its low mark.
+SNAPSHOT_WAVE_BYTES_DEFAULT: Final = 256 * MIB
+SNAPSHOT_WAVE_SECONDS_DEFAULT: Final = 10.0
+# control/snapshots and a busy source are looked at again after this.
+SNAPSHOT_LOOK_SECONDS: Final = 0.5
+# The server is asked for the columns of each table of a wave.
+SNAPSHOT_WAVE_TABLES_MAX: Final = 200
+# Who waits for the lock on tables without a key keeps new writers waiting behind it: no longer than this, then again.
+SNAPSHOT_LOCK_SECONDS: Final = 0.2
+SNAPSHOT_LOCK_AGAIN_SECONDS: Final = 10.0
+# Such a table comes in one result: what fills so many bytes is landed meanwhile, and the server waits so long for it.
+SNAPSHOT_LAND_BYTES: Final = 64 * MIB
+SNAPSHOT_SEND_SECONDS: Final = 600
+# A table whose statements fail in so many waves, one after the other, is given up with the server's words.
+SNAPSHOT_TABLE_ATTEMPTS_MAX: Final = 3
+# ... and one of whose waves apply has taken none, with the reason of the last that it refused.
+SNAPSHOT_WAVE_ATTEMPTS_MAX: Final = 10
+# A table that is held again after its snapshot, or whose snapshot failed, is begun again by itself after this; four
+# times as long after each further one within a day, up to the bound: a large table must not be read all day in vain.
+SNAPSHOT_AGAIN_SECONDS: Final = 60.0
+SNAPSHOT_AGAIN_SECONDS_MAX: Final = 6 * 3600.0
+# A running reader looks so often for tables that have come to wait.
+SNAPSHOT_WAITING_SECONDS: Final = 3.0
+# A reader that has left a table open for so long without a word is taken for gone, and another one is woken.
+SNAPSHOT_SILENT_SECONDS: Final = 60.0
+# ... again after as long, then twice as long each time that nothing came of it, up to this.
+SNAPSHOT_WAKE_SECONDS_MAX: Final = 900.0

@@ -1,0 +1,66 @@
+"""Bounds of MySQL and MariaDB as a source: its socket, its clock, its answers, its prepared transactions.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# --- wire -----------------------------------------------------------------------------------------
+# One recv_into asks for at most this much: large enough that the packet walk runs over many events.
+RECEIVE_BYTES: Final = 4 * MIB
+# A silent server is declared dead after this many missed heartbeats.
+HEARTBEATS_MISSED_MAX: Final = 5
+# ... and after no less than this: a busy server may be late with heartbeats that are asked for often.
+SILENCE_SECONDS_MIN: Final = 10.0
+# A question to the server (its clock, its settings) and a login are answered within this, or the network is gone.
+ANSWER_SECONDS_MAX: Final = 30.0
+# Before a first start: what is in the binlog is committed within this, or commits are waiting for something.
+SETTLE_SECONDS: Final = 30.0
+
+# --- schema ---------------------------------------------------------------------------------------
+# How often a baseline is read again because a DDL ran while it was being read.
+BASELINE_ATTEMPTS_MAX: Final = 10
+
+# --- clocks, answers, first starts ----------------------------------------------------------------
+# How much later than the source's clock, as capture knows it, a transaction may say that it was written.
+CLOCK_SLACK_SECONDS: Final = 2
+# The source's clock is asked so often while its stream is busy.
+CLOCK_ASKED_SECONDS: Final = 10.0
+# A clock that gains more than this on this machine's monotonic one since it was asked last isn't believed for so long.
+CLOCK_LEAP_SECONDS_MAX: Final = 300
+CLOCK_DOUBT_SECONDS: Final = 600
+# A server's same answer stands when it was given ten times and for longer than this: until then it may be starting.
+ANSWERS_KNOWN_SECONDS: Final = 180.0
+# `tidegate status` and Airflow's page wait so long for each source; one that doesn't answer is said.
+STANDING_ANSWER_SECONDS: Final = 3
+# A clock that isn't believed is told in the log so often.
+CLOCK_TOLD_SECONDS: Final = 60.0
+# What the source would purge is asked for so often.
+CLOCK_LOOK_SECONDS: Final = 60.0
+# Bytes that were captured are asked for once more; one receive of them waits so long, then the stop is looked at.
+CONTINUITY_RECEIVE_SECONDS: Final = 1.0
+# How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
+CONTINUITY_SEGMENTS_MAX: Final = 64
+# A person waits for `tidegate accept`; it looks further back than capture does.
+ACCEPTANCE_SEGMENTS_MAX: Final = 1000
+# `tidegate check` waits so long for a source: it is asked many questions.
+CHECK_ANSWER_SECONDS: Final = 30
+# A source's clock that differs more from this machine's is said by `tidegate check`.
+CLOCK_SKEW_SECONDS_MAX: Final = 1.0
+# The clocks' difference is taken from the quickest of so many answers.
+CLOCK_ATTEMPTS_MAX: Final = 5
+# Before a first start: prepared transactions end by themselves within this, or are said.
+PREPARED_WAIT_SECONDS: Final = 10.0
+# ... and are looked for so often.
+PREPARED_LOOK_SECONDS: Final = 0.2
+# Whether what is in the binlog is committed is looked for so often.
+SETTLED_POLL_SECONDS: Final = 0.1
+
+# --- prepared transactions ------------------------------------------------------------------------
+# A transaction manager that restarts answers what it had prepared within minutes.
+ORPHAN_TIMEOUT_SECONDS_DEFAULT: Final = 600.0
+PREPARED_ASKED_SECONDS: Final = 60.0  # a run asks so soon what is prepared, then once in orphan_timeout
+BRANCH_SEEN_SECONDS: Final = 1.0  # XA COMMIT is logged some milliseconds before its rows are seen

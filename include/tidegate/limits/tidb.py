@@ -1,0 +1,30 @@
+"""Bounds of TiDB and its Pump.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# Answers that are remembered by start_ts, so that a prewrite that is sent once more is known: 100 MB; an older copy is
+# known by resolved_ts.
+TIDB_ANSWERED_COMMITS_MAX: Final = 500_000
+# Requests of TiDB that wait at one time, each on a thread; and how much they hold.
+PUMP_THREADS: Final = 256
+PUMP_WAITING_BYTES_MAX: Final = 256 * MIB
+# TiDB gives a write up after 15 seconds (binlog.write-timeout) and tries again.
+PUMP_WAIT_SECONDS_MAX: Final = 30.0
+# A transaction's binlog has as many bytes as what it writes: TiDB's own bound is txn-total-size-limit, 1 GiB at most
+# for tables with a binlog; its framing comes on top.
+PUMP_PAYLOAD_BYTES_DEFAULT: Final = 1024 * MIB + 16 * MIB
+# A quiet Pump writes a timestamp of its own so often, as TiDB's does.
+PUMP_FAKE_SECONDS_DEFAULT: Final = 3.0
+# By TiDB's timestamps, not by a clock: a prewrite without an answer is asked for after this.
+PUMP_ORPHAN_SECONDS_DEFAULT: Final = 600.0
+# TiDB's status port is asked for so many orphans in one look, and looked at this often.
+PUMP_ORPHANS_ROWS_MAX: Final = 256
+PUMP_ORPHAN_LOOK_SECONDS: Final = 1.0
+# After what may pass, such as a full disk, a Pump serves again; TiDB gives a write up after 15 seconds.
+PUMP_RESTART_SECONDS: Final = 1.0
