@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.kit.s3 import s3
 from tests.kit.spark import spark
 from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
+from tests.support.seeds import many
 from tests.support.servers import ROOT, any_server, fresh_database, log_settings_put_back, mariadb, mysql9
 
 __all__ = ["any_server", "fresh_database", "log_settings_put_back", "mariadb", "mysql9", "nursery", "s3", "spark"]
@@ -24,6 +26,10 @@ __all__ = ["any_server", "fresh_database", "log_settings_put_back", "mariadb", "
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".tidegate" / "numba"))
 os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".tidegate" / "test-airflow"))
 
+# Of random tests that don't say how many examples they draw.
+settings.register_profile("ours", max_examples=many(100, 100))
+settings.load_profile("ours")
+
 
 @pytest.fixture(autouse=True)
 def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +37,7 @@ def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEGATE_FAILPOINT", raising=False)
 
 
-_STARTED_BY = {"spark": "spark", "mariadb": "server", "mysql9": "server", "any_server": "server"}
+_STARTED_BY = {"spark": "spark", "mariadb": "server", "mysql9": "server", "any_server": "server", "s3": "server"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

@@ -1,16 +1,14 @@
 """The command line: quick help, one line per error, exit codes 0, 1, 2; status as JSON and for people.
 
-In:  `tidegate` as a user runs it, in a process of its own.
+In:  `tidegate` as a user runs it, once in a process of its own.
 Out: what is printed, and the exit code.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from tests.support.command import tidegate
 from tests.support.servers import ROOT
 from tidegate import config, errors, tables
 from tidegate.cli import main
@@ -26,24 +25,11 @@ from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT, EXIT_USA
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 
-Tidegate = Callable[..., "subprocess.CompletedProcess[str]"]
-
 PIPELINE = """pipeline: shop
 lake: {{path: {lake}}}
 sources: {{main: {{conn_id: shop_db, flavour: mysql}}}}
 tables: {{include: ["shop.*"]}}
 """
-
-
-def tidegate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(Path(sys.executable).parent / "tidegate"), *arguments],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
 
 
 @pytest.fixture
@@ -75,7 +61,8 @@ def test_each_command_that_is_listed_exists_and_explains_itself(name: str) -> No
 
 
 def test_unknown_pipeline_is_one_line_that_names_the_known_ones() -> None:
-    done = tidegate("status", "nosuch")
+    script = str(Path(sys.executable).parent / "tidegate")
+    done = subprocess.run([script, "status", "nosuch"], capture_output=True, text=True, check=False)
     assert done.returncode == EXIT_USAGE
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.capture_support import Background, bronze_segments, wait_for_bronze
-from tests.support.file_capture import SEGMENT_BYTES, file_run
+from tests.support.file_capture import SEGMENT_BYTES, file_run, killed_capture
 from tests.support.file_source import FileSource
 from tidegate.capture import status_file
 from tidegate.capture.value_log.log import ValueLog, value_log_folder
@@ -69,12 +68,7 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
 def test_killed_at_each_point_in_turn_it_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     for number, point in enumerate((*POINTS, None)):
         wrote(tmp_path, 40 * number, 40)
-        environment = os.environ | ({"TIDEGATE_FAILPOINT": point} if point else {})
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.support.file_capture", str(tmp_path)],
-            cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == (-signal.SIGKILL if point else 0), f"{point}: {done.stderr[-2000:]}"
+        assert killed_capture(tmp_path, point) == (-signal.SIGKILL if point else 0), point
     assert_has_every_line(tmp_path)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.kit.s3 import S3
+from tests.support.seeds import many
 from tests.support.ties import check_ties, run_ties
 from tidegate.delta.actions import add, metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
 
-LONG = bool(os.environ.get("TIDEGATE_LONG"))
-LOCAL_TIES = 25_000 if LONG else 600
-S3_TIES = 10_000 if LONG else 60
+LOCAL_TIES = many(600, 25_000)
+S3_TIES = many(60, 10_000)
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 POINTS = ("delta_before_commit", "store_before_link", "store_after_link", "delta_after_commit")
 

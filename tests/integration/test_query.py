@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.demo.test_cli import tidegate
 from tests.kit.road import Road
+from tests.support.command import tidegate
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate import tables

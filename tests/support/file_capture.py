@@ -1,12 +1,13 @@
 """Capture of a file_source, in this process or as a program of its own that a failpoint may kill.
 
 In:  a folder: the source's file `lines` in it, its lake, its value log.
-Out: bronze; `python -m tests.support.file_capture FOLDER` runs until it is quiet.
+Out: bronze; killed_capture(): the exit code of a process of its own, which runs until it is quiet or killed.
 """
 
 from __future__ import annotations
 
-import sys
+import multiprocessing
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,5 +36,15 @@ def file_run(folder: Path, source: Callable[[], FileSource] | None = None, **cap
     return CaptureRun(pipeline, "one", source or there, folder / "state", LakeFiles(str(folder / "lake")))
 
 
-if __name__ == "__main__":
-    file_run(Path(sys.argv[1])).run(60, idle_seconds=1.0)
+def killed_capture(folder: Path, failpoint: str | None) -> int | None:
+    """Forked from what drivers are forked from: it has imported what capture needs."""
+    process = multiprocessing.get_context("forkserver").Process(target=_capture, args=(folder, failpoint))
+    process.start()
+    process.join(120)
+    return process.exitcode
+
+
+def _capture(folder: Path, failpoint: str | None) -> None:
+    if failpoint is not None:
+        os.environ["TIDEGATE_FAILPOINT"] = failpoint
+    file_run(folder).run(60, idle_seconds=1.0)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.command import tidegate
 from tests.support.ddl_script import MARIADB, MYSQL, columns_of, run, types_of
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import primary_key
@@ -296,8 +295,7 @@ def test_extra_and_default_are_as_each_server_shows_them(
 
 
 def _ddl(*arguments: str) -> tuple[int, list[dict[str, object]], str]:
-    code = "from tidegate.cli.main import run; run()"
-    done = subprocess.run([sys.executable, "-c", code, "ddl", *arguments], capture_output=True, text=True, check=False)
+    done = tidegate("ddl", *arguments)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 

@@ -280,6 +280,7 @@ def test_it_is_not_taken_anew_from_somebody_who_took_it_meanwhile() -> None:
         other.check()
 
 
+@pytest.mark.server
 def test_it_goes_on_in_an_object_store_that_pauses() -> None:
     with moto() as s3:
         store = log_store(s3.folder(), s3.options | {"timeout": "2s"})

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.kit.s3 import S3, moto
+from tests.support.seeds import many
 from tidegate.delta import object_store
 from tidegate.delta import store as module
 from tidegate.delta.names import commit_name
@@ -51,7 +52,7 @@ for number in range(int(sys.argv[2]), 1 << 60):
 """
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.server)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> LogStore:
     """An empty folder of each kind."""
     if request.param == "local":
@@ -124,7 +125,9 @@ def test_a_long_folder_is_listed_whole(store: LogStore) -> None:
     assert len(store.names(f"{2:020d}.json")) == 1003
 
 
-@pytest.mark.parametrize(("kind", "names"), [("local", 2000), ("s3", 300)])
+@pytest.mark.parametrize(
+    ("kind", "names"), [("local", many(2000, 2000)), pytest.param("s3", 300, marks=pytest.mark.server)]
+)
 def test_of_four_processes_that_try_each_name_at_once_one_makes_it_whole(
     kind: str, names: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -320,6 +323,7 @@ def test_azure_and_google_are_opened_without_a_question() -> None:
     assert isinstance(google, ObjectStore)
 
 
+@pytest.mark.server
 def test_a_store_that_does_not_answer_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "STORE_RETRY_SECONDS_MAX", 1.0)
     with moto() as s3:

@@ -30,6 +30,7 @@ def test_a_store_that_makes_names_once_is_asked_once_from_the_second_start_on(s3
     assert memory.calls == {"create": 3}
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("conditions", ["ignored", "refused"])
 def test_a_store_without_conditional_writes_is_refused_at_every_start(conditions: str) -> None:
     with moto(conditions) as s3:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.command import tidegate
 from tests.support.log_decode import GOLDEN, decoded
 from tests.unit.binlog import encode as e
 from tidegate.binlog.events import EventType
@@ -169,20 +168,15 @@ def test_statements_and_unknown_events_are_faults_and_other_tables_go_on(tmp_pat
 
 
 def test_the_command_writes_lines_to_stdout_faults_to_stderr_and_gives_an_exit_code(tmp_path: Path) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = "from tidegate.cli.main import run; run()"
-        command = [sys.executable, "-c", code, "decode", *arguments]
-        return subprocess.run(command, check=False, capture_output=True, text=True)
-
-    good = run(str(DML))
+    good = tidegate("decode", str(DML))
     assert (good.returncode, good.stderr) == (0, "")
     assert [json.loads(line) for line in good.stdout.splitlines()] == decoded([DML]).rows
     cut = write_bytes(tmp_path / "cut.000001", DML.read_bytes()[:3000])
-    bad = run("--stats", str(cut))
+    bad = tidegate("decode", "--stats", str(cut))
     assert bad.returncode == 1
     assert bad.stderr.count("\n") == 1
     assert json.loads(bad.stdout)["bytes"] == 3000
-    assert run(str(tmp_path / "none")).returncode == 2
+    assert tidegate("decode", str(tmp_path / "none")).returncode == 2
 
 
 def test_every_fault_is_a_typed_error() -> None:

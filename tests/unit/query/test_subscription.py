@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.demo.test_cli import PIPELINE, tidegate
+from tests.demo.test_cli import PIPELINE
+from tests.support.command import tidegate
 from tidegate import tables
 from tidegate.changelog.reading import Place
 from tidegate.changelog.table import Appending, app_id, as_rows, changelog, told
