@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
@@ -20,6 +20,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import ended
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
+from tidegate.schema.replay.ended import ended_in
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.upsert.keys.hash import SEED, Seed
 from tidegate.upsert.target import UpsertTarget
@@ -81,7 +82,9 @@ def _known(app: Application, window: Window, source: str) -> Known:
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
     there = history.standing if history is not None and has_statements else {}
-    # What apply keeps in memory of tables begins at the cut.
-    gone = ended(app.lake, source, window.low_ts) if has_statements and not window.main else {}
+    gone: Mapping[Name, Sequence[tuple[int, int]]] = {}
+    if history is not None and has_statements:
+        # What apply keeps in memory of tables begins at the cut.
+        gone = ended_in(history, window.low_ts) if window.main else ended(app.lake, source, window.low_ts)
     effects = app.pipeline.ddl.statement_effects is Effects.ALL
     return Known(held, there, gone, app.judged.get(source, {}), effects=effects)

@@ -109,6 +109,21 @@ def test_a_table_that_was_emptied_since_is_still_known_to_be_a_table_where_anoth
     assert held(app) == set(), app.states["shop.a"].reason
 
 
+@pytest.mark.parametrize(
+    "then", [["DROP TABLE shop.b"], ["DROP TABLE shop.b", "CREATE TABLE shop.b (id INT PRIMARY KEY)"]]
+)
+def test_a_statement_about_a_table_that_goes_in_the_same_window_holds_no_other(then: list[str], tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.keeps("'shop.a'")
+    log.level()
+    log.apply()
+    log.send("one", "UPDATE b SET id = 2")
+    for sql in then:
+        log.send("one", sql, ("shop.b",))
+    log.level()
+    assert held(log.apply()) == set()
+
+
 def test_a_judgement_needs_a_place_at_which_tables_are_held_and_an_answer(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.send("one", "FROBNICATE EVERYTHING")

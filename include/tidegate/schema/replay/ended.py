@@ -1,0 +1,30 @@
+"""Names that were a table for a time: what a statement before a DROP meant, whatever has the name since.
+
+In:  a SchemaHistory.
+Out: per name from and before which commit_ts it was a table, each time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import UNFOLLOWED, SchemaHistory
+
+_FOREVER: Final = (1 << 63) - 1
+
+
+def ended_in(history: SchemaHistory, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """Of the tables that went above after_ts, as far as the history's memory reaches (see lake/schema_rows.ended)."""
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    names = {(version.database, version.table) for version in history.made_in(after_ts, _FOREVER)}
+    for name in sorted(names):
+        since: int | None = None
+        for version in history.versions(*name):
+            if version.status is not VersionStatus.DROPPED and version.kind != UNFOLLOWED:
+                since = version.commit_ts if since is None else since
+                continue
+            if since is not None and version.commit_ts > after_ts:
+                found.setdefault(name, []).append((since, version.commit_ts))
+            since = None
+    return found
