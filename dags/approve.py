@@ -1,8 +1,9 @@
-"""Asks a person before silver follows a DDL, where the pipeline file says `ask`.
+"""Asks a person before silver follows a DDL, or about an unanswered XA transaction, where the file says `ask`.
 
-**Tables read:** `control/table_states`.
+**Tables read:** `control/table_states`, `control/prewrites`.
 
-**Tables written:** `control/table_states`: an approved table is released, with the name of who approved.
+**Tables written:** `control/table_states`: an approved table is released, with the name of who approved;
+`control/prewrites`: what became of an XA transaction, with the name of who said so.
 
 **How it runs:** a table that is held for approval starts a run by itself, within seconds. Its task *approve* waits
 under **Required Actions** with the statement, its place in the binlog and two answers. Only the tables that are asked
@@ -11,6 +12,10 @@ that waits.
 
 *Approve* lets apply go on with the table at once, and it catches up from bronze. *Keep holding* leaves it as it is.
 `tidegate release PIPELINE TABLE` on the command line is the same as *Approve*; the question here is then idle.
+
+A table that waits for XA transactions which the source no longer has prepared, and whose log has no answer to them
+(`xa.orphans`), is asked about in the same way: *Commit* applies their rows, *Roll back* leaves them out, in every table
+that they wrote to. `tidegate prewrites PIPELINE` on the command line does it for one of them.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
@@ -48,13 +53,13 @@ def questions(
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
-    if not pipeline.ddl.asks:
+    if not pipeline.asks:
         continue
     arguments = dag_arguments(pipeline, "approve", {}, __doc__)
     arguments["max_active_runs"] = _QUESTIONS_MAX
     with DAG(
         schedule=[questions_asset(pipeline)],
-        description=f"DDL of {pipeline.pipeline} that waits for approval",
+        description=f"What of {pipeline.pipeline} waits for a person's answer",
         **arguments,
     ):
         ApproveOperator.partial(

@@ -1,7 +1,9 @@
-"""Put a held table's DDL before a person, and let the table go on when they approve it.
+"""Put what holds a table before a person, and let the table go on as they answer.
 
-In:  a pipeline file, one question: the table, the statement and its place (table_questions).
-Out: a `released` event in control/table_states that names who approved; nothing when they didn't.
+In:  a pipeline file, one question: a table and a DDL statement, or the XA transactions that it waits for
+     (table_questions).
+Out: of a DDL a `released` event in control/table_states that names who approved; of XA transactions rows of
+     control/prewrites that say what became of them, by whom; nothing when they keep it held.
 
 While the question is open no process waits: Airflow keeps it, and shows it under Required Actions.
 """
@@ -21,69 +23,122 @@ from tidegate_airflow.connections import lake_connection
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
     from tidegate.lake.held import Place, TableState
+    from tidegate.segments.prewrites import Prewrite
 
 APPROVE: Final = "Approve"
+COMMIT: Final = "Commit"
+ROLL_BACK: Final = "Roll back"
 KEEP: Final = "Keep holding"
+_BRANCHES_SHOWN_MAX: Final = 20
 
 
 class Question(TypedDict):
-    """What ApproveOperator is mapped over. at_ts: commit_ts of the statement; it tells a table's questions apart."""
+    """What ApproveOperator is mapped over. at_ts: commit_ts of the statement, or of where XA transactions were found to
+    have no answer; it tells a table's questions apart. branches: keys of these, none of a DDL.
+    """
 
     table: str
     at_ts: int
     subject: str
     body: str
+    branches: list[str]
 
 
 class ApproveOperator(HITLOperator):
-    """Approve | Keep holding, for one table."""
+    """Approve | Keep holding, for one table; of XA transactions Commit | Roll back | Keep holding."""
 
     template_fields: Sequence[str] = ()  # a statement may hold braces, and they are no template
 
-    def __init__(self, *, pipeline_file: str, table: str, at_ts: int, **kwargs: Any) -> None:
-        super().__init__(options=[APPROVE, KEEP], **kwargs)
+    def __init__(
+        self, *, pipeline_file: str, table: str, at_ts: int, branches: Sequence[str] = (), **kwargs: Any
+    ) -> None:
+        super().__init__(options=[COMMIT, ROLL_BACK, KEEP] if branches else [APPROVE, KEEP], **kwargs)
         self.pipeline_file = pipeline_file
         self.table = table
         self.at_ts = at_ts
+        self.branches = branches
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Called with the answer. A table that isn't held any more, or for another statement, is left alone."""
+        """Called with the answer. A table that isn't held any more, or for something else, is left alone."""
+        answer = super().execute_complete(context, event)
+        chosen = answer["chosen_options"]
+        if KEEP in chosen or not chosen:
+            way = "prewrites` still decides" if self.branches else "release` still approves it"
+            raise AirflowSkipException(f"{self.table} stays held: `tidegate {way}")
+        who = (answer["responded_by_user"] or {}).get("name") or "an unknown user"
+        pipeline = pipelines.load(Path(self.pipeline_file))
+        lake = pipelines.open_lake(pipeline, lake_connection)
+        if self.branches:
+            self._decide(pipeline, lake, who, commit=COMMIT in chosen)
+        else:
+            self._approve(lake, who)
+        return answer
+
+    def _approve(self, lake: LakeFiles, who: str) -> None:
         from tidegate.lake import held
 
-        answer = super().execute_complete(context, event)
-        if APPROVE not in answer["chosen_options"]:
-            raise AirflowSkipException(f"{self.table} stays held: `tidegate release` still approves it")
-        lake = lake_of(self.pipeline_file)
         waiting = held.questions(lake).get(self.table)
         if waiting is None or waiting.place is None or waiting.place.at_ts != self.at_ts:
             self.log.info("%s doesn't wait for this statement any more", self.table)
-            return answer
-        user = answer["responded_by_user"] or {}
-        held.release(lake, waiting, reason=f"approved in Airflow by {user.get('name') or 'an unknown user'}")
+            return
+        held.release(lake, waiting, reason=f"approved in Airflow by {who}")
         self.log.info("%s goes on with the next window", self.table)
-        return answer
+
+    def _decide(self, pipeline: Pipeline, lake: LakeFiles, who: str, *, commit: bool) -> None:
+        """Only what was asked about, and of that what nobody decided meanwhile."""
+        from tidegate.lake import control, prewrites
+        from tidegate.prewrites_table import PrewriteState
+
+        state = PrewriteState.COMMITTED if commit else PrewriteState.ROLLED_BACK
+        asked = set(self.branches)
+        found = [one for one in _parked(pipeline, lake, self.table) if _key(one) in asked]
+        prewrites.record(
+            control.ControlTables(lake), [prewrites.decided(one, state, f"{who} in Airflow") for one in found]
+        )
+        self.log.info("%d of %d XA transactions are %s; %s goes on", len(found), len(asked), state, self.table)
 
 
 def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
     """A question for each of the tables that waits; for every one that does when none is named."""
     from tidegate.lake import held
+    from tidegate.prewrites_table import XA_PARKED
 
-    waiting = held.questions(lake_of(pipeline_file))
-    return [
-        _question(waiting[table], at)
-        for table in named or sorted(waiting)
-        if table in waiting and (at := waiting[table].place)
-    ]
+    pipeline = pipelines.load(Path(pipeline_file))
+    lake = pipelines.open_lake(pipeline, lake_connection)
+    waiting, found = held.questions(lake), []
+    for table in named or sorted(waiting):
+        if table not in waiting or (at := waiting[table].place) is None:
+            continue
+        if waiting[table].error != XA_PARKED:
+            found.append(_about_ddl(waiting[table], at))
+        elif branches := [one for one in _parked(pipeline, lake, table) if one.answer_ts <= at.at_ts]:
+            found.append(_about_xa(waiting[table], at, branches))
+    return found
 
 
-def lake_of(pipeline_file: str) -> LakeFiles:
-    """The pipeline's lake with its connection's secrets. Raises ConfigError."""
-    return pipelines.open_lake(pipelines.load(Path(pipeline_file)), lake_connection)
+def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
+    """XA transactions that nobody answered, and that wrote to a silver table."""
+    from tidegate.lake import prewrites
+    from tidegate.prewrites_table import PrewriteState
+
+    def wrote(one: Prewrite) -> bool:
+        named = (name.partition(".")[::2] for name in one.tables)
+        return table in {".".join(pipeline.tables.logical(*name)[:2]) for name in named if pipeline.tables.keeps(*name)}
+
+    standing = prewrites.standing(lake, 1 << 62)
+    found = (one for of_source in standing.values() for one in of_source)
+    return [one for one in found if one.state is PrewriteState.PARKED and wrote(one)]
 
 
-def _question(held: TableState, at: Place) -> Question:
+def _key(one: Prewrite) -> str:
+    """As `tidegate prewrites` names one: two sources may have transactions of one name, and a name may come again."""
+    return f"{one.source} {one.id} {one.start_ts}"
+
+
+def _about_ddl(held: TableState, at: Place) -> Question:
     table, ddl = held.table, at.ddl.replace("```", "` ` `")
     body = (
         f"```sql\n{ddl}\n```\n\n"
@@ -93,4 +148,28 @@ def _question(held: TableState, at: Place) -> Question:
         f"- **{APPROVE}**: silver follows the statement and catches up from bronze.\n"
         f"- **{KEEP}**: the table stays held. `tidegate release {held.pipeline} {table}` approves it later.\n"
     )
-    return Question(table=table, at_ts=at.at_ts, subject=f"{table}: may silver follow this DDL?", body=body)
+    return Question(
+        table=table, at_ts=at.at_ts, subject=f"{table}: may silver follow this DDL?", body=body, branches=[]
+    )
+
+
+def _about_xa(held: TableState, at: Place, branches: Sequence[Prewrite]) -> Question:
+    from tidegate.commit_ts import time_text
+
+    table = held.table
+    shown = "".join(
+        f"- `{one.id}` of `{one.source}`, prepared {time_text(one.start_ts)}; wrote to {', '.join(one.tables)}\n"
+        for one in branches[:_BRANCHES_SHOWN_MAX]
+    )
+    more = len(branches) - _BRANCHES_SHOWN_MAX
+    body = (
+        f"{shown}{f'- and {more} more' if more > 0 else ''}\n\n"
+        f"aren't prepared at `{at.source}` any more, and its log has no answer to them up to `{at.file}:{at.pos}`."
+        f" Ask their transaction manager, or look for their rows at the source. Silver of `{table}` waits before them;"
+        " other tables go on.\n\n"
+        f"- **{COMMIT}**: their rows are applied, in every table that they wrote to.\n"
+        f"- **{ROLL_BACK}**: their rows are left out.\n"
+        f"- **{KEEP}**: the table stays held; `tidegate prewrites {held.pipeline}` decides each by itself.\n"
+    )
+    subject = f"{table}: were these {len(branches)} XA transactions committed?"
+    return Question(table=table, at_ts=at.at_ts, subject=subject, body=body, branches=[_key(one) for one in branches])

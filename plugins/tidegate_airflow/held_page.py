@@ -72,7 +72,7 @@ def _shown(pipeline: Pipeline) -> str:
     title = f"<h2>{escape(pipeline.pipeline)}</h2>"
     try:
         lake = pipelines.open_lake(pipeline, lake_connection)
-        found = standing(pipeline, lake, pipelines.asking(pipeline, source_connection))
+        found = standing(pipeline, lake, pipelines.asking(pipeline, lake, source_connection))
         found = replace(found, tables=seen(pipeline, lake, found.tables))
     except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
         return f"{title}<p class='held'>The lake can't be read: {escape(' '.join(str(error).split())[:500])}</p>"
@@ -104,6 +104,8 @@ def _source(source: SourceStanding) -> str:
         return f"<p>Source {name}: <span class='held'>nothing is captured yet</span></p>"
     said = "nothing is missing" if source.nothing_missing else f"{source.lag_seconds or 0:.0f} s behind the server"
     place = escape(f"{source.captured.file}:{source.captured.end_pos}")
+    if source.behind_ts is not None:
+        said += "; <span class='held'>the cut goes on without it, and its tables wait</span>"
     return f"<p>Source {name}: {said}; captured to <code>{place}</code>; last change {escape(source.changed_at)}.</p>"
 
 

@@ -56,7 +56,7 @@ class SourceAdvancedTrigger(BaseTrigger):
 
         asker: PositionAsker | None = None
         try:
-            asker = PositionAsker(ConnectionInfo.of(await asource_connection(self.conn_id)))
+            asker = PositionAsker(ConnectionInfo.of(await asource_connection(self.conn_id)), self.position)
             while await asyncio.to_thread(asker.position) == self.position:
                 if time.time() >= self.until:
                     yield TriggerEvent({"reason": WAITED})  # type: ignore[no-untyped-call]

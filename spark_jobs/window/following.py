@@ -11,6 +11,7 @@ that has read the new file starts, by how far the cut is then.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold, hold_at
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
-from tidegate.commit_ts import physical_ms
+from tidegate.commit_ts import compose, physical_ms
 from tidegate.config import Policy
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
@@ -218,18 +219,21 @@ def _emptied(app: Application, name: str) -> bool:
 
 
 def stalled(app: Application) -> None:
-    """Let the cut go on without sources that are too far behind the others."""
+    """Let the cut go on without sources that are too far behind the others.
+
+    A clock that is ahead makes no other source late: what it says beyond our own clock doesn't count.
+    """
     sources = [source for source in app.pipeline.sources if source not in app.followed.behind]
-    seconds = app.pipeline.apply.stalled_seconds
-    if seconds is None or len(sources) < 2:
-        return
-    newest = max(app.index.resolved(source) for source in sources)
+    newest = min(max((app.index.resolved(source) for source in sources), default=0), compose(int(time.time() * 1000)))
     for source in sources:
-        resolved = app.index.resolved(source)
+        entry, resolved = app.pipeline.sources[source], app.index.resolved(source)
+        seconds = app.pipeline.apply.stalled_seconds if entry.max_hold_seconds is None else entry.max_hold_seconds
+        if entry.required or seconds is None:
+            continue
         if physical_ms(newest) - physical_ms(resolved) > seconds * 1000:
             at = datetime.fromtimestamp(physical_ms(resolved) / 1000, UTC).isoformat(timespec="seconds")
             since = f"is captured up to {at}" if resolved else "was never captured"
-            what = f"source {source} {since}, more than apply.stalled_seconds behind another; the cut goes on alone"
+            what = f"source {source} {since}, more than {seconds:.0f} s behind another; the cut goes on without it"
             print(what, file=sys.stderr, flush=True)
             leave_behind(app, source, f"{what}; it catches up by itself once capture of {source} runs")
 

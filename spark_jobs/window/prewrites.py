@@ -117,13 +117,14 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
 
 _FATES: Final = {
     Orphans.PARK: PrewriteState.PARKED,
+    Orphans.ASK: PrewriteState.PARKED,
     Orphans.ROLLBACK: PrewriteState.ROLLED_BACK,
     Orphans.COMMIT: PrewriteState.COMMITTED,
 }
 
 
 def _decider(policy: Orphans) -> str:
-    return "" if policy is Orphans.PARK else f"xa.orphans: {policy}"
+    return "" if _FATES[policy] is PrewriteState.PARKED else f"xa.orphans: {policy}"
 
 
 def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[Prewrite]:
@@ -165,13 +166,23 @@ def segments_of(
 
 
 def release_decided(app: Application) -> None:
-    """Let tables go on whose parked prewrites are answered, by a person or by the log after all."""
-    parked = {name for name, state in app.states.items() if state.state is State.HELD and state.error == XA_PARKED}
+    """Let tables go on whose parked prewrites are answered, by a person or by the log after all.
+
+    Those that it was held for: one that was parked further on in the log holds it anew when it gets there.
+    """
+    parked = {
+        name: state for name, state in app.states.items() if state.state is State.HELD and state.error == XA_PARKED
+    }
     if not parked:
         return
     app.refresh_prewrites()
     waiting = (one for found in app.prewrites.values() for one in found if one.state is PrewriteState.PARKED)
-    waits = {app.logical_name(*name) for one in waiting for name in app.names_of(one.source, one.tables)}
+    waits = {
+        name
+        for one in waiting
+        for name in {app.logical_name(*of) for of in app.names_of(one.source, one.tables)} & parked.keys()
+        if (place := parked[name].place) is None or one.answer_ts <= place.at_ts
+    }
     app.record_states(
-        {name: TableState(State.RELEASED, applied_ts=app.states[name].applied_ts) for name in sorted(parked - waits)}
+        {name: TableState(State.RELEASED, applied_ts=parked[name].applied_ts) for name in sorted(parked.keys() - waits)}
     )

@@ -77,7 +77,7 @@ def test_capture_goes_on_at_a_server_that_lacks_what_was_accepted_as_lost(
     source, bronze = source_of(any_server, lake), Bronze(LakeFiles(str(lake)), "one")
     value_log = ValueLog(tmp_path / "aside")
     recovered = recover(bronze, value_log, source.nothing)
-    gap = find_gap(source, facts, Captured(bronze, value_log, recovered.tail), recovered.checkpoint)
+    gap = find_gap(source, Captured(bronze, value_log, recovered.tail), recovered.checkpoint)
     assert gap is not None
     assert gap.segment.tables == ("shop.t1",)
     record_gap(bronze, value_log, recovered, gap)

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
-from tests.support.own_server import own_server_or_skip
+from tests.support.replica_pair import Pair, executed, replica_pair, until, words
 from tidegate.capture.value_log import log as value_log
 from tidegate.errors import PositionLost, SourceUnavailable, VerifyError
 from tidegate.lake.bronze_index import BronzeIndex
-from tidegate.local.server import Server
 from tidegate.mysql.reader import binlog_run
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
@@ -32,58 +29,13 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
 ROWS = 12
 ROW_BYTES = 4 << 20
-_PACKET = "--max-allowed-packet=268435456"
-
-
-class Pair(NamedTuple):
-    primary: Server
-    replica: Server
 
 
 @pytest.fixture(params=["mariadb", "mysql9"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
     """A replica that follows its primary by GTID."""
-    with _server(request.param, tmp_path / "a", 101) as primary, _server(request.param, tmp_path / "b", 102) as replica:
-        login = f"HOST='{primary.host}', {{0}}PORT={primary.port}, {{0}}USER='{primary.user}'"
-        if request.param == "mariadb":
-            replica.query(
-                "CHANGE MASTER TO MASTER_" + login.format("MASTER_") + f", MASTER_PASSWORD='{primary.password}',"
-                " MASTER_USE_GTID=slave_pos, MASTER_SSL_VERIFY_SERVER_CERT=0"
-            )
-        else:
-            replica.query(
-                "CHANGE REPLICATION SOURCE TO SOURCE_"
-                + login.format("SOURCE_")
-                + f", SOURCE_PASSWORD='{primary.password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1"
-            )
-        replica.query(_words(replica, "START"))
-        yield Pair(primary, replica)
-
-
-def _server(flavour: str, folder: Path, number: int) -> Server:
-    options = (f"--server-id={number}", _PACKET)
-    if flavour == "mariadb":
-        options += ("--log-slave-updates=ON",)
-    return own_server_or_skip(flavour, folder, options=options)
-
-
-def _words(server: Server, verb: str) -> str:
-    return f"{verb} {'SLAVE' if server.flavour == 'mariadb' else 'REPLICA'}"
-
-
-def _executed(server: Server) -> str:
-    return server.variables["gtid_binlog_pos" if server.flavour == "mariadb" else "gtid_executed"].replace("\n", "")
-
-
-def _replicated(pair: Pair) -> None:
-    _until(lambda: _executed(pair.replica) == _executed(pair.primary))
-
-
-def _until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    with replica_pair(request.param, tmp_path) as found:
+        yield found
 
 
 def _captured_until_the_primary_dies(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +47,7 @@ def _captured_until_the_primary_dies(road: Road, monkeypatch: pytest.MonkeyPatch
         if segment.flags & SegmentFlag.OPEN_AT_END:
             opened.append(segment)
             if len(opened) == 3:
-                _until(lambda: bool(_segments(road)[-1].flags & SegmentFlag.OPEN_AT_END))
+                until(lambda: bool(_segments(road)[-1].flags & SegmentFlag.OPEN_AT_END))
                 primary.kill()
         return real(log, segment)
 
@@ -124,13 +76,13 @@ def test_the_promoted_replica_goes_on_in_mid_transaction(
             cursor.execute("INSERT INTO large VALUES (%s, %s)", (number, os.urandom(ROW_BYTES)))
         cursor.execute("INSERT INTO small VALUES (3, 3)")
         cursor.execute("COMMIT")
-    _replicated(pair)
+    pair.replicated()
     _captured_until_the_primary_dies(road, monkeypatch)
 
     half = _segments(road)
     assert half[-1].flags & SegmentFlag.OPEN_AT_END
     road.apply(spark)  # while nothing is known of the other half
-    pair.replica.query(_words(pair.replica, "STOP"))
+    pair.replica.query(words(pair.replica, "STOP"))
     pair.replica.query("UPDATE shop.small SET n = 10 WHERE id = 1")
     road.server = pair.replica
     with pytest.raises(VerifyError, match="not captured up to"):
@@ -162,7 +114,7 @@ def _captured_from_a_replica_that_is_behind(pair: Pair, road: Road) -> None:
         )
         unlock.join()
     road.server = pair.primary
-    _replicated(pair)
+    pair.replicated()
 
 
 def test_a_replica_that_lacks_what_was_captured_is_waited_for_or_refused_by_name(pair: Pair, tmp_path: Path) -> None:
@@ -171,13 +123,13 @@ def test_a_replica_that_lacks_what_was_captured_is_waited_for_or_refused_by_name
     pair.primary.query("CREATE TABLE shop.other (id INT PRIMARY KEY)")
     road = Road(pair.primary, tmp_path, include="shop.*")
     road.capture()
-    _replicated(pair)
+    pair.replicated()
     _captured_from_a_replica_that_is_behind(pair, road)
-    pair.replica.query(_words(pair.replica, "STOP"))
+    pair.replica.query(words(pair.replica, "STOP"))
     for number in range(3):
         pair.primary.query(f"INSERT INTO shop.orders VALUES ({number})")
     road.capture()
-    before, lacking = _segments(road), _executed(pair.primary)
+    before, lacking = _segments(road), executed(pair.primary)
     pair.primary.kill()
     road.server = pair.replica
     with pytest.raises(PositionLost) as caught:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline
+from tidegate.lake import followed
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import rebuilt_tables
@@ -29,12 +30,16 @@ Ask = Callable[[str], "Server"]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a source answered. tables: (database, table) that the pipeline keeps. error: why it gave no answer."""
+    """What a source answered. tables: (database, table) that the pipeline keeps. error: why it gave no answer.
+
+    clock_ahead_seconds: its clock minus this machine's.
+    """
 
     server_id: int = 0
     position: str = ""
     tables: tuple[tuple[str, str], ...] = ()
     error: str = ""
+    clock_ahead_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,8 @@ class SourceStanding:
     """nothing_missing: bronze ends where the server's binlog does; None when the server could not be asked.
 
     lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is complete; None before
-    the first segment. changed_at: the last transaction that bronze holds.
+    the first segment. changed_at: the last transaction that bronze holds. behind_ts: of a source that the cut goes
+    on without, up to where all of it is in silver: the tables that it feeds wait there.
     """
 
     source: str
@@ -51,6 +57,7 @@ class SourceStanding:
     nothing_missing: bool | None
     lag_seconds: float | None
     changed_at: str
+    behind_ts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,17 @@ class Standing:
     @property
     def held(self) -> list[TableStatus]:
         return [table for table in self.tables if table.state is State.HELD]
+
+    @property
+    def left_behind(self) -> list[SourceStanding]:
+        """Sources that the cut goes on without."""
+        return [source for source in self.sources if source.behind_ts is not None]
+
+    @property
+    def skew_seconds(self) -> float:
+        """By how much the clocks of the sources that answered differ: so much later rows of the fastest are visible."""
+        told = [source.server.clock_ahead_seconds for source in self.sources if not source.server.error]
+        return max(told) - min(told) if told else 0.0
 
     @property
     def nothing_missing(self) -> bool:
@@ -98,6 +116,7 @@ class Standing:
             "lag_seconds": self.lag_seconds,
             "nothing_missing": self.nothing_missing,
             "sources": sources,
+            "skew_seconds": self.skew_seconds,
             "tables": tables,
             "unseen": list(self.unseen),
             "rebuilt": list(self.rebuilt),
@@ -108,7 +127,8 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     """Raises LakeUnavailable, OSError when the lake can't be read."""
     servers = {name: ask(name) for name in pipeline.sources}
     captured = {found.source: found for found in lake_status.sources(lake)}
-    sources = tuple(_source(name, captured.get(name), server) for name, server in servers.items())
+    behind = followed.load(lake).behind
+    sources = tuple(_source(name, captured.get(name), server, behind.get(name)) for name, server in servers.items())
     cut_ts = lake_status.cut_ts(lake)
     tables = tuple(lake_status.table_statuses(lake))
     there = {".".join(pipeline.tables.logical(*pair)[:2]) for server in servers.values() for pair in server.tables}
@@ -117,14 +137,14 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt)
 
 
-def _source(name: str, captured: SourceStatus | None, server: Server) -> SourceStanding:
+def _source(name: str, captured: SourceStatus | None, server: Server, behind_ts: int | None) -> SourceStanding:
     missing: bool | None = None
     if not server.error and captured is not None:
         here = (captured.server_id, f"{captured.file}:{captured.end_pos}")
         missing = here != (server.server_id, server.position)
     lag = None if captured is None else 0.0 if missing is False else _age(captured.resolved_ts)
     changed_at = time_text(captured.max_commit_ts) if captured else "-"
-    return SourceStanding(name, captured, server, None if missing is None else not missing, lag, changed_at)
+    return SourceStanding(name, captured, server, None if missing is None else not missing, lag, changed_at, behind_ts)
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:

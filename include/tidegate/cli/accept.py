@@ -32,10 +32,7 @@ def accept(
     from tidegate.lake.bronze import Bronze
     from tidegate.lake.leases import take_lease
     from tidegate.mysql.acceptance import find_gap, record_gap
-    from tidegate.mysql.connection import connect
-    from tidegate.mysql.preflight import Wanted, preflight
     from tidegate.mysql.reader import BinlogSource
-    from tidegate.mysql.server_facts import read_facts
     from tidegate.tables import EVERY_TABLE, SegmentFlag
 
     loaded, lake = open_lake(pipeline)
@@ -49,12 +46,9 @@ def accept(
             ending.enter_context(take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)))
         value_log = ValueLog(value_log_folder(loaded, name, folder))
         ending.callback(value_log.close)
-        with connect(info) as connection:
-            facts = read_facts(connection, info)
-        preflight(facts, Wanted.of(loaded, name))
         recovered = recover(bronze, value_log, server.nothing)
         captured = Captured(bronze, value_log, recovered.tail)
-        gap = find_gap(server, facts, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
+        gap = find_gap(server, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
         if gap is None:
             raise UsageError(
                 f"source {name} lost nothing that capture continues", where=loaded.pipeline, remedy="start capture"
@@ -64,7 +58,7 @@ def accept(
             "every table of the source" if EVERY_TABLE in segment.tables else ", ".join(segment.tables) or "no table"
         )
         typer.echo(f"{name}: {gap.why}")
-        typer.echo(f"capture would go on at {segment.file}:{segment.end_pos}; {tables} would wait")
+        typer.echo(f"capture would go on at {segment.file}:{segment.end_pos} of {gap.where}; {tables} would wait")
         if not lost:
             way = "dropped and created" if segment.flags & SegmentFlag.HAS_DDL else "truncated, or dropped and created,"
             typer.echo(f"--lost accepts that: each table waits until it is {way} at the source")

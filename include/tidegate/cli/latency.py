@@ -38,7 +38,7 @@ def latency(
         raise ConfigError(
             f"tables.include doesn't take in {tables.MARKER}", where=loaded.pipeline, remedy=f'add "{tables.MARKER}"'
         )
-    connection = connect(pipelines.source_info(loaded, name, from_environment))
+    connection = connect(pipelines.source_info(loaded, name, from_environment, lake))
     try:
         writer = MarkerWriter(connection)
         writer.create()

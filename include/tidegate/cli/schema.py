@@ -106,7 +106,7 @@ def refresh(
     next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
     answers = ColumnAnswers(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
     stop = StoppedAt(place.file, place.pos, place.at_ts)
-    with connect(pipelines.source_info(loaded, source, from_environment)) as connection:
+    with connect(pipelines.source_info(loaded, source, from_environment, lake)) as connection:
         version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, answers)
     control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])
     held.release(lake, state)

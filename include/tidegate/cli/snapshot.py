@@ -159,7 +159,7 @@ def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
     work = SnapshotWork(
         loaded,
         lake,
-        lambda source: pipelines.source_info(loaded, source, from_environment),
+        lambda source: pipelines.source_info(loaded, source, from_environment, lake),
         lambda line: typer.echo(line, err=True),
     )
     return loaded, work

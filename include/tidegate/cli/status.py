@@ -2,8 +2,9 @@
 
 In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); its sources' connections: each is
      asked where its binlog ends, and one that can't be asked is said.
-Out: text or JSON on stdout; exit code 1 when a table is held, or with --max-lag when silver is further behind. How
-     capture does comes first, from its own file on this machine: it is there when the lake isn't.
+Out: text or JSON on stdout; exit code 1 when a table is held, when the cut goes on without a source, or with --max-lag
+     when silver is further behind. How capture does comes first, from its own file on this machine: it is there when
+     the lake isn't.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
-from tidegate.limits import LATENCY_SUMMED_SECONDS
+from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LATENCY_SUMMED_SECONDS
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def status(
     if statuses and not as_json:
         print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
-        found = standing(loaded, lake, pipelines.asking(loaded, from_environment))
+        found = standing(loaded, lake, pipelines.asking(loaded, lake, from_environment))
         found = replace(found, tables=seen(loaded, lake, found.tables))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
         snapshots = under_way(lake)
@@ -69,7 +70,7 @@ def status(
         if markers:
             print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
     late = max_lag is not None and (found.lag_seconds is None or found.lag_seconds > max_lag)
-    raise typer.Exit(EXIT_ERROR if found.held or late else 0)
+    raise typer.Exit(EXIT_ERROR if found.held or found.left_behind or late else 0)
 
 
 def status_lines(found: Standing) -> list[str]:
@@ -77,6 +78,7 @@ def status_lines(found: Standing) -> list[str]:
     lines = paragraph("", _headline(found), indent="")[1:]
     for source in found.sources:
         lines += _source_lines(source)
+    lines += _skew_lines(found)
     shown = [("table", "state", "behind")]
     shown += [(table.table, table.state, _behind(found.seconds_behind(table))) for table in found.tables]
     if found.tables:
@@ -138,6 +140,12 @@ def _source_lines(source: SourceStanding) -> list[str]:
             state = f"{_behind(source.lag_seconds)} behind the server, which is at {server.position}"
         text = f"{state}; {place}{gtid}{size}"
     lines = paragraph(f"source {source.source}:", text)
+    if source.behind_ts is not None:
+        what = f"the cut goes on without it since {_time(source.behind_ts)}; its tables wait there, and catch up by"
+        lines += paragraph("  left behind:", f"{what} themselves once capture of it goes on", indent="    ")
+    if not server.error and abs(server.clock_ahead_seconds) > CLOCK_SKEW_SECONDS_MAX:
+        way = "ahead of" if server.clock_ahead_seconds > 0 else "behind"
+        lines.append(f"  its clock is {abs(server.clock_ahead_seconds):.1f} s {way} this machine's: use NTP")
     if server.error:
         lines += paragraph("  not asked:", server.error, indent="    ")
     elif not server.tables:
@@ -145,6 +153,17 @@ def _source_lines(source: SourceStanding) -> list[str]:
     elif captured is None:
         lines.append(f"  {len(server.tables)} tables match; tidegate check says which of them will be held")
     return lines
+
+
+def _skew_lines(found: Standing) -> list[str]:
+    """Of several sources the slowest clock decides when all are visible."""
+    if len(found.sources) < 2 or any(source.server.error for source in found.sources):
+        return []
+    text = f"clocks of the sources differ by {found.skew_seconds:.1f} s"
+    if found.skew_seconds <= CLOCK_SKEW_SECONDS_MAX:
+        return [text]
+    what = f"{text}: commits of the one that is furthest ahead are visible that much later, and commits of two sources"
+    return paragraph("", f"{what} are ordered wrongly by that; use NTP", indent="")[1:]
 
 
 def held_lines(table: TableStatus) -> list[str]:

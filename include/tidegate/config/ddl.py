@@ -92,5 +92,5 @@ class Ddl(Section):
 
     @property
     def asks(self) -> bool:
-        """Whether any kind waits for a person: then the pipeline has a DAG <name>__approve."""
+        """Whether any kind waits for a person."""
         return any(policy is Policy.ASK for _, policy in self)

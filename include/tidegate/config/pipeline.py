@@ -21,7 +21,7 @@ from tidegate.config.snapshot import Snapshot
 from tidegate.config.sources import MysqlSource, Source
 from tidegate.config.tables import Tables
 from tidegate.config.verify import Verify
-from tidegate.config.xa import Xa
+from tidegate.config.xa import Orphans, Xa
 from tidegate.errors import ConfigError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
@@ -51,6 +51,11 @@ class Pipeline(Section):
                 remedy="this works with sources of MySQL and MariaDB",
             )
         return found
+
+    @property
+    def asks(self) -> bool:
+        """Whether something may wait for a person's answer: then the pipeline has a DAG <name>__approve."""
+        return self.ddl.asks or self.xa.orphans is Orphans.ASK
 
     @property
     def land_seconds(self) -> float:

@@ -32,7 +32,21 @@ class Start(StrEnum):
     EARLIEST = "earliest"
 
 
-class MysqlSource(Section):
+class AnySourceSection(Section):
+    """What every kind of source has: for how long the others wait for it."""
+
+    required: bool = Field(
+        False, description="Of several sources: no cut goes on without it, so that each one holds it as the others"
+    )
+    max_hold_seconds: float | None = Field(
+        None,
+        ge=60,
+        description="Captured so much less far than another, a source that isn't required is left behind;"
+        " apply.stalled_seconds when empty",
+    )
+
+
+class MysqlSource(AnySourceSection):
     """A MySQL or MariaDB server whose binlog is captured."""
 
     conn_id: str = Field(
@@ -56,7 +70,7 @@ class MysqlSource(Section):
     )
 
 
-class TidbSource(Section):
+class TidbSource(AnySourceSection):
     """A Pump that a TiDB up to 8.3 writes its binlog to."""
 
     conn_id: str = Field(description="Airflow connection of TiDB's SQL port, for timestamps", min_length=1)

@@ -16,6 +16,7 @@ from tidegate.config.section import Section
 
 class Orphans(StrEnum):
     PARK = "park"
+    ASK = "ask"
     ROLLBACK = "rollback"
     COMMIT = "commit"
 
@@ -31,6 +32,6 @@ class Xa(Section):
     )
     orphans: Orphans = Field(
         Orphans.PARK,
-        description="Rows of an orphan. park: its tables wait until a person decides (`tidegate prewrites`); rollback: they"
-        " are left out; commit: they are applied",
+        description="Rows of an orphan. park: its tables wait until a person decides (`tidegate prewrites`); ask: the same,"
+        " and it is asked in Airflow (Required Actions); rollback: they are left out; commit: they are applied",
     )

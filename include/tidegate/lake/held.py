@@ -1,7 +1,7 @@
 """Tables that are held: what control/table_states says of them, and the event that lets one go on.
 
 In:  a lake.
-Out: the last state per table; DDL that waits for a person's approval; a `released` event.
+Out: the last state per table; what waits for a person's answer; a `released` event.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from tidegate import tables
 from tidegate.errors import REREAD, StreamCorrupt, UnknownEvent
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.prewrites_table import XA_PARKED
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import State
 
 JUDGE: Final = "tidegate schema judge"
+_ASKED: Final = (tables.DDL_ASKS, XA_PARKED)
 # table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
 DDL_NOT_READ: Final = DdlNotRead.__name__
 
@@ -122,8 +124,10 @@ def held_tables(lake: LakeFiles) -> dict[str, TableState]:
 
 
 def questions(lake: LakeFiles) -> dict[str, TableState]:
-    """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file)."""
-    return {table: state for table, state in held_tables(lake).items() if state.error == tables.DDL_ASKS}
+    """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file), and of those that
+    wait for a person's word on an XA transaction that nobody answered.
+    """
+    return {table: state for table, state in held_tables(lake).items() if state.error in _ASKED}
 
 
 def release(lake: LakeFiles, held: TableState, *, reason: str = "") -> TableState:

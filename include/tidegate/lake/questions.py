@@ -1,4 +1,4 @@
-"""Which tables wait for a person's answer to their DDL, and which of these questions are new.
+"""Which tables wait for a person's answer, about their DDL or an XA transaction, and which questions are new.
 
 In:  the Delta log of control/table_states, looked at now and then; its rows when it has grown.
 Out: names of tables. What was asked is kept by whoever asks.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NewQuestions:
-    """Questions that weren't asked yet. asked: table -> commit_ts of the statement that was asked about."""
+    """Questions that weren't asked yet. asked: table -> commit_ts of what was asked about."""
 
     def __init__(self, asked: dict[str, int]) -> None:
         self._asked = dict(asked)

@@ -23,6 +23,8 @@ from tidegate.lake.bronze_log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
+from tidegate.prewrites_table import XA_PARKED
+from tidegate.segments.segment import Server
 from tidegate.tables import State
 
 # The way out of what a snapshot ends, and of what else there is for a table that has none.
@@ -37,7 +39,7 @@ _NO_VERSION: Final = (
     " CREATE it at the source if its rows may go, or leave it out by tables.exclude"
 )
 _DDL_SHOWN = 120
-_LAST = ["seq", "kind", "server_id", "file", "end_pos", "gtid_executed"]
+_LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_executed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,15 @@ def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
     for file in files_of(lake.log(tables.SEGMENTS.path).state()):
         found.setdefault(file.source, []).append(file)
     return found
+
+
+def captured_server(lake: LakeFiles, source: str) -> Server | None:
+    """The server that the newest segment of a source is from; None before the first. Raises LakeUnavailable."""
+    files = bronze_files(lake).get(source)
+    if not files:
+        return None
+    last = _last_row(lake, files)
+    return last["server_id"], last["server_uuid"]
 
 
 def cut_ts(lake: LakeFiles) -> int:
@@ -161,6 +172,8 @@ def way_out(state: TableState) -> str:
         return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
     if state.error == tables.DDL_STOPS:
         return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
+    if state.error == XA_PARKED:
+        return f"tidegate prewrites {pipeline}, then again with --commit or --rollback; or Airflow's Required Actions"
     return f"mend the cause, then: tidegate release {pipeline} {table}"
 
 
@@ -181,10 +194,14 @@ def _judge(state: TableState) -> str:
     return f"; or tidegate schema judge {state.pipeline} {place} --nothing, or --holds DB.T for what it changes"
 
 
+def _last_row(lake: LakeFiles, files: list[BronzeFile]) -> dict[str, Any]:
+    with lake.open(f"{tables.SEGMENTS.path}/{unquote(files[-1].path)}") as handle:
+        return max(pq.read_table(handle, columns=_LAST, partitioning=None).to_pylist(), key=lambda row: row["seq"])
+
+
 def _source(lake: LakeFiles, source: str, files: list[BronzeFile]) -> SourceStatus:
     """files: in order of seq."""
-    with lake.open(f"{tables.SEGMENTS.path}/{unquote(files[-1].path)}") as handle:
-        last = max(pq.read_table(handle, columns=_LAST, partitioning=None).to_pylist(), key=lambda row: row["seq"])
+    last = _last_row(lake, files)
     return SourceStatus(
         source=source,
         seq=last["seq"],

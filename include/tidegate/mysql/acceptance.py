@@ -1,6 +1,6 @@
 """A person accepts that a source lost what was captured, or purged what wasn't; capture goes on behind the gap.
 
-In:  a source that capture stopped at (PositionLost), its bronze and value log.
+In:  a source that capture stopped at (PositionLost) on every host of it, its bronze and value log.
 Out: a Gap: what is lost and where capture can go on; recorded, it is a segment of bronze without bytes, at which apply
      holds the tables that it names, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless
      what is lost may hide DDL (HAS_DDL).
@@ -12,7 +12,7 @@ changed in between, and the gap names every table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -22,15 +22,17 @@ from tidegate.capture.captured import Captured
 from tidegate.capture.recovery import Recovered
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import DumpMode, Flavour
-from tidegate.errors import LakeUnavailable, PositionLost
+from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused, SourceUnavailable, TidegateError
 from tidegate.lake.bronze import Bronze
 from tidegate.limits import ACCEPTANCE_SEGMENTS_MAX
-from tidegate.mysql.connection import connect, named
-from tidegate.mysql.continuity import Reader, check_gtids, is_same_server, probe
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.continuity import Reader, check_gtids, is_same_server
+from tidegate.mysql.hosts import together
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, beginning
-from tidegate.mysql.server_facts import SourceFacts
-from tidegate.mysql.start.position import Run, continued, dump_request, going_on, reading_again
-from tidegate.mysql.stream.dump_stream import DumpStream
+from tidegate.mysql.preflight import Wanted, preflight
+from tidegate.mysql.reader import BinlogSource
+from tidegate.mysql.server_facts import SourceFacts, read_facts
+from tidegate.mysql.start.position import Run, check_sends, continued, going_on, reading_again
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
@@ -38,17 +40,43 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """why: what stopped capture. segment: what records it, and names the tables that wait."""
+    """why: what stopped capture, at the host `where`. segment: what records it, and names the tables that wait."""
 
     why: str
+    where: str
     segment: Segment
 
 
-def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint) -> Gap | None:
-    """None when capture can go on as it is. Raises SourceUnavailable, SourceRefused."""
+def find_gap(source: BinlogSource, captured: Captured, checkpoint: BinlogCheckpoint) -> Gap | None:
+    """At the first of the source's hosts that answers; None when any of them can go on as it is.
+
+    Raises SourceUnavailable, SourceRefused.
+    """
+    gaps: list[Gap] = []
+    failures: list[tuple[ConnectionInfo, TidegateError]] = []
+    for host in source.hosts.each:
+        source.connection = host
+        try:
+            with connect(host) as connection:
+                facts = read_facts(connection, host)
+            preflight(facts, Wanted.of(source.pipeline, source.source_name))
+            gap = _gap_at(source, facts, captured, checkpoint)
+        except (SourceUnavailable, SourceRefused) as error:
+            failures.append((host, error))
+            continue
+        if gap is None:
+            return None
+        gaps.append(gap)
+    if not gaps:
+        raise together(source.hosts, failures)
+    unasked = "".join(f"; not asked: {host.endpoint}: {error.what}" for host, error in failures)
+    return replace(gaps[0], why=gaps[0].why + unasked)
+
+
+def _gap_at(run: Run, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint) -> Gap | None:
     try:
         point = going_on(run, facts, captured, checkpoint)
-        _asked(run, facts, point)
+        check_sends(run, facts, point)
     except PositionLost as error:
         why = error.what
     else:
@@ -64,10 +92,10 @@ def find_gap(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Binlo
             if _goes_on(run, facts, captured, point):
                 names = {name for one in lost for name in one.tables}
                 has_ddl = any(one.flags & SegmentFlag.HAS_DDL for one in lost)
-                return Gap(why, _segment(run.source_name, checkpoint, point, names, has_ddl=has_ddl))
+                return Gap(why, facts.where, _segment(run.source_name, checkpoint, point, names, has_ddl=has_ddl))
         lost.append(segment)
     earliest = _earliest(run, facts)
-    return Gap(why, _segment(run.source_name, checkpoint, earliest, {EVERY_TABLE}, has_ddl=True))
+    return Gap(why, facts.where, _segment(run.source_name, checkpoint, earliest, {EVERY_TABLE}, has_ddl=True))
 
 
 def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: Gap) -> None:
@@ -79,21 +107,12 @@ def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: G
     bronze.append([gap.segment])
 
 
-def _asked(run: Run, facts: SourceFacts, point: BinlogCheckpoint) -> None:
-    """Whether the server begins to send from there: what is purged MariaDB says only then. Raises its refusal."""
-    stream = DumpStream.open(run.connection, dump_request(run.pipeline, run.source_name, facts, point))
-    try:
-        probe(stream)
-    finally:
-        stream.close()
-
-
 def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: BinlogCheckpoint) -> bool:
     source = run.pipeline.server(run.source_name)
     try:
         if source.dump is DumpMode.GTID:
             check_gtids(facts, point.place.gtid_executed, captured)
-        _asked(run, facts, continued(facts, source, point))
+        check_sends(run, facts, continued(facts, source, point))
     except PositionLost:
         return False
     return True

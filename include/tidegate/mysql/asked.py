@@ -6,6 +6,7 @@ Out: a standing.Server; what goes wrong is an answer too.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -16,7 +17,7 @@ from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.limits import STANDING_ANSWER_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.server_facts import current_position
+from tidegate.mysql.server_facts import current_position, read_clock_ms
 
 _TABLES: Final = (
     "SELECT table_schema, table_name FROM information_schema.tables"
@@ -38,9 +39,12 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> Server:
                 server_id = int(cursor.fetchone()[0])
                 cursor.execute(_TABLES)
                 rows = [(str(row[0]), str(row[1])) for row in cursor.fetchall()]
+                asked_at = time.time()
+                said = read_clock_ms(cursor) / 1000
+                ahead = said - (asked_at + time.time()) / 2  # it was read about half-way
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
     except TidegateError as error:
         return Server(error=str(error))
     matched = tuple(pair for pair in rows if pipeline.tables.keeps(*pair))
-    return Server(server_id, position, matched)
+    return Server(server_id, position, matched, clock_ahead_seconds=ahead)

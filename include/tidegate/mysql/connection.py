@@ -3,6 +3,10 @@
 In:  an Airflow connection (tidegate.connections).
 Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
 
+A source may have several hosts, of which one is its primary now: `hosts` of the extra, tried in order behind the
+connection's own. Which of them capture reads is mysql/hosts.py's to say; whoever just connects gets the first that
+answers.
+
 The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
 ssl_mode: disabled, preferred (encrypted when the server can), required (encrypted, not verified), verify_ca,
 verify_identity. The default is the server's own clients': preferred; with ssl_ca, verify_identity.
@@ -10,11 +14,12 @@ verify_identity. The default is the server's own clients': preferred; with ssl_c
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import pymysql
 from pymysql.constants import CR
@@ -41,9 +46,41 @@ class TlsMode(StrEnum):
     VERIFY_IDENTITY = "verify_identity"
 
 
+class Endpoint(NamedTuple):
+    """A host and a port, printed as one reads them: an IPv6 address in brackets."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str, port: int) -> Self:
+        """`host`, `host:port`, `[IPv6]:port` or an IPv6 address. port: where none is named. Raises ValueError."""
+        host, named = text.strip(), ""
+        if host.startswith("["):
+            host, closed, named = host[1:].partition("]")
+            if not closed or (named and not named.startswith(":")):
+                raise ValueError(text)
+            named = named[1:]
+        elif host.count(":") == 1:
+            host, _, named = host.partition(":")
+            named = named or "none"
+        if not host or (named and not named.isdecimal()):
+            raise ValueError(text)
+        found = int(named) if named else port
+        if not 0 < found < 1 << 16:
+            raise ValueError(text)
+        return cls(host, found)
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
-    """Where a source is and who we are there. Values of `extra` that aren't TLS are left alone."""
+    """Where a source is and who we are there; others: its further hosts, tried in order where this one fails.
+
+    Values of `extra` that are neither TLS nor hosts are left alone.
+    """
 
     host: str
     port: int = 3306
@@ -54,18 +91,28 @@ class ConnectionInfo:
     key: str | None = field(default=None, repr=False)
     tls: TlsMode = TlsMode.PREFERRED
     name: str = ""
+    others: tuple[Endpoint, ...] = ()
 
     @property
     def where(self) -> str:
-        return f"{self.user}@{self.host}:{self.port}"
+        return f"{self.user}@{self.endpoint}"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.host, self.port)
+
+    @property
+    def each(self) -> tuple[Self, ...]:
+        """Each host by itself, in order."""
+        one = replace(self, others=())
+        return (one, *(replace(one, host=other.host, port=other.port) for other in self.others))
 
     @classmethod
     def from_parts(
         cls, name: str, *, host: str, port: int | None, user: str, password: str, extra: Mapping[str, Any]
     ) -> Self:
-        """From the fields of an Airflow connection. Raises ConfigError for an unknown ssl_mode or no host."""
-        if not host:
-            raise ConfigError("the connection has no host", where=name, remedy="give it one")
+        """From the fields of an Airflow connection. Raises ConfigError: no host, one that can't be read, ssl_mode."""
+        hosts = _hosts(name, host, port or 3306, extra.get("hosts"))
         nested = extra.get("ssl")
         tls: dict[str, Any] = {f"ssl_{key}": value for key, value in nested.items()} if isinstance(nested, dict) else {}
         tls |= {key: value for key, value in extra.items() if key.startswith("ssl_")}
@@ -73,8 +120,8 @@ class ConnectionInfo:
         if mode not in list(TlsMode):
             raise ConfigError(f"ssl_mode is {mode!r}", where=name, remedy=f"one of {', '.join(TlsMode)}")
         return cls(
-            host=host,
-            port=port or 3306,
+            host=hosts[0].host,
+            port=hosts[0].port,
             user=user,
             password=password,
             ca=tls.get("ssl_ca"),
@@ -82,6 +129,7 @@ class ConnectionInfo:
             key=tls.get("ssl_key"),
             tls=TlsMode(mode),
             name=name,
+            others=hosts[1:],
         )
 
     @classmethod
@@ -107,6 +155,27 @@ class ConnectionInfo:
         return cls.of(from_environment(conn_id, environment))
 
 
+def _hosts(name: str, host: str, port: int, listed: object) -> tuple[Endpoint, ...]:
+    """The connection's own host, then those of its extra: a list, or a text with commas. Raises ConfigError."""
+    texts = listed.split(",") if isinstance(listed, str) else (listed or [])
+    remedy = 'hosts of the extra is a list like ["db1:3306", "db2:3306", "[2001:db8::3]:3306"]'
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ConfigError("hosts of the connection's extra isn't a list of hosts", where=name, remedy=remedy)
+    try:
+        found = [Endpoint.parse(text, port) for text in texts]
+    except ValueError as error:
+        raise ConfigError(f"{error.args[0]!r} of the extra's hosts can't be read", where=name, remedy=remedy) from None
+    twice = sorted({str(one) for one in found if found.count(one) > 1})
+    if twice:
+        raise ConfigError(f"hosts of the extra names {twice[0]} twice", where=name, remedy="name each host once")
+    if host:
+        own = Endpoint(host.strip("[]"), port)
+        found = [own, *(one for one in found if one != own)]
+    if not found:
+        raise ConfigError("the connection has no host", where=name, remedy="give it one")
+    return tuple(found)
+
+
 def silence_seconds(heartbeat_seconds: float) -> float:
     """How long a stream with such heartbeats may be silent before its connection counts as lost."""
     return max(limits.SILENCE_SECONDS_MIN, limits.HEARTBEATS_MISSED_MAX * heartbeat_seconds)
@@ -121,15 +190,25 @@ def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connect
     """An open connection (autocommit, utf8mb4, UTC); options go to pymysql.connect.
 
     UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day.
+    Of several hosts it is the first that answers.
 
-    Raises SourceRefused or SourceUnavailable.
+    Raises SourceRefused or SourceUnavailable, of several hosts the last one's.
     """
+    *first, last = info.each
+    for one in first:
+        with contextlib.suppress(SourceUnavailable, SourceRefused):
+            return _connect(one, options)
+    return _connect(last, options)
+
+
+def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connections.Connection[Any]:
     settings: dict[str, Any] = {
         "autocommit": True,
         "charset": "utf8mb4",
         "connect_timeout": 10,
         "init_command": _SESSION,
-    } | options
+        **options,
+    }
     if info.tls is TlsMode.DISABLED:
         settings["ssl_disabled"] = True
     elif info.tls is not TlsMode.PREFERRED:  # which is what PyMySQL does by itself

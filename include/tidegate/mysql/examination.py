@@ -19,8 +19,11 @@ from tidegate.config import Cascades, Pipeline, SnapshotMode, Start
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze import check_writable
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import captured_server
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.hosts import host_of
+from tidegate.mysql.other_hosts import about
 from tidegate.mysql.preflight import Level, Wanted, findings
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
 from tidegate.mysql.start.baseline import read_baseline
@@ -88,15 +91,40 @@ def examine(pipeline: Pipeline, lake: LakeFiles, connection_of: Callable[[str], 
         found.lines.append(_failed("lake", error))
     for name in pipeline.sources:
         try:
-            info = connection_of(pipeline.server(name).conn_id)
-            with connect(info, read_timeout=CHECK_ANSWER_SECONDS) as connection:
-                try:
-                    found.lines += _Source(pipeline, name, lake, info, connection).lines()
-                except OSError as error:
-                    raise named(error, info) from error
+            found.lines += _source_lines(pipeline, name, lake, connection_of(pipeline.server(name).conn_id))
         except TidegateError as error:
             found.lines.append(_failed(name, error))
     return found
+
+
+def _source_lines(pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo) -> list[Line]:
+    """Of several hosts the one that capture reads, or else would; then of each other one whether it can take over."""
+    info = host_of(hosts, captured_server(lake, name) if hosts.others else None)
+    others = [(host, _facts_or_error(host)) for host in hosts.each if host.endpoint != info.endpoint]
+    with connect(info, read_timeout=CHECK_ANSWER_SECONDS) as connection:
+        try:
+            source = _Source(pipeline, name, lake, info, connection)
+            found = list(source.lines())
+        except OSError as error:
+            raise named(error, info) from error
+    for host, told in others:
+        if isinstance(told, TidegateError):
+            found.append(Line(name, Verdict.CAUTION, f"host {host.endpoint} can't take over now: {told}"))
+            continue
+        for level, text in about(source.facts, told, Wanted.of(pipeline, name)):
+            verdict = Verdict.NOTE if level is None else Verdict.CAUTION
+            found.append(Line(name, verdict, f"host {host.endpoint} {text}"))
+    return found
+
+
+def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
+    try:
+        with connect(host, read_timeout=CHECK_ANSWER_SECONDS) as connection:
+            return read_facts(connection, host)
+    except TidegateError as error:
+        return error
+    except OSError as error:
+        return named(error, host)
 
 
 def _failed(of: str, error: TidegateError) -> Line:
@@ -112,9 +140,10 @@ class _Source:
     lake: LakeFiles
     info: ConnectionInfo
     connection: Any
+    facts: SourceFacts = field(init=False)
 
     def lines(self) -> Iterator[Line]:
-        facts = read_facts(self.connection, self.info)
+        facts = self.facts = read_facts(self.connection, self.info)
         yield self._line(Verdict.NOTE, f"{facts.version} at {facts.where}")
         refused = False
         for finding in findings(facts, Wanted.of(self.pipeline, self.name)):

@@ -14,6 +14,7 @@ read the clock, when the stream was quiet at that reading: what was committed be
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,12 +26,13 @@ from tidegate.config import Pipeline
 from tidegate.home import home
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds
+from tidegate.mysql.hosts import Hosts
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues
 from tidegate.mysql.prepared_watch import PreparedWatch
 from tidegate.mysql.second_connection import SecondConnection
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.source_clock import SourceClock
-from tidegate.mysql.start.position import dump_request, first_checkpoint, going_on
+from tidegate.mysql.start.position import check_sends, dump_request, first_checkpoint, going_on
 from tidegate.mysql.stream.cutter import Cutter
 from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpStream
@@ -38,6 +40,8 @@ from tidegate.position import Position
 from tidegate.schema.ddl.reader import tables_named
 from tidegate.schema.model.server_settings import ServerSettings
 from tidegate.segments.segment import Segment
+
+log = logging.getLogger(__name__)
 
 # Called with a source's facts and the place before its first segment.
 FirstStart = Callable[[SourceFacts, Position], None]
@@ -80,7 +84,8 @@ class BinlogSource:
     ) -> None:
         self.pipeline = pipeline
         self.source_name = source_name
-        self.connection = connection
+        self.hosts = connection
+        self.connection = connection.each[0]  # of them the one at hand
         self.lake = lake
         self.on_first_start = on_first_start
         self.server_clock = SourceClock(connection.where)
@@ -95,12 +100,15 @@ class BinlogSource:
         return ClockState(found.ahead_seconds, found.doubted, found.lowered)
 
     def connect(self) -> BinlogReader:
+        """The first host that can be captured from. Raises SourceRefused, SourceUnavailable."""
+        hosts = Hosts(self.hosts)
+        self.connection, second = hosts.first(self.opened)
+        return BinlogReader(self, second, hosts)
+
+    def opened(self, host: ConnectionInfo) -> SecondConnection:
         """Raises SourceRefused, SourceUnavailable."""
         patience = answer_seconds(self.pipeline.capture.heartbeat_seconds)
-        return BinlogReader(
-            self,
-            SecondConnection.open(self.connection, self.pipeline, self.source_name, self.server_clock, patience),
-        )
+        return SecondConnection.open(host, self.pipeline, self.source_name, self.server_clock, patience)
 
     def check_continues(self, before: Segment, after: Segment) -> None:
         """Raises StreamCorrupt."""
@@ -110,9 +118,10 @@ class BinlogSource:
 class BinlogReader:
     """One connection to a server; see SourceReader."""
 
-    def __init__(self, source: BinlogSource, second: SecondConnection) -> None:
+    def __init__(self, source: BinlogSource, second: SecondConnection, hosts: Hosts) -> None:
         self._source = source
         self._second = second
+        self._hosts = hosts
         self._stream: DumpStream
         self._cutter: Cutter
         self._open = False
@@ -126,8 +135,23 @@ class BinlogReader:
         return first_checkpoint(self._source, self._second.facts, captured)
 
     def resume(self, checkpoint: BinlogCheckpoint, captured: Captured, *, patient: bool) -> BinlogCheckpoint:
-        """Raises PositionLost, SourceBehind, SourceUnavailable."""
-        return going_on(self._source, self._second.facts, captured, checkpoint, patient=patient)
+        """At the first host that goes on. Raises PositionLost, SourceBehind, SourceUnavailable, SourceRefused."""
+        source = self._source
+
+        def goes_on(host: ConnectionInfo, second: SecondConnection) -> BinlogCheckpoint:
+            source.connection = host
+            found = going_on(source, second.facts, captured, checkpoint, patient=patient)
+            if source.hosts.others:  # what is purged MariaDB says only when it is asked: another host may have it
+                check_sends(source, second.facts, found)
+            return found
+
+        at = source.connection, self._second
+        source.connection, self._second, found = self._hosts.first_that(at, source.opened, checkpoint.server, goes_on)
+        self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
+        facts = self._second.facts
+        if source.hosts.others and (facts.server_id, facts.server_uuid) != checkpoint.server:
+            log.warning("source %s is read from another server now: %s", source.source_name, facts.where)
+        return found
 
     def open(self, checkpoint: BinlogCheckpoint) -> None:
         """Raises PositionLost, SourceRefused, SourceUnavailable."""

@@ -79,11 +79,23 @@ def subscribe(
     return Subscription(lake, table, Options(after, group, where, over_gaps))
 
 
-def source_info(pipeline: Pipeline, source: str, connections: Connections) -> ConnectionInfo:
-    """How to reach a source of the pipeline. Raises ConfigError."""
+def source_info(
+    pipeline: Pipeline, source: str, connections: Connections, lake: LakeFiles | None = None
+) -> ConnectionInfo:
+    """How to reach a source of the pipeline; with a lake, of several hosts the one that capture reads.
+
+    Raises ConfigError, LakeUnavailable.
+    """
     from tidegate.mysql.connection import ConnectionInfo
 
-    return ConnectionInfo.of(connections(pipeline.server(source).conn_id))
+    info = ConnectionInfo.of(connections(pipeline.server(source).conn_id))
+    if lake is None or not info.others:
+        return info
+
+    from tidegate.lake.status import captured_server
+    from tidegate.mysql.hosts import host_of
+
+    return host_of(info, captured_server(lake, source))
 
 
 def capture_run(
@@ -107,7 +119,7 @@ def capture_run(
             assert_never(kind)
 
 
-def asking(pipeline: Pipeline, connections: Connections) -> Ask:
+def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask:
     """How `standing` asks the pipeline's sources where they are."""
 
     def ask(name: str) -> Server:
@@ -115,7 +127,7 @@ def asking(pipeline: Pipeline, connections: Connections) -> Ask:
             case MysqlSource():
                 from tidegate.mysql import asked
 
-                return asked.ask(pipeline, lambda: source_info(pipeline, name, connections))
+                return asked.ask(pipeline, lambda: source_info(pipeline, name, connections, lake))
             case TidbSource():
                 raise ConfigError(f"source {name} is a Pump: it has no position of its own to ask for")
             case kind:

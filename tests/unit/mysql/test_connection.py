@@ -70,3 +70,35 @@ def test_gtid_sets_are_encoded_as_the_server_reads_them() -> None:
     assert data == b"".join(
         [words[0].to_bytes(8, "little"), bytes(15), b"\xff", *(word.to_bytes(8, "little") for word in words[1:])]
     )
+
+
+def _hosts(host: str, hosts: object, port: int | None = None) -> list[str]:
+    text = json.dumps({"host": host, "port": port, "extra": {"hosts": hosts}})
+    return [str(one.endpoint) for one in ConnectionInfo.from_airflow_text("x", text).each]
+
+
+def test_further_hosts_come_behind_the_connections_own_each_once() -> None:
+    assert _hosts("a", ["b:3307", "a:3306", "c"]) == ["a:3306", "b:3307", "c:3306"]
+    assert _hosts("", ["b", "a"], 3309) == ["b:3309", "a:3309"]
+    assert _hosts("", " b , [2001:db8::3]:3307,2001:db8::4 ") == ["b:3306", "[2001:db8::3]:3307", "[2001:db8::4]:3306"]
+    uri = ConnectionInfo.from_airflow_text("x", "mysql://[2001:db8::1]:3307/?hosts=b:1,c")
+    assert [str(one.endpoint) for one in uri.each] == ["[2001:db8::1]:3307", "b:1", "c:3307"]
+    assert uri.where.endswith("@[2001:db8::1]:3307")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        (["b", "b:3306"], "names b:3306 twice"),
+        (["b:port"], "can't be read"),
+        (["b:"], "can't be read"),
+        (["[::1"], "can't be read"),
+        (["b:70000"], "can't be read"),
+        ([""], "can't be read"),
+        ([3306], "isn't a list of hosts"),
+        ({"a": 1}, "isn't a list of hosts"),
+    ],
+)
+def test_hosts_that_cant_be_meant_are_refused(hosts: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        _hosts("a", hosts)

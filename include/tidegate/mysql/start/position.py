@@ -18,14 +18,14 @@ from tidegate.config import DumpMode, Flavour, MysqlSource, Pipeline, Start
 from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.continuity import NEW_LAKE, check_continuity, check_gtids, is_server
+from tidegate.mysql.continuity import NEW_LAKE, check_continuity, check_gtids, is_server, probe
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, BinlogPlace, without_open
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.prepared import wait_for_prepared
 from tidegate.mysql.start.recorded import Began, check_settings, recorded_start
 from tidegate.mysql.start.settled import settled
-from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest
+from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
 from tidegate.position import MysqlGtidSet, Position
 
 log = logging.getLogger(__name__)
@@ -152,6 +152,19 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
         position=_first_asked_for(facts, place) if mode is DumpMode.POSITION else None,
         semi_sync=source.semi_sync,
     )
+
+
+def check_sends(run: Run, facts: SourceFacts, point: BinlogCheckpoint) -> None:
+    """Whether the server begins to send from there: what is purged MariaDB says only then. Raises its refusal.
+
+    Without semi_sync: a commit must not wait for the reply of a reader that goes away at once.
+    """
+    asked = replace(dump_request(run.pipeline, run.source_name, facts, point), semi_sync=False)
+    stream = DumpStream.open(run.connection, asked)
+    try:
+        probe(stream)
+    finally:
+        stream.close()
 
 
 def _first_asked_for(facts: SourceFacts, place: BinlogPlace) -> Position:

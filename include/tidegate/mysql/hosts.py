@@ -1,0 +1,148 @@
+"""Several hosts of one source: which of them is read, as long as and because the others can't be gone on with.
+
+In:  a connection's hosts in order, how to open one, the server that was captured last.
+Out: the first host that goes on with what is captured; or one error that says of each host why it doesn't.
+
+A host that was captured last is asked first, wherever it stands in the list: a former primary that comes back, alone
+and with nothing that it lacks yet, must not take the place of the new one. Then it goes by order. A host that is dead,
+refused, behind, or without what comes next is passed over while another one can go on. When none can, what may pass
+decides: a replica that still applies what it lacks is waited for, a dead host may come back with all of it. Only when
+each says for good that it can't, capture stops, and a person decides (`tidegate accept`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Protocol, TypeVar
+
+import pymysql
+
+from tidegate.errors import (
+    ConfigError,
+    PositionLost,
+    SourceBehind,
+    SourceRefused,
+    SourceUnavailable,
+    StreamCorrupt,
+    TidegateError,
+)
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.segments.segment import Server
+
+# What one host says that another may not; the first of them that any says is what becomes of the source.
+_PASSED_OVER = (SourceBehind, SourceUnavailable, PositionLost, SourceRefused, StreamCorrupt)
+_IDS = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid')"
+
+
+class Opened(Protocol):
+    """What stays open to a host."""
+
+    facts: SourceFacts
+
+    def close(self) -> None: ...
+
+
+T = TypeVar("T")
+OpenedT = TypeVar("OpenedT", bound=Opened)
+
+
+class Hosts:
+    """A walk over a source's hosts, for one connection of capture."""
+
+    def __init__(self, info: ConnectionInfo) -> None:
+        self._info = info
+        self._left = list(info.each)
+        self._failures: list[tuple[ConnectionInfo, TidegateError]] = []
+
+    def first(self, opening: Callable[[ConnectionInfo], OpenedT]) -> tuple[ConnectionInfo, OpenedT]:
+        """The first host that can be opened. Raises what the hosts say together."""
+        found = next(self._opened(opening), None)
+        if found is None:
+            raise together(self._info, self._failures)
+        return found
+
+    def first_that(
+        self,
+        at: tuple[ConnectionInfo, OpenedT],
+        opening: Callable[[ConnectionInfo], OpenedT],
+        server: Server,
+        goes_on: Callable[[ConnectionInfo, OpenedT], T],
+    ) -> tuple[ConnectionInfo, OpenedT, T]:
+        """The host that goes on, still open, and what goes_on gives there; all others are closed.
+
+        at: what `first` gave. server: the one that was captured last. Raises what the hosts say together.
+        """
+        opened, chosen = [at], None
+        try:
+            if not _is(at[1], server):  # another host may be the one; as the sort is stable, the rest keeps its order
+                opened += self._opened(opening)
+                opened.sort(key=lambda one: not _is(one[1], server))
+            for one in chain(list(opened), self._opened(opening)):
+                if one not in opened:
+                    opened.append(one)
+                try:
+                    found = goes_on(*one)
+                except _PASSED_OVER as error:
+                    self._failures.append((one[0], error))
+                else:
+                    chosen = one[1]
+                    return *one, found
+        finally:
+            for _, other in opened:
+                if other is not chosen:
+                    other.close()
+        raise together(self._info, self._failures)
+
+    def _opened(self, opening: Callable[[ConnectionInfo], OpenedT]) -> Iterator[tuple[ConnectionInfo, OpenedT]]:
+        while self._left:
+            info = self._left.pop(0)
+            try:
+                yield info, opening(info)
+            except (SourceUnavailable, SourceRefused, ConfigError) as error:
+                self._failures.append((info, error))
+
+
+def _is(opened: Opened, server: Server) -> bool:
+    return (opened.facts.server_id, opened.facts.server_uuid) == server
+
+
+def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, TidegateError]]) -> TidegateError:
+    """One error of what each host says: the only one's own, else of the kind that leaves most hope."""
+    if not info.others and failures:
+        return failures[-1][1]
+    told = {one.endpoint: error for one, error in failures}
+    kind = next((kind for kind in _PASSED_OVER if any(isinstance(error, kind) for error in told.values())), None)
+    worst = next((error for error in told.values() if kind and isinstance(error, kind)), SourceUnavailable("no answer"))
+    each = "; ".join(f"{endpoint}: {error.what} ({error.remedy})" for endpoint, error in told.items())
+    return type(worst)(
+        f"none of the source's {len(info.each)} hosts can go on: {each}", where=info.where, remedy=worst.remedy
+    )
+
+
+def host_of(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
+    """The host that is this server; else the first that answers; else the first.
+
+    For those who must meet capture's own server: positions of another one mean nothing to them.
+    """
+    if not info.others:
+        return info
+    answered: list[ConnectionInfo] = []
+    for one in info.each:
+        with contextlib.suppress(SourceUnavailable, SourceRefused):
+            if server is None or _ids(one) == server:
+                return one
+            answered.append(one)
+    return next(iter([*answered, *info.each]))
+
+
+def _ids(info: ConnectionInfo) -> Server:
+    with connect(info, read_timeout=10) as connection, connection.cursor() as cursor:
+        try:
+            cursor.execute(_IDS)
+            told: dict[str, Any] = {str(name).lower(): value for name, value in cursor.fetchall()}
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, info) from error
+    return int(told.get("server_id", 0)), str(told.get("server_uuid") or told.get("server_uid") or "")

@@ -1,0 +1,106 @@
+"""Whether a source's other hosts can take over: what `tidegate check` says of each, before a failover does.
+
+In:  facts of the host that is read, and, asked before it, of another one of the same source.
+Out: what is wrong, or wants care, one line each. Pure.
+
+Asked before it: then a transaction that the other host has and the first one lacks is its own (errant), and not one
+that came in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tidegate.config import Flavour
+from tidegate.mysql.preflight import Level, Wanted, findings
+from tidegate.mysql.server_facts import SourceFacts
+from tidegate.position import MariadbGtidPosition, MysqlGtidSet
+
+# What makes the same statement look otherwise in the log, or names read otherwise.
+_SETTINGS: Final = (
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "binlog_row_value_options",
+    "lower_case_table_names",
+    "log_bin_compress",
+)
+
+
+def about(main: SourceFacts, other: SourceFacts, wanted: Wanted) -> Iterator[tuple[Level | None, str]]:
+    """None: just so that one knows it."""
+    if (main.server_id, main.server_uuid) == (other.server_id, other.server_uuid):
+        yield Level.CAUTION, "is the same server as the one that is read: named twice, it is no second host"
+        return
+    for finding in findings(other, wanted):
+        what = "it would be refused after a failover: " if finding.level is Level.REFUSE else ""
+        yield Level.CAUTION, f"{what}{finding.what}; {finding.remedy}"
+    if main.flavour is other.flavour:
+        yield from _transactions(main, other)
+    for name in _SETTINGS:
+        here, there = main.variables.get(name), other.variables.get(name)
+        if here is not None and there is not None and here != there:
+            yield Level.CAUTION, f"{name} is {there}, and {here} on the host that is read; set it to the same"
+
+
+def _transactions(main: SourceFacts, other: SourceFacts) -> Iterator[tuple[Level | None, str]]:
+    mysql = main.flavour is Flavour.MYSQL
+    if not (_mysql_share if mysql else _mariadb_share)(main, other):
+        what = "has no transaction in common with the host that is read: it looks like another cluster"
+        yield Level.CAUTION, f"{what}; take it out of the connection's hosts"
+        return
+    lacks, own = (_mysql_differ if mysql else _mariadb_differ)(main, other)
+    if own:
+        what = f"has transactions that the host that is read lacks: GTIDs {own}"
+        yield Level.CAUTION, f"{what}; after a failover they come into silver, or stop capture where they are purged"
+    if lacks and other.may_receive:
+        yield None, f"is behind (GTIDs {lacks}) and replicates: after a failover it is waited for"
+    elif lacks:
+        yield (
+            Level.CAUTION,
+            f"lacks GTIDs {lacks} and doesn't replicate: capture couldn't go on there; let it replicate again",
+        )
+    else:
+        yield None, "has what the host that is read has" + (", and replicates" if other.may_receive else "")
+
+
+def _mysql_share(main: SourceFacts, other: SourceFacts) -> bool:
+    ours, theirs = MysqlGtidSet.parse(main.gtid_executed), MysqlGtidSet.parse(other.gtid_executed)
+    return not ours.intervals or not theirs.intervals or ours.minus(theirs).intervals != ours.intervals
+
+
+def _mysql_differ(main: SourceFacts, other: SourceFacts) -> tuple[str, str]:
+    ours, theirs = MysqlGtidSet.parse(main.gtid_executed), MysqlGtidSet.parse(other.gtid_executed)
+    return str(ours.minus(theirs)), str(theirs.minus(ours))
+
+
+def _state(facts: SourceFacts) -> dict[tuple[int, int], int]:
+    """(domain, server) -> the last sequence that it wrote, of all that ever wrote into this binlog."""
+    found = {}
+    for part in "".join(facts.variables.get("gtid_binlog_state", "").split()).split(","):
+        if part:
+            domain, server, sequence = (int(piece) for piece in part.split("-"))
+            found[domain, server] = sequence
+    return found
+
+
+def _mariadb_share(main: SourceFacts, other: SourceFacts) -> bool:
+    ours, theirs = _state(main), _state(other)
+    return not ours or not theirs or bool(ours.keys() & theirs.keys())
+
+
+def _mariadb_differ(main: SourceFacts, other: SourceFacts) -> tuple[str, str]:
+    """A position is a point per domain: what one has written beyond the other's."""
+    ours, theirs = MariadbGtidPosition.parse(main.gtid_executed), MariadbGtidPosition.parse(other.gtid_executed)
+    lacks = [
+        f"{domain}-{server}-{sequence}"
+        for domain, (server, sequence) in sorted(ours.domains.items())
+        if theirs.domains.get(domain, (0, 0))[1] < sequence
+    ]
+    known = _state(main)
+    own = [
+        f"{domain}-{server}-{sequence}"
+        for (domain, server), sequence in sorted(_state(other).items())
+        if server == other.server_id and known.get((domain, server), 0) < sequence
+    ]
+    return ", ".join(lacks), ", ".join(own)

@@ -1,0 +1,127 @@
+"""What a person is asked about a held table, and what their answer writes; called as Airflow's task runner calls it.
+
+In:  a lake in which a table waits for two XA transactions that nobody answered, and another one for its DDL.
+Out: questions; control/prewrites and control/table_states after an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.lake import control, held, prewrites
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import Place, TableState
+from tidegate.lake.status import way_out
+from tidegate.prewrites_table import XA_PARKED, PrewriteState
+from tidegate.segments.prewrites import Prewrite
+from tidegate.tables import DDL_ASKS, TABLE_STATES, State
+
+pytestmark = pytest.mark.airflow
+
+PARKED = PrewriteState.PARKED
+
+
+def _branch(name: str, answer_ts: int, *tables: str) -> Prewrite:
+    return Prewrite("one", f"X'{name}',X'',1", 5, 1, 1, tables, PARKED, answer_ts, "b.000001", 400)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    lake = LakeFiles(str(tmp_path / "lake"))
+    found = tmp_path / "shop.yaml"
+    found.write_text(
+        f"pipeline: shop\nlake: {{path: {lake.root}}}\nsources: {{one: {{conn_id: x, flavour: mysql}}}}\n"
+        "tables: {include: ['d.*'], routes: [{match: 'd.t_\\d+', to: d.t}]}\nxa: {orphans: ask}\n"
+    )
+    at, ddl = datetime(2026, 5, 4, tzinfo=UTC), Place("one", "d", "u", "b.000001", 300, 30, "ALTER TABLE u DROP a")
+    states = {
+        "d.t": TableState(State.HELD, "parked", XA_PARKED, 20, Place("one", "d", "t_1", "b.000001", 400, 40)),
+        "d.u": TableState(State.HELD, "may it?", DDL_ASKS, 20, ddl),
+    }
+    control.append(lake, TABLE_STATES, [state.to_row("shop", name, at) for name, state in states.items()])
+    branches = [_branch("aa", 40, "d.t_1", "d.other"), _branch("bb", 40, "d.t_2"), _branch("cc", 40, "d.other")]
+    late = _branch("dd", 90, "d.t_1")  # parked further on in the log, while the table waited already
+    prewrites.record(control.ControlTables(lake), [*branches, late])
+    return found
+
+
+def _lake(file: Path) -> LakeFiles:
+    return LakeFiles(str(file.parent / "lake"))
+
+
+def _answer(file: Path, table: str, option: str) -> Any:
+    from tidegate_airflow.approve_operator import ApproveOperator, table_questions
+
+    (question,) = table_questions(str(file), [table])
+    task = ApproveOperator(task_id="approve", pipeline_file=str(file), **question)
+    user = {"id": "7", "name": "ann"}
+    event = {
+        "chosen_options": [option],
+        "params_input": {},
+        "responded_by_user": user,
+        "responded_at": datetime.now(UTC),
+    }
+    return task.execute_complete({"task_instance": None}, event)  # type: ignore[typeddict-item]
+
+
+def _states(file: Path) -> dict[str, tuple[str, str]]:
+    rows = control.newest(
+        _lake(file), prewrites.PREWRITES, by=prewrites.PREWRITES.key, order=["answer_ts", "recorded_at"]
+    )
+    return {row["id"][2:4]: (row["state"], row["decided_by"]) for row in rows.to_pylist()}
+
+
+def test_a_question_names_the_transactions_that_hold_the_table_and_no_others(file: Path) -> None:
+    from tidegate_airflow.approve_operator import table_questions
+
+    of_xa, of_ddl = table_questions(str(file), [])
+    assert (of_xa["table"], of_xa["at_ts"], len(of_xa["branches"])) == ("d.t", 40, 2)
+    assert "X'aa'" in of_xa["body"]
+    assert "d.other" in of_xa["body"], "an answer is for all tables of a transaction"
+    assert "X'cc'" not in of_xa["body"]
+    assert "X'dd'" not in of_xa["body"]
+    assert (of_ddl["table"], of_ddl["branches"]) == ("d.u", [])
+    assert "tidegate prewrites shop" in way_out(held.last_states(_lake(file))["d.t"])
+
+
+@pytest.mark.parametrize(("option", "state"), [("Commit", "committed"), ("Roll back", "rolled_back")])
+def test_an_answer_decides_what_was_asked_about_with_the_name_of_who_gave_it(
+    file: Path, option: str, state: str
+) -> None:
+    _answer(file, "d.t", option)
+    said = (state, "ann in Airflow")
+    assert _states(file) == {"aa": said, "bb": said, "cc": ("parked", ""), "dd": ("parked", "")}
+
+
+def test_keeping_it_held_decides_nothing_and_what_was_decided_meanwhile_stays(file: Path) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    with pytest.raises(AirflowSkipException, match="tidegate prewrites"):
+        _answer(file, "d.t", "Keep holding")
+    assert {state for state, _ in _states(file).values()} == {"parked"}
+    from tidegate_airflow.approve_operator import ApproveOperator, table_questions
+
+    (question,) = table_questions(str(file), ["d.t"])
+    told = [replace(_branch("aa", 40, "d.t_1"), state=PrewriteState.ROLLED_BACK, decided_by="bob")]
+    prewrites.record(control.ControlTables(_lake(file)), told)
+    task = ApproveOperator(task_id="approve", pipeline_file=str(file), **question)
+    event = {
+        "chosen_options": ["Commit"],
+        "params_input": {},
+        "responded_by_user": None,
+        "responded_at": datetime.now(UTC),
+    }
+    task.execute_complete({"task_instance": None}, event)  # type: ignore[typeddict-item]
+    assert _states(file)["aa"] == ("rolled_back", "bob")
+    assert _states(file)["bb"] == ("committed", "an unknown user in Airflow")
+
+
+def test_a_ddl_is_approved_as_before(file: Path) -> None:
+    _answer(file, "d.u", "Approve")
+    found = held.last_states(_lake(file))["d.u"]
+    assert (found.state, found.reason) == (State.RELEASED, "approved in Airflow by ann")
