@@ -48,8 +48,8 @@ _NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
 _FOREVER = (1 << 63) - 1
 
 
-# What apply appends to; the cut's first: who lost it writes nothing more.
-_CLAIMED = (
+# What apply alone appends to; the cut's first: who lost it writes nothing more.
+CLAIMED = (
     tables.CUTS,
     tables.TABLE_STATES,
     tables.SCHEMA_HISTORY,
@@ -137,7 +137,7 @@ class Application:
         table would count as news.
         """
         claim_id = f"tidegate/{self.pipeline.pipeline}/apply"
-        list(self.pool.map(lambda table: self.control.claim(table, claim_id), _CLAIMED))
+        list(self.pool.map(lambda table: self.control.claim(table, claim_id), CLAIMED))
 
     def check_claim(self) -> None:
         """Raises Overtaken when another application has started since, or this one's lease is lost."""

@@ -82,7 +82,9 @@ def finished(road: Road, spark: SparkSession, *, seconds: float = 60) -> None:
     raise AssertionError(told(road.lake, "road", "one"))
 
 
-@pytest.mark.parametrize("writer", ["positional", "merge"])
+@pytest.mark.parametrize(
+    ("any_server", "writer"), [("mariadb", "merge"), ("mysql9", "positional")], indirect=["any_server"]
+)
 def test_tables_without_a_key_are_whole_at_once_and_again(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
 ) -> None:

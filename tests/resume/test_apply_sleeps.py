@@ -1,7 +1,8 @@
 """Apply sleeps at a point of its window, another one takes over and goes on, and the first one wakes up: too late.
 
 A lease can't keep a holder that sleeps from acting when it wakes. Here there is none at all: what a former holder
-commits must be refused by what the commit itself says. The sleeper is a driver of its own (tests/support/driver.py).
+commits must be refused by what the commit itself says. The sleeper is a driver with a JVM of its own
+(tests/support/driver.py): what it has asked of one keeps nobody else waiting while it sleeps.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.window.application import CLAIMED
 from tests.kit.road import Road
 from tests.resume.test_apply_kills import busy, swapped
 from tests.support.driver import started
 from tests.support.seeds import LONG, many
 from tests.support.servers import FreshDatabase
-from tidegate import tables
 from tidegate.home import EXIT_TRANSIENT
 from tidegate.lake import control
 from tidegate.local.server import Server
@@ -28,7 +29,7 @@ from tidegate.local.server import Server
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 # Before a commit of a window, those of the application's start left out; then where there is none.
-CLAIMS = 8
+CLAIMS = len(CLAIMED)
 POINTS = (
     *(f"delta_before_commit:{CLAIMS + number}" for number in (1, 10)),
     "apply_in_move",
@@ -41,16 +42,6 @@ TABLES = (
     "bag (a VARCHAR(20))",
     "one (id INT PRIMARY KEY)",
     "two (word VARCHAR(20) PRIMARY KEY)",
-)
-# What apply alone says; a cut's row of a table has its version, so silver is in it.
-SAID = (
-    tables.CUTS,
-    tables.TABLE_STATES,
-    tables.SCHEMA_HISTORY,
-    tables.FOLLOWED,
-    tables.SNAPSHOTS,
-    tables.PREWRITES,
-    tables.LEDGER,
 )
 SECONDS_MAX = 120
 
@@ -67,18 +58,18 @@ def asleep(driver: Any) -> bool:
 
 
 def said(road: Road) -> dict[str, Any]:
-    return {table.path: control.read(road.lake, table) for table in SAID}
+    """What apply alone says; a cut's row of a table has its version, so silver is in it."""
+    return {table.path: control.read(road.lake, table) for table in CLAIMED}
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not LONG, reason="the sleeper shares its JVM, which may stand still with it for minutes")
+@pytest.mark.skipif(not LONG, reason="each sleeper starts a JVM")
 @pytest.mark.timeout(900)
 def test_who_sleeps_anywhere_in_its_window_and_is_overtaken_publishes_nothing_when_it_wakes(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
     database = fresh_database(mariadb)
-    # One table at a time: what a sleeper has asked of the JVM, which is not its own here, must not keep others waiting.
-    road = Road(mariadb, tmp_path, include=f"{database}.*", apply=", parallel_tables: 1")
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
     road.capture()
     for table in TABLES:
         mariadb.query(f"CREATE TABLE {database}.{table}")
@@ -87,7 +78,7 @@ def test_who_sleeps_anywhere_in_its_window_and_is_overtaken_publishes_nothing_wh
         busy(mariadb, database, number)
         swapped(mariadb, database, number)
         road.capture()
-        sleeper = started(spark, road.file, f"{point}/sleep", log=tmp_path / "sleeper.log")
+        sleeper = started(None, road.file, f"{point}/sleep", log=tmp_path / "sleeper.log")
         try:
             if asleep(sleeper):
                 slept.append(point)

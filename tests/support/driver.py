@@ -1,6 +1,6 @@
 """Drivers of apply and maintain, some of which die at a named point, over the Spark of the test's own session.
 
-In:  the session, a pipeline file, a failpoint.
+In:  the session, or none for a driver with a JVM of its own; a pipeline file, a failpoint.
 Out: started(): a driver's process, whose exit code is the job's. killed(): the same, which died of SIGKILL at its
      point, and Spark runs nothing of it any more.
 
@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,21 @@ _forks.set_forkserver_preload(
 
 
 def started(
-    spark: SparkSession, file: Path, point: str, *, job: str = "apply", mode: str | None = None, log: Path | None = None
+    spark: SparkSession | None,
+    file: Path,
+    point: str,
+    *,
+    job: str = "apply",
+    mode: str | None = None,
+    log: Path | None = None,
 ) -> Any:
     """A driver that works on the pipeline. job: apply or maintain; mode: apply.mode, the file's when left out."""
-    context: Any = spark.sparkContext
-    gateway = context._gateway.gateway_parameters
-    arguments = ((gateway.port, gateway.auth_token), str(file), point, job, mode, None if log is None else str(log))
+    gateway = None
+    if spark is not None:
+        context: Any = spark.sparkContext
+        told = context._gateway.gateway_parameters
+        gateway = (told.port, told.auth_token)
+    arguments = (gateway, str(file), point, job, mode, None if log is None else str(log))
     driver = _forks.Process(target=_drive, args=arguments)
     driver.start()
     return driver
@@ -66,20 +76,24 @@ def settled(spark: SparkSession, *, cancel: bool, what: str) -> None:
         time.sleep(0.02)
 
 
-def _drive(gateway: tuple[int, str], file: str, point: str, job: str, mode: str | None, log: str | None) -> None:
-    """What `tidegate apply` or `tidegate maintain` does, in a JVM that isn't its own."""
+def _drive(gateway: tuple[int, str] | None, file: str, point: str, job: str, mode: str | None, log: str | None) -> None:
+    """What `tidegate apply` or `tidegate maintain` does, in a JVM that isn't its own where a gateway says which."""
     if log is not None:
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(target, 1)
         os.dup2(target, 2)
-    os.environ |= {
-        "PYSPARK_GATEWAY_PORT": str(gateway[0]),
-        "PYSPARK_GATEWAY_SECRET": gateway[1],
-        "TIDEGATE_FAILPOINT": point,
-    }
+    os.environ["TIDEGATE_FAILPOINT"] = point
     code = 0
     try:
-        _work(Path(file), job, mode)
+        with ExitStack() as stack:
+            if gateway is None:
+                from tests.kit.spark import session
+
+                spark = stack.enter_context(session())
+            else:
+                os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway[0]), "PYSPARK_GATEWAY_SECRET": gateway[1]}
+                spark = _shared()
+            _work(spark, Path(file), job, mode)
     except BaseException as error:  # noqa: BLE001  as an interpreter would end
         from spark_jobs.session.failures import TableWriteError
         from spark_jobs.session.job import failed
@@ -92,21 +106,15 @@ def _drive(gateway: tuple[int, str], file: str, point: str, job: str, mode: str 
             code = BROKEN
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # without a word to the JVM: it is the test's
+    os._exit(code)  # without a word to a JVM that is the test's
 
 
-def _work(file: Path, job: str, mode: str | None) -> None:
+def _shared() -> SparkSession:
+    """A session in the JVM that the environment names."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    from spark_jobs import apply, maintain
-    from spark_jobs.maintenance import Maintenance
-    from spark_jobs.session.background import BackgroundSession
-    from spark_jobs.session.spark import fit_to_size, maintenance_session
-    from spark_jobs.window.application import Application
-    from tidegate import config
-    from tidegate.lake.bronze_index import BronzeIndex
-    from tidegate.lake.files import LakeFiles
+    from spark_jobs.session.spark import fit_to_size
 
     gateway: Any = launch_gateway()
     java: Any = gateway.jvm.org.apache.spark
@@ -114,6 +122,19 @@ def _work(file: Path, job: str, mode: str | None) -> None:
     context = SparkContext(jsc=jsc, gateway=gateway, conf=SparkConf(_jconf=jsc.getConf()))
     session = SparkSession(context).newSession()
     fit_to_size(session, large=False)
+    return session
+
+
+def _work(session: SparkSession, file: Path, job: str, mode: str | None) -> None:
+    from spark_jobs import apply, maintain
+    from spark_jobs.maintenance import Maintenance
+    from spark_jobs.session.background import BackgroundSession
+    from spark_jobs.session.spark import maintenance_session
+    from spark_jobs.window.application import Application
+    from tidegate import config
+    from tidegate.lake.bronze_index import BronzeIndex
+    from tidegate.lake.files import LakeFiles
+
     pipeline = config.load(file)
     lake = LakeFiles(pipeline.lake.path)
     report = partial(print, flush=True)

@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import Any, Final, Self
 
 from tidegate.errors import StreamCorrupt
+from tidegate.schema.model.type_table import Wire
 
 PUBLIC: Final = 5  # schema state
 SYNCED: Final = 6  # job state: done, and every TiDB knows it; 3 is rolled back
@@ -54,33 +55,33 @@ class Action(IntEnum):
 
 
 class Tp(IntEnum):
-    """ColumnInfo.type.Tp: MySQL's own numbers (mysql/type.go)."""
+    """ColumnInfo.type.Tp: MySQL's own numbers (mysql/type.go), those that TiDB has."""
 
-    TINY = 1
-    SHORT = 2
-    LONG = 3
-    FLOAT = 4
-    DOUBLE = 5
-    NULL = 6
-    TIMESTAMP = 7
-    LONGLONG = 8
-    INT24 = 9
-    DATE = 10
-    TIME = 11
-    DATETIME = 12
-    YEAR = 13
-    VARCHAR = 15
-    BIT = 16
-    JSON = 245
-    DECIMAL = 246
-    ENUM = 247
-    SET = 248
-    TINYBLOB = 249
+    TINY = Wire.TINY
+    SHORT = Wire.SHORT
+    LONG = Wire.LONG
+    FLOAT = Wire.FLOAT
+    DOUBLE = Wire.DOUBLE
+    NULL = Wire.NULL
+    TIMESTAMP = Wire.TIMESTAMP
+    LONGLONG = Wire.LONGLONG
+    INT24 = Wire.INT24
+    DATE = Wire.DATE
+    TIME = Wire.TIME
+    DATETIME = Wire.DATETIME
+    YEAR = Wire.YEAR
+    VARCHAR = Wire.VARCHAR
+    BIT = Wire.BIT
+    JSON = Wire.JSON
+    DECIMAL = Wire.NEWDECIMAL
+    ENUM = Wire.ENUM
+    SET = Wire.SET
+    TINYBLOB = 249  # these three are in no binlog of MySQL's
     MEDIUMBLOB = 250
     LONGBLOB = 251
-    BLOB = 252
-    VARSTRING = 253
-    STRING = 254
+    BLOB = Wire.BLOB
+    VARSTRING = Wire.VAR_STRING
+    STRING = Wire.STRING
 
 
 INTEGERS: Final = {Tp.TINY: 8, Tp.SHORT: 16, Tp.INT24: 24, Tp.LONG: 32, Tp.LONGLONG: 64}
