@@ -23,11 +23,19 @@ from tidegate.segments.prewrites import Answer, Pending
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind
+from tidegate.ticdc import decode as ticdc
+from tidegate.ticdc import statements
 
 T = TypeVar("T")
 
-DECODERS: Final[Mapping[SegmentKind, Decoder]] = {SegmentKind.BINLOG: decode.decode_in_pieces}
-FEEDS: Final[Mapping[SegmentKind, SchemaFeed]] = {SegmentKind.BINLOG: ddl_statements}
+DECODERS: Final[Mapping[SegmentKind, Decoder]] = {
+    SegmentKind.BINLOG: decode.decode_in_pieces,
+    SegmentKind.TICDC: ticdc.decode_in_pieces,
+}
+FEEDS: Final[Mapping[SegmentKind, SchemaFeed]] = {
+    SegmentKind.BINLOG: ddl_statements,
+    SegmentKind.TICDC: statements.ddl_statements,
+}
 PREWRITES: Final[Mapping[SegmentKind, PrewriteFeed]] = {SegmentKind.BINLOG: prewrites}
 
 

@@ -32,6 +32,7 @@ class SegmentKind(StrEnum):
 
     BINLOG = "binlog"
     TIDB = "tidb"
+    TICDC = "ticdc"  # lines of a changefeed's files; all of each commit_ts up to resolved_ts
     HEARTBEAT = "heartbeat"  # no payload: moves resolved_ts only
     PREPARED = "prepared"  # no payload: what the source had prepared, asked before its log was at this place
     GAP = "gap"  # no payload: a person accepted that what stands before it at the source is lost
@@ -61,7 +62,7 @@ SEGMENTS: Final = Table(
             _field("source", pa.string(), "name of the source in the pipeline file"),
             _field("day", pa.date32(), "UTC day of captured_at"),
             _field("seq", pa.int64(), "dense per source, from 1"),
-            _field("kind", pa.string(), "binlog | tidb | heartbeat"),
+            _field("kind", pa.string(), "binlog | tidb | ticdc | heartbeat"),
             _field("server_id", pa.int64(), "server_id of the server that sent the stream"),
             _field("server_uuid", pa.string(), "its server_uuid (MySQL) or server_uid (MariaDB); '' when it has none"),
             _field("file", pa.string(), "binlog file of the payload; all of it from one file"),

@@ -81,13 +81,14 @@ class CaptureSensor(BaseSensorOperator):
     def _capture_or_wait(self, pipeline: Pipeline, deadline: float) -> None:
         """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer."""
         only = pipeline.sources[self.source] if len(pipeline.sources) == 1 else None
-        may_wait = isinstance(only, MysqlSource) and not only.semi_sync  # a Pump serves, and never waits elsewhere
+        # A Pump serves, and a changefeed's path is looked at: only a server can be asked whether it wrote.
+        may_wait = isinstance(only, MysqlSource) and not only.semi_sync
         result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if may_wait else None)
         if result.reason == "idle" and (left := deadline - time.time()) > 0:
             self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)
             self.defer(
                 trigger=SourceAdvancedTrigger(
-                    pipeline.sources[self.source].conn_id, str(result.position), time.time() + left
+                    pipeline.server(self.source).conn_id, str(result.position), time.time() + left
                 ),
                 method_name="resume",
                 kwargs={"deadline": deadline},

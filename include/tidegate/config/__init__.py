@@ -12,13 +12,15 @@ from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
 from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
 from tidegate.config.file import load, parse
+from tidegate.config.flavour import Flavour
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.pipeline import Pipeline
 from tidegate.config.snapshot import Snapshot, SnapshotMode
-from tidegate.config.sources import AnySource, DumpMode, Flavour, MysqlSource, Start, TidbSource
+from tidegate.config.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
+from tidegate.config.ticdc import BinaryEncoding, Csv, Protocol, TicdcSource
 from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 
@@ -27,8 +29,10 @@ __all__ = [
     "AnySource",
     "Apply",
     "ApplyMode",
+    "BinaryEncoding",
     "Capture",
     "Cascades",
+    "Csv",
     "Ddl",
     "DumpMode",
     "Effects",
@@ -39,11 +43,13 @@ __all__ = [
     "Orphans",
     "Pipeline",
     "Policy",
+    "Protocol",
     "Route",
     "Snapshot",
     "SnapshotMode",
     "Start",
     "Tables",
+    "TicdcSource",
     "TidbSource",
     "Verify",
     "Writer",

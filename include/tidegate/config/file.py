@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.sources import KINDS, MysqlSource, TidbSource
+from tidegate.config.sources import KINDS, MysqlSource
 from tidegate.errors import ConfigError
 
 
@@ -85,5 +85,5 @@ def _hint(kind: str, keys: list[str], path: tuple[int | str, ...]) -> str:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             owner = annotation
         elif key == "sources":
-            owner = TidbSource if KINDS[1] in path else MysqlSource
+            owner = next((kind for mark, kind in KINDS.items() if mark in path), MysqlSource)
     return f"known keys here: {', '.join(owner.model_fields)}"

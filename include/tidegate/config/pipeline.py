@@ -47,7 +47,7 @@ class Pipeline(Section):
         found = self.sources[source]
         if not isinstance(found, MysqlSource):
             raise ConfigError(
-                f"source {source} is a Pump that TiDB writes to, no server with a binlog to ask for",
+                f"source {source} is of flavour {found.flavour}, no server with a binlog to ask for",
                 remedy="this works with sources of MySQL and MariaDB",
             )
         return found

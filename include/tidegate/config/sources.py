@@ -12,14 +12,10 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from tidegate.config.flavour import Flavour
 from tidegate.config.section import Section
+from tidegate.config.ticdc import TicdcSource
 from tidegate.limits import PUMP_FAKE_SECONDS_DEFAULT, PUMP_ORPHAN_SECONDS_DEFAULT, PUMP_PAYLOAD_BYTES_DEFAULT
-
-
-class Flavour(StrEnum):
-    MYSQL = "mysql"
-    MARIADB = "mariadb"
-    TIDB = "tidb"
 
 
 class DumpMode(StrEnum):
@@ -53,7 +49,7 @@ class MysqlSource(AnySourceSection):
         description="Airflow connection with host, port, login, password; TLS in its extra", min_length=1
     )
     flavour: Literal[Flavour.MYSQL, Flavour.MARIADB] = Field(
-        description="mysql or mariadb; of TiDB tidb, see docs/tidb.md"
+        description="mysql or mariadb; of TiDB ticdc or tidb, see docs/tidb.md"
     )
     dump: DumpMode = Field(DumpMode.GTID, description="Ask for the stream by GTID, or by file and position")
     start: Start = Field(
@@ -116,14 +112,24 @@ class TidbSource(AnySourceSection):
 
 
 # One class for each kind of source: another one is joined to this by `|`, and pipelines.opened says what reads it.
-AnySource: TypeAlias = MysqlSource | TidbSource
+AnySource: TypeAlias = MysqlSource | TidbSource | TicdcSource
+# The mark by which pydantic tells them apart -> class; config.file leaves the mark out of errors.
+KINDS: Final[dict[str, type[Section]]] = {
+    "(a server's binlog)": MysqlSource,
+    "(a pump)": TidbSource,
+    "(a changefeed)": TicdcSource,
+}
+_SERVER, _PUMP, _CHANGEFEED = KINDS
+_KIND_OF: Final = {Flavour.TIDB: _PUMP, Flavour.TICDC: _CHANGEFEED}
 
 
 def kind_of(data: Any) -> str:
-    """The mark by which pydantic tells them apart; config.file leaves it out of errors."""
+    """The mark of a source's kind; what isn't known is taken for a server, which says what it lacks."""
     flavour = data.get("flavour") if isinstance(data, dict) else getattr(data, "flavour", None)
-    return KINDS[1] if flavour == Flavour.TIDB else KINDS[0]
+    return next((mark for kind, mark in _KIND_OF.items() if kind == flavour), _SERVER)
 
 
-KINDS: Final = ("(a server's binlog)", "(a pump)")
-Source = Annotated[Annotated[MysqlSource, Tag(KINDS[0])] | Annotated[TidbSource, Tag(KINDS[1])], Discriminator(kind_of)]
+Source = Annotated[
+    Annotated[MysqlSource, Tag(_SERVER)] | Annotated[TidbSource, Tag(_PUMP)] | Annotated[TicdcSource, Tag(_CHANGEFEED)],
+    Discriminator(kind_of),
+]

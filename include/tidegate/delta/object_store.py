@@ -59,7 +59,7 @@ class ObjectStore:
         self._options = dict(options)
         parts = urlsplit(self.where)
         root = f"{parts.scheme.replace('s3a', 's3')}://{parts.netloc}"
-        self._client = _client(root, tuple(sorted(self._options.items())), os.getpid())
+        self._client = bucket(root, self._options)
         folder = unquote(parts.path).strip("/")  # as delta-rs reads a URL
         self._path = f"{folder}/" if folder else ""
 
@@ -156,6 +156,11 @@ class ObjectStore:
             where=self.where,
             remedy="check that its bucket exists, and what the lake's connection may do there",
         )
+
+
+def bucket(root: str, options: Mapping[str, str]) -> Any:
+    """A client of a bucket, one per process and options. Raises LakeRefused."""
+    return _client(root, tuple(sorted(options.items())), os.getpid())
 
 
 @functools.lru_cache(maxsize=16)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from tidegate.config import MysqlSource, TidbSource
+from tidegate.config import MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import ConfigError
 from tidegate.lake.storage import delta_options, store_keys
@@ -115,6 +115,12 @@ def capture_run(
 
             sql = ConnectionInfo.of(sources(entry.conn_id))
             return pump_run(pipeline, source, sql, state_dir, open_lake(pipeline, lakes))
+        case TicdcSource() as entry:
+            from tidegate.changefeed.opened import changefeed_run
+
+            keys = store_keys(sources(entry.conn_id)) if entry.conn_id else {}
+            options = delta_options(entry.storage_options, keys)
+            return changefeed_run(pipeline, source, options, state_dir, open_lake(pipeline, lakes))
         case kind:
             assert_never(kind)
 
@@ -130,6 +136,8 @@ def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask
                 return asked.ask(pipeline, lambda: source_info(pipeline, name, connections, lake))
             case TidbSource():
                 raise ConfigError(f"source {name} is a Pump: it has no position of its own to ask for")
+            case TicdcSource():
+                raise ConfigError(f"source {name} is a changefeed: it has no server to ask for a position")
             case kind:
                 assert_never(kind)
 

@@ -1,0 +1,7 @@
+"""A changefeed of TiCDC that writes to a storage path, as capture's source.
+
+In:  the path (a folder, or a bucket's prefix), which TiCDC writes and nobody else.
+Out: segments of whole lines in order of commit_ts, and nothing above the changefeed's checkpoint.
+
+The path is only read. What the lines say is read by ticdc/.
+"""

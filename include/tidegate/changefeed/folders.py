@@ -1,0 +1,146 @@
+"""Which folders of a changefeed's path may still get lines, and which schema files are there.
+
+In:  the path; the commit_ts up to which all is captured.
+Out: streams with the files that are new, schema files that are new, and the changefeed's checkpoint.
+
+A look asks for names alone, and for no more of them the longer a changefeed runs: of a table the newest version's
+folder, and those that were in force since what is captured; of folders by date those since the day before. What lies
+elsewhere is captured: a table's rows under a version are all written before the next version's DDL is done, and a row
+is written after it was committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tidegate.changefeed.storage import Listed, Storage
+from tidegate.changefeed.stream import Stream
+from tidegate.commit_ts import physical_ms
+from tidegate.errors import StreamCorrupt
+from tidegate.limits import TICDC_LOOKS_THREADS
+from tidegate.ticdc.layout import META, METADATA, data_name, date_end, schema_version
+from tidegate.ticdc.pieces import Form
+from tidegate.ticdc.schema_file import SchemaFile, schema_file
+
+# Time zones are up to 14 hours apart, and clocks a little.
+_DAYS_APART: Final = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema file and its bytes; path: below the changefeed's."""
+
+    path: str
+    data: bytes
+    file: SchemaFile
+
+
+@dataclass(slots=True)
+class TableFolders:
+    """What is known of one table. schemas: by version; those that a DDL made, or that were there when it was found."""
+
+    database: str
+    table: str
+    schemas: dict[int, Schema] = field(default_factory=dict)
+    streams: dict[tuple[str, str], Stream] = field(default_factory=dict)
+    told: bool = False  # whether this run has said what the changefeed found
+
+
+class Folders:
+    """A changefeed's path, as this run has seen it."""
+
+    def __init__(self, storage: Storage, form: Form) -> None:
+        self._storage, self._form = storage, form
+        self.tables: dict[tuple[str, str], TableFolders] = {}
+        self.databases: dict[str, dict[int, Schema]] = {}
+
+    def checkpoint_ts(self) -> int:
+        """What TiCDC says that all is written up to; 0 before it says so. Raises StreamCorrupt."""
+        data = self._storage.read(METADATA)
+        if not data:
+            return 0
+        try:
+            return int(json.loads(data)["checkpoint-ts"])
+        except (ValueError, KeyError, TypeError) as error:
+            where = f"{self._storage.where}/{METADATA}"
+            raise StreamCorrupt(f"no checkpoint-ts is in it: {data[:80]!r}", where=where, remedy="report it") from error
+
+    @property
+    def streams(self) -> Iterator[Stream]:
+        for table in self.tables.values():
+            yield from table.streams.values()
+
+    def look(self, captured_ts: int) -> None:
+        """Take in what is new. Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
+        with ThreadPoolExecutor(TICDC_LOOKS_THREADS, thread_name_prefix="look") as pool:
+            databases = self._storage.listed("").folders
+            found: list[tuple[str, str]] = []
+            for database, listed in zip(databases, pool.map(self._storage.listed, databases), strict=True):
+                found += [(database, table) for table in listed.folders]
+            list(pool.map(lambda name: self._look_at(name[0], name[1], captured_ts), found))
+
+    def _look_at(self, database: str, table: str, captured_ts: int) -> None:
+        folder = f"{database}/{table}"
+        listed = self._storage.listed(folder)
+        if table == META:  # of a database, or a table of that name
+            known = self.databases.setdefault(database, {})
+            self._take_schemas(folder, listed.files, known, captured_ts)
+        versions = {int(name): name for name in listed.folders if name.isdigit()}
+        if META not in listed.folders and not versions:
+            return
+        there = self.tables.setdefault((database, table), TableFolders(database, table))
+        if META in listed.folders:
+            files = self._storage.listed(f"{folder}/{META}").files
+            self._take_schemas(f"{folder}/{META}", files, there.schemas, captured_ts)
+        live = max((version for version in {*versions, *there.schemas} if version <= captured_ts), default=0)
+        for version in [*there.schemas]:
+            if version < live:
+                del there.schemas[version]
+        for key in [key for key in there.streams if int(key[0].split("/")[2]) < live]:
+            del there.streams[key]
+        for version, name in versions.items():
+            if version >= live:
+                self._look_into(there, f"{folder}/{name}", captured_ts)
+
+    def _take_schemas(self, folder: str, files: Iterable[str], known: dict[int, Schema], captured_ts: int) -> None:
+        """Those that a window above may need: of a table the newest at or below what is captured, and all above."""
+        versions = {version: name for name in files if (version := schema_version(name)) is not None}
+        live = max((version for version in versions if version <= captured_ts), default=0)
+        for version, name in versions.items():
+            if version in known or version < live:
+                continue
+            path = f"{folder}/{name}"
+            data = self._storage.read(path)
+            if data:
+                known[version] = Schema(path, data, schema_file(data, f"{self._storage.where}/{path}"))
+
+    def _look_into(self, table: TableFolders, folder: str, captured_ts: int) -> None:
+        """A folder of a version, or below one: of a partition, of a date."""
+        known = [stream for (at, _), stream in table.streams.items() if at == folder]
+        if known and not self._storage.has_numbered_folders(folder):
+            # Of one writer what comes behind its last file; of several, whose names have no order, all.
+            last = known[0].last_name if len(known) == 1 and not known[0].writer else ""
+            listed = Listed([], self._storage.after(folder, last))
+        else:
+            listed = self._storage.listed(folder)
+        for stream in known:
+            stream.found(listed.files, captured_ts)
+        self._new_writers(table, folder, listed.files, captured_ts)
+        oldest = datetime.fromtimestamp(physical_ms(captured_ts) / 1000, UTC).date() - _DAYS_APART
+        for name in listed.folders:
+            ends = date_end(name)
+            if name != META and (ends is None or ends >= oldest):
+                self._look_into(table, f"{folder}/{name}", captured_ts)
+
+    def _new_writers(self, table: TableFolders, folder: str, files: dict[str, int], captured_ts: int) -> None:
+        writers = {said.writer for name in files if (said := data_name(name)) is not None}
+        for writer in writers:
+            if (folder, writer) not in table.streams:
+                stream = Stream(self._storage, self._form, folder, writer, (table.database, table.table))
+                table.streams[folder, writer] = stream
+                stream.found(files, captured_ts)

@@ -1,0 +1,274 @@
+"""A changefeed's path as capture's source.
+
+In:  the path, looked at every look_seconds; the changefeed's checkpoint.
+Out: a ChangefeedSource, whose readers keep the promises of capture/source.py.
+
+How it keeps them. The checkpoint is read before the names are asked for: what it covers is written by then, and stands
+in what is found. Segments are cut by commit_ts over all folders: each holds every line of its range, and resolved_ts is
+the range's end. So nothing above the checkpoint is given, whatever a file holds; a file that comes late has lines above
+it, or says again what was captured; and a segment needs no other one. Lines at or below resolved_ts are passed over.
+
+Schema files come with the range that their version lies in. One without a statement is of a table that the changefeed
+found: it comes, once in a run, with the first lines of that table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tidegate.capture.captured import Captured
+from tidegate.capture.source import ClockState, Retention
+from tidegate.changefeed.folders import Folders, Schema, TableFolders
+from tidegate.changefeed.place import NOTHING, ChangefeedCheckpoint, ChangefeedPlace, check_continues
+from tidegate.changefeed.storage import Storage
+from tidegate.changefeed.wave import Wave, next_wave
+from tidegate.commit_ts import physical_ms, time_text
+from tidegate.errors import PositionLost
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+from tidegate.ticdc.pieces import Form, Piece, context_of
+from tidegate.ticdc.statements import tables_named
+
+_DAY_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class ChangefeedSettings:
+    """source: its name in the pipeline. heartbeat_seconds: a quiet changefeed's resolved_ts is told this often."""
+
+    source: str
+    path: str
+    options: dict[str, str]
+    form: Form
+    segment_bytes: int
+    look_seconds: float
+    heartbeat_seconds: float
+    expiration_days: int
+
+
+class ChangefeedSource:
+    promises = False
+    clock = ClockState()
+    nothing = NOTHING
+
+    def __init__(self, settings: ChangefeedSettings) -> None:
+        self.settings = settings
+
+    def connect(self) -> ChangefeedReader:
+        """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
+        return ChangefeedReader(self.settings)
+
+    def check_continues(self, before: Segment, after: Segment) -> None:
+        """Raises StreamCorrupt."""
+        check_continues(before, after)
+
+
+class ChangefeedReader:
+    """One run's knowledge of a path; see SourceReader."""
+
+    in_transaction = False
+    waiting_bytes = 0
+    reply_due = False
+
+    def __init__(self, settings: ChangefeedSettings) -> None:
+        self._settings = settings
+        self._folders = Folders(Storage(settings.path, settings.options), settings.form)
+        self._ceiling_ts = self._folders.checkpoint_ts()
+        self._looked_at = 0.0
+        self._quiet_ts = 0  # up to here there is nothing behind the last segment
+        self._told_at = 0.0
+        self.checkpoint: ChangefeedCheckpoint = NOTHING
+
+    # --- where to go on ----------------------------------------------------------------------------
+
+    def first_checkpoint(self, captured: Captured) -> ChangefeedCheckpoint:  # noqa: ARG002  nothing is captured
+        """Before the first line that the path has."""
+        return ChangefeedCheckpoint.before_all(ChangefeedPlace(self._settings.path))
+
+    def resume(self, checkpoint: ChangefeedCheckpoint, captured: Captured, *, patient: bool) -> ChangefeedCheckpoint:  # noqa: ARG002
+        """Raises PositionLost for another path, or when TiCDC has removed what comes next."""
+        path, days = self._settings.path, self._settings.expiration_days
+        if checkpoint.place.path != path:
+            raise PositionLost(
+                f"what is captured is of {checkpoint.place.path}, the source's path is {path}",
+                where=self._settings.source,
+                remedy="give each changefeed a source of its own",
+            )
+        if days and self._days_behind(checkpoint.resolved_ts) >= days:
+            raise PositionLost(
+                f"captured up to {time_text(checkpoint.resolved_ts)}, and TiCDC removes files that are older than"
+                f" {days} days",
+                where=self._settings.source,
+                remedy="begin with a new changefeed, a new path and a new lake",
+            )
+        return checkpoint
+
+    def _days_behind(self, resolved_ts: int) -> float:
+        return (physical_ms(self._ceiling_ts) - physical_ms(resolved_ts)) / 1000 / _DAY_SECONDS
+
+    def open(self, checkpoint: ChangefeedCheckpoint) -> None:
+        self.checkpoint = checkpoint
+        self._quiet_ts = checkpoint.resolved_ts
+
+    # --- the stream --------------------------------------------------------------------------------
+
+    @property
+    def resolved_ts(self) -> int:
+        return self._quiet_ts
+
+    @property
+    def source_ms(self) -> float:
+        return time.time() * 1000
+
+    def receive(self, timeout_seconds: float) -> list[Segment]:
+        """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
+        if self._quiet_ts >= self._ceiling_ts and not self._look(timeout_seconds):
+            return []
+        after_ts = self._quiet_ts
+        wave = next_wave(list(self._folders.streams), after_ts, self._ceiling_ts, self._settings.segment_bytes)
+        pieces = [*self._schemas(after_ts, wave), *wave.pieces]
+        self._quiet_ts = wave.upto_ts
+        if not pieces:
+            return []
+        segment = self._segment(wave, pieces)
+        self.checkpoint = self.checkpoint.after(segment)
+        return [segment]
+
+    def _look(self, timeout_seconds: float) -> bool:
+        """Whether there may be something new; waits for the next look that is due."""
+        wait = self._looked_at + self._settings.look_seconds - time.monotonic()
+        if self._looked_at and wait > 0:
+            time.sleep(min(wait, timeout_seconds))
+            if wait > timeout_seconds:
+                return False
+        self._looked_at = time.monotonic()
+        ceiling_ts = self._folders.checkpoint_ts()
+        if ceiling_ts <= self._quiet_ts:
+            return False
+        self._folders.look(self._quiet_ts)
+        self._ceiling_ts = ceiling_ts
+        return True
+
+    def cut_now(self) -> list[Segment]:
+        """Nothing is held that wasn't given: what was read and not given is read again."""
+        return []
+
+    cut_soon = cut_now
+
+    def heartbeat(self) -> Segment | None:
+        now = time.monotonic()
+        quiet = self._quiet_ts > self.checkpoint.resolved_ts
+        if not quiet or now - self._told_at < self._settings.heartbeat_seconds:
+            return None
+        segment = self._segment(Wave(self._quiet_ts, [], (0, 0)), [])
+        self.checkpoint = self.checkpoint.after(segment)
+        return segment
+
+    def acknowledge(self) -> None:
+        pass
+
+    def keep_time(self) -> None:
+        pass
+
+    def retention(self) -> Retention | None:
+        days = self._settings.expiration_days
+        if not days:
+            return Retention(None, "", self._settings.path, 0)
+        left = days * _DAY_SECONDS - self._days_behind(self._quiet_ts) * _DAY_SECONDS
+        return Retention(max(left, 0.0), "age", self._settings.path, 0)
+
+    def close(self) -> None:
+        pass
+
+    # --- segments ----------------------------------------------------------------------------------
+
+    def _schemas(self, after_ts: int, wave: Wave) -> list[tuple[Piece, bytes]]:
+        """Schema files of the range, and those of tables that the changefeed found and that have their first lines."""
+        found: list[tuple[int, Piece, bytes]] = []
+        for database, schemas in self._folders.databases.items():
+            found += _in_range(database, "", schemas, after_ts, wave.upto_ts)
+        for name, table in self._folders.tables.items():
+            found += _in_range(*name, table.schemas, after_ts, wave.upto_ts)
+        versions = {(piece.name, int(piece.path.split("/")[2])) for piece, _ in wave.pieces}
+        for name, version in sorted(versions):
+            found += self._found(self._folders.tables[name], version, after_ts)
+        return [(piece, data) for _, piece, data in sorted(found, key=lambda one: (one[0], one[1].path))]
+
+    def _found(self, table: TableFolders, version: int, after_ts: int) -> Iterator[tuple[int, Piece, bytes]]:
+        schema = table.schemas.get(version)
+        if schema is not None and not schema.file.query and not table.told:
+            table.told = True
+            piece = Piece(schema.path, 0, len(schema.data), table.database, table.table, schema=True, found=True)
+            yield after_ts, piece, schema.data
+
+    def _segment(self, wave: Wave, pieces: list[tuple[Piece, bytes]]) -> Segment:
+        before, settings = self.checkpoint, self._settings
+        payload = b"".join(data for _, data in pieces)
+        self._told_at = time.monotonic()
+        described = [piece for piece, _ in pieces]
+        has_ddl = any(piece.schema for piece in described)
+        stamps = _stamps(wave, before.resolved_ts, [piece for piece in described if piece.schema])
+        return Segment(
+            source=settings.source,
+            seq=before.seq + 1,
+            kind=SegmentKind.TICDC if pieces else SegmentKind.HEARTBEAT,
+            server_id=0,
+            server_uuid="",
+            file=settings.path,
+            start_pos=before.place.offset,
+            end_pos=before.place.offset + len(payload),
+            gtid_executed="",
+            prev_commit_ts=before.resolved_ts,
+            min_commit_ts=stamps[0],
+            max_commit_ts=stamps[1],
+            resolved_ts=wave.upto_ts,
+            tables=self._tables(described),
+            flags=SegmentFlag.HAS_DDL if has_ddl else SegmentFlag(0),
+            event_count=payload.count(b"\n"),
+            txn_count=0,
+            context=context_of(settings.form, described) if pieces else b"",
+            payload=payload,
+            payload_crc32c=crc32c(payload),
+            captured_at=datetime.now(UTC),
+        )
+
+    def _tables(self, pieces: list[Piece]) -> tuple[str, ...]:
+        """The tables that the segment may change; every one where a statement doesn't say."""
+        names: set[tuple[str, str]] = {piece.name for piece in pieces if not piece.schema}
+        for piece in pieces:
+            if not piece.schema:
+                continue
+            named = tables_named(self._schema(piece).file)
+            if not named:
+                return (EVERY_TABLE,)
+            names.update(named)
+        return tuple(sorted(".".join(name) for name in names))
+
+    def _schema(self, piece: Piece) -> Schema:
+        if not piece.table:
+            schemas = self._folders.databases[piece.database]
+        else:
+            schemas = self._folders.tables[piece.name].schemas
+        return next(schema for schema in schemas.values() if schema.path == piece.path)
+
+
+def _in_range(
+    database: str, table: str, schemas: dict[int, Schema], after_ts: int, upto_ts: int
+) -> Iterator[tuple[int, Piece, bytes]]:
+    """Those that a statement made at a commit_ts in (after_ts, upto_ts]."""
+    for version, schema in schemas.items():
+        if schema.file.query and after_ts < version <= upto_ts:
+            yield version, Piece(schema.path, 0, len(schema.data), database, table, schema=True), schema.data
+
+
+def _stamps(wave: Wave, before_ts: int, schemas: list[Piece]) -> tuple[int, int]:
+    """The smallest and the largest commit_ts of lines and statements."""
+    said = [stamp for stamp in wave.stamps if stamp]
+    for piece in schemas:
+        version = int(piece.path.rpartition("/")[2].split("_")[1])
+        said.append(before_ts + 1 if piece.found else version)
+    return (min(said), max(said)) if said else (0, 0)

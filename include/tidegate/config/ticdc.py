@@ -1,0 +1,84 @@
+"""A source of kind ticdc: what a TiCDC changefeed writes to a storage path.
+
+In:  the source, as pydantic gets it.
+Out: a TicdcSource, frozen. What the changefeed's own configuration says of its files has to be said here too: the files
+     don't tell it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, field_validator, model_validator
+
+from tidegate.config.flavour import Flavour
+from tidegate.config.section import Section
+from tidegate.limits import TICDC_LOOK_SECONDS_DEFAULT
+
+
+class Protocol(StrEnum):
+    CANAL_JSON = "canal-json"
+    CSV = "csv"
+
+
+class BinaryEncoding(StrEnum):
+    BASE64 = "base64"
+    HEX = "hex"
+
+
+class Csv(Section):
+    """The changefeed's sink.csv; include-commit-ts must be true there."""
+
+    delimiter: str = Field(",", description="sink.csv.delimiter, one character", min_length=1, max_length=1)
+    quote: str = Field('"', description="sink.csv.quote, one character", min_length=1, max_length=1)
+    null: str = Field("\\N", description="sink.csv.null", min_length=1)
+    binary_encoding: BinaryEncoding = Field(
+        BinaryEncoding.BASE64, description="sink.csv.binary-encoding-method: base64 or hex"
+    )
+    old_value: bool = Field(False, description="sink.csv.output-old-value")
+    handle_key: bool = Field(False, description="sink.csv.output-handle-key")
+
+
+class TicdcSource(Section):
+    """A storage path that a TiCDC changefeed writes to."""
+
+    flavour: Literal[Flavour.TICDC] = Field(description="ticdc")
+    path: str = Field(
+        description="The changefeed's sink URI without its parameters: a folder, or s3://, gs://, abfss:// and a prefix",
+        min_length=1,
+    )
+    conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
+    storage_options: dict[str, str] = Field(default_factory=dict, description="The store's options without secrets")
+    protocol: Protocol = Field(description="The changefeed's: canal-json (with enable-tidb-extension=true), or csv")
+    time_zone: str = Field(
+        description="Time zone of the TiCDC servers (their --tz), in which TIMESTAMPs stand in the files: UTC, or a name"
+    )
+    csv: Csv = Field(default_factory=Csv)
+    all_rows: bool = Field(
+        False,
+        description="The tables that the changefeed found were empty when it began, so the files hold all their rows."
+        " When false, these tables are held",
+    )
+    look_seconds: float = Field(
+        TICDC_LOOK_SECONDS_DEFAULT, gt=0, description="How often the path is looked at for a new checkpoint"
+    )
+    expiration_days: int = Field(
+        0, ge=0, description="The changefeed's file-expiration-days; 0: it removes no file. Needed where it isn't 0"
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"time zone {name!r} isn't known") from error
+        return name
+
+    @model_validator(mode="after")
+    def _quote_and_delimiter(self) -> Self:
+        if self.csv.quote == self.csv.delimiter:
+            raise ValueError("csv.quote and csv.delimiter are the same")
+        return self

@@ -1,0 +1,58 @@
+"""The names of a changefeed's files.
+
+In:  a name in a folder.
+Out: what it says: the number of a data file and who wrote it; the version of a schema file; a folder's date.
+
+    metadata                                               {"checkpoint-ts": ...}
+    <database>/meta/schema_<version>_<checksum>.json       DDL of a database
+    <database>/<table>/meta/schema_<version>_<checksum>.json
+    <database>/<table>/<version>/[<partition>/][<date>/]CDC[_<writer>_]<number>.json or .csv
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Final, NamedTuple
+
+METADATA: Final = "metadata"
+META: Final = "meta"  # also of the folder where the name of the last data file stands, which nobody needs
+_DATA: Final = re.compile(r"CDC(?:_(.+)_)?(\d+)\.(?:json|csv)")
+_SCHEMA: Final = re.compile(r"schema_(\d+)_\d{10}\.json")
+_DATE: Final = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
+
+
+class DataName(NamedTuple):
+    """writer: "" unless several write to one folder, each with numbers of its own. width: digits of the number."""
+
+    writer: str
+    number: int
+    width: int
+
+    @property
+    def last_of_width(self) -> bool:
+        """Whether the next name has a digit more, and so comes before this one in a store's order."""
+        return len(str(self.number + 1)) > self.width
+
+
+def data_name(name: str) -> DataName | None:
+    found = _DATA.fullmatch(name)
+    return DataName(found[1] or "", int(found[2]), len(found[2])) if found else None
+
+
+def schema_version(name: str) -> int | None:
+    """The commit_ts of the DDL that made it, or of the changefeed's begin; None for another file."""
+    found = _SCHEMA.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def date_end(name: str) -> date | None:
+    """The last day that a folder with this name may stand for, in the writer's time zone; None when it is no date."""
+    found = _DATE.fullmatch(name)
+    if found is None:
+        return None
+    year, month = int(found[1]), int(found[2])
+    try:
+        return date(year, month, int(found[3])) if found[3] else date(year + month // 12, month % 12 + 1, 1)
+    except ValueError:
+        return None

@@ -1,0 +1,202 @@
+"""Lines of one table as texts: operations, commit_ts, and a column of texts for each of the table's.
+
+In:  whole lines of data files, all with the columns of one table version.
+Out: Rows; SchemaMismatch where the lines have other columns, StreamCorrupt where they are no lines of the protocol.
+
+pyarrow's readers parse them, every value as text. In JSON a column that a line lacks would read as NULL, so the names
+that stand in a file are compared with the version's by one line of each operation: within a file they are the same.
+An UPDATE that changes the key becomes a delete of the old row and the new one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+
+from tidegate.config import Protocol
+from tidegate.errors import REFILL, SchemaMismatch, StreamCorrupt, UnsupportedValue
+from tidegate.tables import OP_DELETE, OP_UPSERT
+from tidegate.ticdc.pieces import Form
+
+_INSERT, _UPDATE, _DELETE = "INSERT", "UPDATE", "DELETE"
+_TYPE: Final = '"type":"'
+_OPERATION, _STAMP = "operation", "commit_ts"
+_LAST_IMAGE: Final = "leave the table out of soft_delete, or set delete-only-output-handle-key-columns = false"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """op: OP_UPSERT or OP_DELETE. commit_ts: int64. columns: a string array for each name that was asked for."""
+
+    op: npt.NDArray[np.int8]
+    commit_ts: npt.NDArray[np.int64]
+    columns: list[pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """names: the columns that the files have, in their order. key: those of the key. whole_deletes: a delete has to
+    tell the whole row.
+    """
+
+    form: Form
+    names: Sequence[str]
+    key: Sequence[str]
+    whole_deletes: bool
+
+
+def rows_of(data: bytes, wanted: Wanted) -> Rows:
+    """Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
+    try:
+        return _canal(data, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(data, wanted)
+    except pa.ArrowInvalid as error:
+        what = str(error).splitlines()[0][:200]
+        raise StreamCorrupt(f"lines can't be read: {what}", remedy=f"report it; {REFILL}") from None
+
+
+# --- canal-json ----------------------------------------------------------------------------------------
+
+
+def _canal(data: bytes, wanted: Wanted) -> Rows:
+    has_old = _check_names(data, wanted)
+    image = pa.list_(pa.struct([(name, pa.string()) for name in wanted.names]))
+    fields = [("type", pa.string()), ("data", image), ("_tidb", pa.struct([("commitTs", pa.int64())]))]
+    table = pajson.read_json(
+        io.BytesIO(data),
+        read_options=pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pajson.ParseOptions(
+            explicit_schema=pa.schema([*fields, ("old", image)] if has_old else fields),
+            unexpected_field_behavior="ignore",
+        ),
+    ).combine_chunks()
+    kinds = _one(table["type"])
+    known = pc.is_in(kinds, pa.array([_INSERT, _UPDATE, _DELETE]))
+    if not pc.all(known).as_py():
+        raise StreamCorrupt("a line is neither INSERT, UPDATE nor DELETE", remedy="report it")
+    op = np.where(pc.equal(kinds, _DELETE).to_numpy(zero_copy_only=False), OP_DELETE, OP_UPSERT).astype(np.int8)
+    stamps = pc.struct_field(_one(table["_tidb"]), "commitTs").to_numpy()
+    rows = Rows(op, stamps, _image(table["data"], wanted.names))
+    return _split(rows, _image(table["old"], wanted.names), wanted) if has_old else rows
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _image(column: pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:
+    """The first object of each list; NULLs where there is no list."""
+    lists = _one(column)
+    objects = pc.list_element(pc.if_else(pc.equal(pc.list_value_length(lists), 1), lists, _no_object(lists.type)), 0)
+    return [pc.struct_field(objects, [at]) for at in range(len(names))]
+
+
+def _no_object(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar([None], kind)
+
+
+def _check_names(data: bytes, wanted: Wanted) -> bool:
+    """Whether the lines have the version's columns; True when an UPDATE among them tells old values.
+
+    Raises SchemaMismatch, UnsupportedValue.
+    """
+    has_old = False
+    for line in _first_of_each(data):
+        found = json.loads(line)
+        names = set(found["data"][0])
+        bare = found["type"] == _DELETE and names < set(wanted.names) and names >= set(wanted.key)
+        if bare and wanted.whole_deletes:
+            what = "a deleted row has its key alone (delete-only-output-handle-key-columns), and soft_delete keeps all"
+            raise UnsupportedValue(what, remedy=f"{_LAST_IMAGE}; {REFILL}")
+        if names != set(wanted.names) and not bare:
+            raise _other(sorted(names), sorted(wanted.names))
+        has_old = has_old or found["type"] == _UPDATE
+    return has_old
+
+
+def _first_of_each(data: bytes) -> Iterator[bytes]:
+    for kind in (_INSERT, _UPDATE, _DELETE):
+        at = data.find(f"{_TYPE}{kind}".encode())
+        if at >= 0:
+            start = data.rfind(b"\n", 0, at) + 1
+            end = data.find(b"\n", at)
+            yield data[start : end if end >= 0 else len(data)]
+
+
+def _other(found: Sequence[str], known: Sequence[str]) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"lines have columns {', '.join(found)}; schema_history has {', '.join(known)}", remedy=REFILL
+    )
+
+
+def _split(rows: Rows, old: list[pa.Array], wanted: Wanted) -> Rows:
+    """Deletes of the keys that UPDATEs change, each before its line."""
+    moved = np.zeros(len(rows.op), np.bool_)
+    for name in wanted.key:
+        at = wanted.names.index(name)
+        differs = pc.fill_null(pc.not_equal(old[at], rows.columns[at]), fill_value=False)
+        moved |= differs.to_numpy(zero_copy_only=False)
+    if not moved.any():
+        return rows
+    if wanted.whole_deletes:
+        what = "an UPDATE changes the key, and what was in the old row's other columns isn't sure"
+        raise UnsupportedValue(what, remedy=f"set output-raw-change-event = false in the changefeed; {REFILL}")
+    order = np.sort(np.concatenate([np.arange(len(moved)), np.flatnonzero(moved)]))
+    first = np.concatenate([np.ones(1, np.bool_), order[1:] != order[:-1]]) & moved[order]
+    take, before = pa.array(order), pa.array(first)
+    columns = [
+        pc.if_else(before, pc.coalesce(was, now).take(take), now.take(take))
+        for was, now in zip(old, rows.columns, strict=True)
+    ]
+    op = np.where(first, OP_DELETE, rows.op[order]).astype(np.int8)
+    return Rows(op, rows.commit_ts[order], columns)
+
+
+# --- csv -----------------------------------------------------------------------------------------------
+
+
+def _csv(data: bytes, wanted: Wanted) -> Rows:
+    csv = wanted.form.csv
+    more = ["is_update"] * csv.old_value + ["handle_key"] * csv.handle_key
+    head = [_OPERATION, "table", "schema", _STAMP, *more]
+    names = [*head, *(f"c{at}" for at in range(len(wanted.names)))]
+    _check_width(data, wanted, len(names))
+    types: dict[str, Any] = {**dict.fromkeys(names, pa.string()), _STAMP: pa.int64()}
+    table = pacsv.read_csv(
+        io.BytesIO(data),
+        read_options=pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+        parse_options=pacsv.ParseOptions(
+            delimiter=csv.delimiter, quote_char=csv.quote, double_quote=True, newlines_in_values=True
+        ),
+        convert_options=pacsv.ConvertOptions(
+            column_types=types, null_values=[csv.null], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    ).combine_chunks()
+    op = np.where(pc.equal(_one(table[_OPERATION]), "D").to_numpy(zero_copy_only=False), OP_DELETE, OP_UPSERT)
+    columns = [_one(table[name]) for name in names[len(head) :]]
+    return Rows(op.astype(np.int8), _one(table[_STAMP]).to_numpy(), columns)
+
+
+def _check_width(data: bytes, wanted: Wanted, width: int) -> None:
+    """Of the first record: pyarrow names a difference by its own count alone. Raises SchemaMismatch."""
+    csv, fields, quoted = wanted.form.csv, 1, False
+    for character in data.decode("utf-8", "replace"):
+        if character == csv.quote:
+            quoted = not quoted
+        elif not quoted and character == csv.delimiter:
+            fields += 1
+        elif not quoted and character == "\n":
+            break
+    if fields != width:
+        what = f"lines have {fields} fields, {width} are expected for columns {', '.join(wanted.names)}"
+        remedy = f"say csv.old_value and csv.handle_key as the changefeed's sink.csv does; {REFILL}"
+        raise SchemaMismatch(what, remedy=remedy)

@@ -1,0 +1,84 @@
+"""A schema file: a table's columns as the changefeed saw them, and the DDL that made them.
+
+In:  the file's bytes.
+Out: a SchemaFile; for a table that the changefeed found, a CREATE TABLE that says the same. StreamCorrupt.
+
+The file says less than a CREATE TABLE: no members of enum and set, no indexes but the primary key, no partitions, no
+collations. What isn't said is written so that nobody takes it for known.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidegate.errors import StreamCorrupt
+from tidegate.schema.model.types import UNKNOWN
+
+# ColumnType as the file has it -> as a CREATE TABLE has it, where these differ.
+_OTHER_NAMES: Final = {"VAR_STRING": "VARCHAR"}
+_LENGTHS: Final = ("BIT", "CHAR", "VARCHAR", "BINARY", "VARBINARY")
+_FRACTIONS: Final = ("DATETIME", "TIMESTAMP", "TIME")
+_LISTS: Final = ("ENUM", "SET")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """version: commit_ts of the DDL, or of the changefeed's beginning. query: "" when no DDL made the file."""
+
+    database: str
+    table: str
+    version: int
+    query: str
+    action: int
+    columns: tuple[dict[str, Any], ...]
+
+    @property
+    def created(self) -> str:
+        """CREATE TABLE IF NOT EXISTS with these columns."""
+        lines = [f"{quoted(str(column['ColumnName']))} {_type(column)}{_not_null(column)}" for column in self.columns]
+        key = [quoted(str(column["ColumnName"])) for column in self.columns if column.get("ColumnIsPk") == "true"]
+        if key:
+            lines.append(f"PRIMARY KEY ({', '.join(key)})")
+        return f"CREATE TABLE IF NOT EXISTS {quoted(self.database)}.{quoted(self.table)} ({', '.join(lines)})"
+
+
+def schema_file(data: bytes, where: str) -> SchemaFile:
+    """Raises StreamCorrupt."""
+    try:
+        said = json.loads(data)
+        return SchemaFile(
+            str(said["Schema"]),
+            str(said.get("Table") or ""),
+            int(said["TableVersion"]),
+            str(said.get("Query") or ""),
+            int(said.get("Type") or 0),
+            tuple(said.get("TableColumns") or ()),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise StreamCorrupt(f"a schema file can't be read: {error!r}", where=where, remedy="report it") from error
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _type(column: dict[str, Any]) -> str:
+    words = str(column["ColumnType"]).upper().split()
+    base = _OTHER_NAMES.get(words[0], words[0])
+    precision, scale = column.get("ColumnPrecision"), column.get("ColumnScale")
+    numbers = ""
+    if base == "DECIMAL":
+        numbers = f"({precision},{scale or 0})"
+    elif base in _LENGTHS and precision:
+        numbers = f"({precision})"
+    elif base in _FRACTIONS and scale:
+        numbers = f"({scale})"
+    elif base in _LISTS:
+        numbers = f"('{UNKNOWN}')"
+    return " ".join([base + numbers, *words[1:]])
+
+
+def _not_null(column: dict[str, Any]) -> str:
+    return " NOT NULL" if column.get("ColumnNullable") == "false" else ""

@@ -1,0 +1,165 @@
+"""The DDL of a segment, in order of commit_ts, for schema_history to replay.
+
+In:  a segment of kind ticdc.
+Out: DdlStatements.
+
+A table that the changefeed found is told by a CREATE TABLE IF NOT EXISTS at the segment's beginning: it changes nothing
+where the table is known already, so a reader may say it again. Whether such a table may have had rows is what the
+pipeline file says (all_rows); if so it waits for a snapshot.
+
+Statements that leave rows and columns as they are, and are TiDB's own, are left out by their number. Where the text of
+one can't be read, the file still says which table it is about: that one is held, and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import IntEnum
+from itertools import groupby
+from typing import Final, TypeAlias
+
+from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
+from tidegate.schema.ddl.statement import DdlStatement, EventSaid
+from tidegate.schema.ddl.tree import RenameTables
+from tidegate.schema.model.server import ServerVersion
+from tidegate.segments.segment import Segment
+from tidegate.ticdc.pieces import Placed, form_of, pieces_of
+from tidegate.ticdc.schema_file import SchemaFile, quoted, schema_file
+
+# As MySQL 8.0 reads a statement, which TiDB follows; the name keeps it apart in messages.
+SERVER: Final = "8.0.11-TiDB"
+
+
+class Action(IntEnum):
+    """A schema file's Type, the number of TiDB's job (ActionType): those that change no row and no column."""
+
+    NONE = 0
+    REBASE_AUTO_ID = 13
+    SHARD_ROW_ID = 16
+    LOCK_TABLE = 27
+    UNLOCK_TABLE = 28
+    SET_TIFLASH_REPLICA = 30
+    UPDATE_TIFLASH_REPLICA = 31
+    MODIFY_AUTO_ID_CACHE = 39
+    REBASE_AUTO_RANDOM = 40
+    ALTER_INDEX_VISIBILITY = 41
+    ALTER_ATTRIBUTES = 49
+    ALTER_PARTITION_ATTRIBUTES = 50
+    CREATE_PLACEMENT_POLICY = 51
+    ALTER_PLACEMENT_POLICY = 52
+    DROP_PLACEMENT_POLICY = 53
+    ALTER_PARTITION_PLACEMENT = 54
+    ALTER_SCHEMA_PLACEMENT = 55
+    ALTER_TABLE_PLACEMENT = 56
+    ALTER_CACHE = 57
+    ALTER_STATS_OPTIONS = 58
+    ALTER_NO_CACHE = 59
+    ALTER_TTL = 65
+    REMOVE_TTL = 67
+    CREATE_RESOURCE_GROUP = 68
+    ALTER_RESOURCE_GROUP = 69
+    DROP_RESOURCE_GROUP = 70
+
+
+_QUIET: Final = frozenset(Action)
+Pair: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
+
+
+def ddl_statements(segment: Segment) -> list[DdlStatement]:
+    """Raises StreamCorrupt."""
+    form = form_of(segment)
+    found: list[DdlStatement] = []
+    for placed in pieces_of(segment):
+        if not placed.piece.schema:
+            continue
+        file = schema_file(placed.data, f"{segment.file}/{placed.piece.path}")
+        if placed.piece.found:
+            said = EventSaid(atomic=form.all_rows)
+            found.append(_statement(segment, placed, segment.prev_commit_ts + 1, file.created, file, said))
+        elif file.query and file.action not in _QUIET:
+            found.append(_statement(segment, placed, file.version, file.query, file, EventSaid(atomic=True)))
+    return list(_merged(sorted(found, key=lambda one: one.commit_ts)))
+
+
+def _statement(
+    segment: Segment, placed: Placed, commit_ts: int, sql: str, file: SchemaFile, said: EventSaid
+) -> DdlStatement:
+    return DdlStatement(
+        sql=_legible(sql, file),
+        database=file.database,
+        sql_mode=0,
+        commit_ts=commit_ts,
+        file=segment.file,
+        pos=segment.start_pos + placed.at + len(placed.data),
+        timestamp_us=(commit_ts >> 18) * 1000,
+        charset="utf8mb4",
+        server_version=SERVER,
+        said=said,
+    )
+
+
+def _legible(sql: str, file: SchemaFile) -> str:
+    """The statement, or one that can't be read either but names the file's table."""
+    try:
+        read(sql, database=file.database, sql_mode=0, server=ServerVersion.of(SERVER))
+    except DdlNotRead as error:
+        if not error.tables and file.table:
+            return f"CREATE TABLE {quoted(file.database)}.{quoted(file.table)} {sql}"
+    return sql
+
+
+def _merged(statements: list[DdlStatement]) -> Iterator[DdlStatement]:
+    """One RENAME TABLE of several tables comes as a file for each, with one commit_ts: they are put together again."""
+    for _, same in groupby(statements, key=lambda one: one.commit_ts):
+        group = list(same)
+        renames = [one for one in group if one.sql.lstrip()[:6].upper() == "RENAME"]
+        if len(renames) < 2:
+            yield from group
+            continue
+        yield from (one for one in group if one not in renames)
+        yield from _renamed(renames)
+
+
+def _renamed(renames: list[DdlStatement]) -> list[DdlStatement]:
+    """A rename into a name goes behind the one that leaves it. Where they go in a circle nobody can say in which order
+    they went: each of their tables gets a statement that can't be read.
+    """
+    server = ServerVersion.of(SERVER)
+    pairs: list[Pair] = []
+    for one in renames:
+        parsed = read(one.sql, database=one.database, sql_mode=0, server=server)
+        assert isinstance(parsed, RenameTables), "its text begins with RENAME"
+        pairs += parsed.pairs
+    ordered: list[Pair] = []
+    while pairs:
+        left = {old for old, _ in pairs}
+        free = [pair for pair in pairs if pair[1] not in left]
+        if not free:
+            break
+        ordered += free
+        pairs = [pair for pair in pairs if pair not in free]
+    sql = "RENAME TABLE " + ", ".join(f"{_whole(old)} TO {_whole(new)}" for old, new in [*ordered, *pairs])
+    last = max(renames, key=lambda one: one.pos)
+    if not pairs:
+        return [replace(last, sql=sql)]
+    names = dict.fromkeys(name for pair in [*ordered, *pairs] for name in pair)
+    return [replace(last, sql=f"CREATE TABLE {_whole(name)} {sql}") for name in names]
+
+
+def _whole(name: tuple[str, str]) -> str:
+    return f"{quoted(name[0])}.{quoted(name[1])}"
+
+
+def tables_named(file: SchemaFile) -> list[tuple[str, str]]:
+    """The tables that a schema file's statement may change; [] when nobody can say."""
+    if not file.query:
+        return [(file.database, file.table)]
+    if file.action in _QUIET:
+        return [(file.database, file.table)] if file.table else []
+    sql = _legible(file.query, file)
+    try:
+        parsed = read(sql, database=file.database, sql_mode=0, server=ServerVersion.of(SERVER))
+    except DdlNotRead:
+        return [(file.database, file.table)] if file.table else []
+    return [name for name in {*touched_tables(parsed), (file.database, file.table)} if name[1]]
