@@ -17,7 +17,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from tidegate.capture.captured import Captured
 from tidegate.capture.source import ClockState, Retention
@@ -33,7 +34,7 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 from tidegate.ticdc.pieces import Form, Piece, context_of
 from tidegate.ticdc.statements import tables_named
 
-_DAY_SECONDS = 24 * 3600
+_DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class ChangefeedReader:
     def __init__(self, settings: ChangefeedSettings) -> None:
         self._settings = settings
         self._folders = Folders(Storage(settings.path, settings.options), settings.form)
-        self._ceiling_ts = self._folders.checkpoint_ts()
+        self._checkpoint_ts = self._folders.checkpoint_ts()
+        self._ceiling_ts = 0  # the checkpoint that the last look was for
         self._looked_at = 0.0
         self._quiet_ts = 0  # up to here there is nothing behind the last segment
         self._told_at = 0.0
@@ -108,7 +110,7 @@ class ChangefeedReader:
         return checkpoint
 
     def _days_behind(self, resolved_ts: int) -> float:
-        return (physical_ms(self._ceiling_ts) - physical_ms(resolved_ts)) / 1000 / _DAY_SECONDS
+        return (physical_ms(self._checkpoint_ts) - physical_ms(resolved_ts)) / 1000 / _DAY.total_seconds()
 
     def open(self, checkpoint: ChangefeedCheckpoint) -> None:
         self.checkpoint = checkpoint
@@ -146,11 +148,11 @@ class ChangefeedReader:
             if wait > timeout_seconds:
                 return False
         self._looked_at = time.monotonic()
-        ceiling_ts = self._folders.checkpoint_ts()
-        if ceiling_ts <= self._quiet_ts:
+        self._checkpoint_ts = checkpoint_ts = self._folders.checkpoint_ts()
+        if checkpoint_ts <= self._quiet_ts:
             return False
         self._folders.look(self._quiet_ts)
-        self._ceiling_ts = ceiling_ts
+        self._ceiling_ts = checkpoint_ts
         return True
 
     def cut_now(self) -> list[Segment]:
@@ -178,7 +180,7 @@ class ChangefeedReader:
         days = self._settings.expiration_days
         if not days:
             return Retention(None, "", self._settings.path, 0)
-        left = days * _DAY_SECONDS - self._days_behind(self._quiet_ts) * _DAY_SECONDS
+        left = (days - self._days_behind(self._quiet_ts)) * _DAY.total_seconds()
         return Retention(max(left, 0.0), "age", self._settings.path, 0)
 
     def close(self) -> None:
@@ -243,7 +245,7 @@ class ChangefeedReader:
             if not piece.schema:
                 continue
             named = tables_named(self._schema(piece).file)
-            if not named:
+            if named is None:
                 return (EVERY_TABLE,)
             names.update(named)
         return tuple(sorted(".".join(name) for name in names))

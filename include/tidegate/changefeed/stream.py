@@ -20,13 +20,12 @@ import numpy.typing as npt
 
 from tidegate.changefeed.storage import Storage
 from tidegate.errors import SourceRefused, StreamCorrupt
-from tidegate.limits import TICDC_COMMIT_BYTES_MAX
+from tidegate.limits import TICDC_COMMIT_BYTES_MAX, TICDC_FIRST_LINE_BYTES
 from tidegate.ticdc.layout import DataName, data_name
 from tidegate.ticdc.lines import Lines, split
 from tidegate.ticdc.pieces import Form, Piece
 
 _EMPTY: Final = np.empty(0, np.int64)
-_FIRST_LINE_BYTES: Final = 1 << 14  # a line is shorter, mostly
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class Stream:
         self._files = self._files[max(at - 1, 0) :]
 
     def _first_ts(self, file: _File) -> int:
-        path, size = f"{self.folder}/{file.name}", _FIRST_LINE_BYTES
+        path, size = f"{self.folder}/{file.name}", TICDC_FIRST_LINE_BYTES
         while True:
             data = self._storage.part(path, 0, min(size, file.size))
             stamps = split(self._form, data, path).commit_ts

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from tidegate.changefeed.stream import Stream
 from tidegate.errors import StreamCorrupt
-from tidegate.limits import TICDC_CHUNK_BYTES, TICDC_CHUNKS_BYTES_MAX, TICDC_COMMIT_BYTES_MAX
+from tidegate.limits import (
+    TICDC_CHUNK_BYTES,
+    TICDC_CHUNK_BYTES_MIN,
+    TICDC_CHUNKS_BYTES_MAX,
+    TICDC_COMMIT_BYTES_MAX,
+)
 from tidegate.ticdc.pieces import Piece
-
-_CHUNK_BYTES_LEAST: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Wave:
 def next_wave(streams: Sequence[Stream], after_ts: int, ceiling_ts: int, segment_bytes: int) -> Wave:
     """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
     share = TICDC_CHUNKS_BYTES_MAX // max(len(streams), 1)
-    chunk_bytes = max(min(TICDC_CHUNK_BYTES, share), _CHUNK_BYTES_LEAST)
+    chunk_bytes = max(min(TICDC_CHUNK_BYTES, share), TICDC_CHUNK_BYTES_MIN)
     upto_ts = _known_upto(streams, after_ts, ceiling_ts, chunk_bytes)
     waiting = [stream.waiting(after_ts, upto_ts) for stream in streams]
     stamps = np.concatenate([found for found, _ in waiting]) if waiting else np.empty(0, np.int64)

@@ -8,11 +8,11 @@ Secrets never stand here: a source names an Airflow connection, and so does a la
 import from here, not from the modules below.
 """
 
+from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
 from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
 from tidegate.config.file import load, parse
-from tidegate.config.flavour import Flavour
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.pipeline import Pipeline

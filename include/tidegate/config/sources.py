@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from tidegate.config.flavour import Flavour
+from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.section import Section
 from tidegate.config.ticdc import TicdcSource
 from tidegate.limits import PUMP_FAKE_SECONDS_DEFAULT, PUMP_ORPHAN_SECONDS_DEFAULT, PUMP_PAYLOAD_BYTES_DEFAULT
@@ -26,20 +26,6 @@ class DumpMode(StrEnum):
 class Start(StrEnum):
     NOW = "now"
     EARLIEST = "earliest"
-
-
-class AnySourceSection(Section):
-    """What every kind of source has: for how long the others wait for it."""
-
-    required: bool = Field(
-        False, description="Of several sources: no cut goes on without it, so that each one holds it as the others"
-    )
-    max_hold_seconds: float | None = Field(
-        None,
-        ge=60,
-        description="Captured so much less far than another, a source that isn't required is left behind;"
-        " apply.stalled_seconds when empty",
-    )
 
 
 class MysqlSource(AnySourceSection):

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.flavour import Flavour
+from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.section import Section
 from tidegate.limits import TICDC_LOOK_SECONDS_DEFAULT
 
@@ -41,7 +41,7 @@ class Csv(Section):
     handle_key: bool = Field(False, description="sink.csv.output-handle-key")
 
 
-class TicdcSource(Section):
+class TicdcSource(AnySourceSection):
     """A storage path that a TiCDC changefeed writes to."""
 
     flavour: Literal[Flavour.TICDC] = Field(description="ticdc")

@@ -15,6 +15,7 @@ from tidegate.limits.jobs import *
 from tidegate.limits.lake import *
 from tidegate.limits.snapshot import *
 from tidegate.limits.source import *
+from tidegate.limits.ticdc import *
 from tidegate.limits.tidb import *
 from tidegate.limits.units import *
 from tidegate.limits.verify import *

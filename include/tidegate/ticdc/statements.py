@@ -13,7 +13,7 @@ one can't be read, the file still says which table it is about: that one is held
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from enum import IntEnum
 from itertools import groupby
@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement, EventSaid
-from tidegate.schema.ddl.tree import RenameTables
+from tidegate.schema.ddl.tree import DropDatabase, RenameTables
 from tidegate.schema.model.server import ServerVersion
 from tidegate.segments.segment import Segment
 from tidegate.ticdc.pieces import Placed, form_of, pieces_of
@@ -151,15 +151,15 @@ def _whole(name: tuple[str, str]) -> str:
     return f"{quoted(name[0])}.{quoted(name[1])}"
 
 
-def tables_named(file: SchemaFile) -> list[tuple[str, str]]:
-    """The tables that a schema file's statement may change; [] when nobody can say."""
-    if not file.query:
-        return [(file.database, file.table)]
-    if file.action in _QUIET:
-        return [(file.database, file.table)] if file.table else []
-    sql = _legible(file.query, file)
+def tables_named(file: SchemaFile) -> Collection[tuple[str, str]] | None:
+    """The tables that a schema file's statement may change; None when nobody can say."""
+    of_file = {(file.database, file.table)} if file.table else set()
+    if not file.query or file.action in _QUIET:
+        return of_file
     try:
-        parsed = read(sql, database=file.database, sql_mode=0, server=ServerVersion.of(SERVER))
+        parsed = read(_legible(file.query, file), database=file.database, sql_mode=0, server=ServerVersion.of(SERVER))
     except DdlNotRead:
-        return [(file.database, file.table)] if file.table else []
-    return [name for name in {*touched_tables(parsed), (file.database, file.table)} if name[1]]
+        return of_file or None
+    if isinstance(parsed, DropDatabase):
+        return None
+    return {name for name in {*touched_tables(parsed), *of_file} if name[1]}

@@ -1,0 +1,22 @@
+"""Bounds of reading a TiCDC changefeed's files.
+
+In:  nothing.
+Out: constants, unit last in the name, reason beside it.
+"""
+
+from typing import Final
+
+from tidegate.limits.units import MIB
+
+# As often as a changefeed writes its checkpoint.
+TICDC_LOOK_SECONDS_DEFAULT: Final = 2.0
+# A look asks for each table's folders: an answer of a store takes some 20 ms.
+TICDC_LOOKS_THREADS: Final = 8
+# Of each folder's next lines so much is held, that their order over all folders is known; less, where there are many.
+TICDC_CHUNK_BYTES: Final = 4 * MIB
+TICDC_CHUNK_BYTES_MIN: Final = MIB // 16
+TICDC_CHUNKS_BYTES_MAX: Final = 256 * MIB
+# Lines of one commit_ts are one segment: more than this a value log's record, and Arrow's offsets, don't hold.
+TICDC_COMMIT_BYTES_MAX: Final = 1024 * MIB
+# Most lines are shorter: where a file begins is found by reading this much.
+TICDC_FIRST_LINE_BYTES: Final = MIB // 64
