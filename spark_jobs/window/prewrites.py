@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
@@ -21,11 +21,19 @@ from tidegate.failpoint import failpoint
 from tidegate.lake import prewrites as recorded
 from tidegate.lake.bronze_index import read_segments
 from tidegate.lake.held import TableState
-from tidegate.prewrites_table import XA_PARKED, PrewriteState
+from tidegate.prewrites_table import PREWRITES, XA_PARKED, PrewriteState
 from tidegate.segment_kinds import prewrites_of
 from tidegate.segments.prewrites import Answer, Pending, Prewrite, Prewrites, within_segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag, State
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The Delta version of control/prewrites that was read last while tables waited for what it says."""
+
+    version: int = -1
+
 
 _FLAGS = SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER
 
@@ -175,7 +183,10 @@ def release_decided(app: Application) -> None:
     }
     if not parked:
         return
-    app.refresh_prewrites()
+    seen, version = app.memory(_Seen), app.control.version(PREWRITES)
+    if version != seen.version:  # looked at before it is read: who wrote in between is met by the next window
+        app.refresh_prewrites()
+        seen.version = version
     waiting = (one for found in app.prewrites.values() for one in found if one.state is PrewriteState.PARKED)
     waits = {
         name

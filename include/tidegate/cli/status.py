@@ -141,7 +141,8 @@ def _source_lines(source: SourceStanding) -> list[str]:
         text = f"{state}; {place}{gtid}{size}"
     lines = paragraph(f"source {source.source}:", text)
     if source.behind_ts is not None:
-        what = f"the cut goes on without it since {_time(source.behind_ts)}; its tables wait there, and catch up by"
+        since = f"since {_time(source.behind_ts)}" if source.behind_ts else "from its beginning"
+        what = f"the cut goes on without it {since}; its tables wait there, and catch up by"
         lines += paragraph("  left behind:", f"{what} themselves once capture of it goes on", indent="    ")
     if not server.error and abs(server.clock_ahead_seconds) > CLOCK_SKEW_SECONDS_MAX:
         way = "ahead of" if server.clock_ahead_seconds > 0 else "behind"

@@ -32,7 +32,7 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.segments.segment import Server
 
-# What one host says that another may not; the first of them that any says is what becomes of the source.
+# What one host says that another may not; the first of these that any says is what becomes of the source.
 _PASSED_OVER = (SourceBehind, SourceUnavailable, PositionLost, SourceRefused, StreamCorrupt)
 _IDS = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid')"
 
@@ -50,11 +50,13 @@ OpenedT = TypeVar("OpenedT", bound=Opened)
 
 
 class Hosts:
-    """A walk over a source's hosts, for one connection of capture."""
+    """A walk over a source's hosts, for one connection of capture. at_hand: the one that it read until now: what made
+    its connection end passes more often than the host dies, and a dead one before it may take its time to say so.
+    """
 
-    def __init__(self, info: ConnectionInfo) -> None:
+    def __init__(self, info: ConnectionInfo, at_hand: ConnectionInfo) -> None:
         self._info = info
-        self._left = list(info.each)
+        self._left = sorted(info.each, key=lambda one: one.endpoint != at_hand.endpoint)
         self._failures: list[tuple[ConnectionInfo, TidegateError]] = []
 
     def first(self, opening: Callable[[ConnectionInfo], OpenedT]) -> tuple[ConnectionInfo, OpenedT]:
@@ -114,11 +116,11 @@ def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, Tide
     if not info.others and failures:
         return failures[-1][1]
     told = {one.endpoint: error for one, error in failures}
-    kind = next((kind for kind in _PASSED_OVER if any(isinstance(error, kind) for error in told.values())), None)
-    worst = next((error for error in told.values() if kind and isinstance(error, kind)), SourceUnavailable("no answer"))
+    by_hope = [error for kind in (*_PASSED_OVER, ConfigError) for error in told.values() if isinstance(error, kind)]
+    best = next(iter(by_hope), SourceUnavailable("no host was asked", remedy="try again"))
     each = "; ".join(f"{endpoint}: {error.what} ({error.remedy})" for endpoint, error in told.items())
-    return type(worst)(
-        f"none of the source's {len(info.each)} hosts can go on: {each}", where=info.where, remedy=worst.remedy
+    return type(best)(
+        f"none of the source's {len(info.each)} hosts can go on: {each}", where=info.where, remedy=best.remedy
     )
 
 

@@ -101,7 +101,7 @@ class BinlogSource:
 
     def connect(self) -> BinlogReader:
         """The first host that can be captured from. Raises SourceRefused, SourceUnavailable."""
-        hosts = Hosts(self.hosts)
+        hosts = Hosts(self.hosts, self.connection)
         self.connection, second = hosts.first(self.opened)
         return BinlogReader(self, second, hosts)
 

@@ -24,6 +24,14 @@ def test_another_word_for_zero_dates_is_refused_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "asks"),
+    [("", False), ("xa: {orphans: park}", False), ("xa: {orphans: ask}", True), ("ddl: {drop_table: ask}", True)],
+)
+def test_a_pipeline_asks_a_person_where_its_file_says_so(text: str, asks: bool) -> None:
+    assert parse(BASE + text, where="p.yaml").asks is asks
+
+
+@pytest.mark.parametrize(
     ("table", "follows"),
     [
         ("_orders_gho", True),

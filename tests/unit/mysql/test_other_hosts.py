@@ -1,0 +1,93 @@
+"""What `tidegate check` says of a host that isn't read: of a pair of facts, whether the one could take over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.mysql.test_server_facts import facts
+from tidegate.config import DumpMode, Flavour, Tables
+from tidegate.mysql.other_hosts import about
+from tidegate.mysql.preflight import Level, Wanted
+from tidegate.mysql.server_facts import Replication, SourceFacts
+
+U, V, W = (f"{letter * 8}-0000-0000-0000-000000000000" for letter in "abc")
+REPLICATES = (Replication("db:3306", "", applies=True),)
+
+
+def mysql(executed: str, number: int = 1, **changes: Any) -> SourceFacts:
+    also = {"gtid_mode": "ON", "log_replica_updates": "ON"} | changes.pop("also", {})
+    return facts(flavour=Flavour.MYSQL, version="9.1.0", server_id=number, gtid_executed=executed, also=also, **changes)
+
+
+def mariadb(executed: str, state: str, number: int = 1, **changes: Any) -> SourceFacts:
+    return facts(
+        server_id=number,
+        gtid_executed=executed,
+        also={"gtid_binlog_state": state, "log_slave_updates": "ON"},
+        **changes,
+    )
+
+
+def said(main: SourceFacts, other: SourceFacts) -> list[tuple[bool, str]]:
+    """(whether it wants care, what)."""
+    wanted = Wanted(main.flavour, DumpMode.GTID, Tables(include=("shop.*",)))
+    return [(level is Level.CAUTION, text) for level, text in about(main, other, wanted)]
+
+
+def test_a_replica_that_has_it_all_needs_no_care() -> None:
+    for main, other in (
+        (mysql(f"{U}:1-9:blue:1-2"), mysql(f"{U}:1-9:blue:1-2", 2, replications=REPLICATES)),
+        (mariadb("0-1-9,7-1-2", "0-1-9,7-1-2"), mariadb("0-1-9,7-1-2", "0-1-9,7-1-2", 2, replications=REPLICATES)),
+    ):
+        assert said(main, other) == [(False, "has what the host that is read has, and replicates")]
+
+
+@pytest.mark.parametrize("applies", [True, False])
+def test_one_that_is_behind_is_waited_for_only_if_it_replicates(applies: bool) -> None:
+    replications = REPLICATES if applies else ()
+    for main, other, lacks in (
+        (mysql(f"{U}:1-9"), mysql(f"{U}:1-7", 2, replications=replications), f"{U}:8-9"),
+        (mysql(f"{U}:1-9:blue:1"), mysql(f"{U}:1-9", 2, replications=replications), f"{U}:blue:1"),
+        (mariadb("0-1-9,7-1-2", "0-1-9,7-1-2"), mariadb("0-1-9", "0-1-9", 2, replications=replications), "7-1-2"),
+    ):
+        ((careful, text),) = said(main, other)
+        assert careful is not applies
+        assert lacks in text
+
+
+def test_an_errant_transaction_is_named() -> None:
+    for main, other, own in (
+        (mysql(f"{U}:1-9"), mysql(f"{U}:1-9,{V}:3", 2), f"{V}:3"),
+        (mariadb("0-1-9", "0-1-9"), mariadb("0-1-9,8-2-1", "0-1-9,8-2-1", 2), "8-2-1"),
+    ):
+        assert any(careful and "lacks: GTIDs " + own in text for careful, text in said(main, other))
+
+
+def test_another_cluster_is_told_from_a_replica() -> None:
+    for main, other in (
+        (mysql(f"{U}:1-9"), mysql(f"{W}:1-90", 2)),
+        (mariadb("0-1-9", "0-1-9"), mariadb("0-3-900", "0-3-900", 3)),
+    ):
+        ((careful, text),) = said(main, other)
+        assert careful
+        assert "another cluster" in text
+
+
+def test_a_promoted_replica_of_a_dead_primary_is_no_other_cluster() -> None:
+    main, other = mariadb("0-2-12", "0-1-9,0-2-12", 2), mariadb("0-1-9", "0-1-9")
+    ((careful, text),) = said(main, other)
+    assert careful
+    assert "0-2-12" in text
+
+
+def test_the_same_server_under_two_names_is_none() -> None:
+    assert "is the same server" in said(mysql(f"{U}:1"), mysql(f"{U}:1"))[0][1]
+
+
+def test_what_would_be_refused_after_a_failover_is_said_before() -> None:
+    other = mysql(f"{U}:1-9", 2, replications=REPLICATES, also={"log_replica_updates": "OFF", "binlog_row_image": "X"})
+    found = said(mysql(f"{U}:1-9", also={"binlog_row_image": "FULL"}), other)
+    assert any(careful and "would be refused after a failover: log_replica_updates" in text for careful, text in found)
+    assert any(careful and "binlog_row_image is X, and FULL on the host" in text for careful, text in found)
