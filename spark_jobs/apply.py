@@ -33,6 +33,7 @@ from spark_jobs.apply_steps.record_ledger import record_ledger
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.apply_steps.resolve_prewrites import resolve_prewrites
 from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
+from spark_jobs.apply_steps.take_committed import take_committed
 from spark_jobs.apply_steps.write_changelog import write_changelog
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
@@ -57,6 +58,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     replay_schema_history,
     resolve_watermarks,
     resolve_prewrites,
+    take_committed,
     judge_ddl,
     choose_writers,
     prepare_silver,
@@ -189,7 +191,7 @@ class Look:
         if not window.main or any(state.state == State.RELEASED for state in app.states.values()):
             return False
         return not any(
-            ref.flags & (SegmentFlag.HAS_DDL | SegmentFlag.HAS_ANSWER)
+            ref.flags & (SegmentFlag.HAS_DDL | SegmentFlag.HAS_ANSWER)  # a Pump's commits too
             or next(app.names_in(ref), None)
             or has_marks(ref)
             for ref in window.refs

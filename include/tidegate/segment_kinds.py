@@ -21,17 +21,22 @@ from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.prewrites import Answer, Pending
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
-from tidegate.segments.segment import Segment
+from tidegate.segments.segment import WHOLE_KINDS, Segment
 from tidegate.tables import SegmentKind
 from tidegate.ticdc import decode as ticdc
 from tidegate.ticdc import statements
+from tidegate.tidb import decode as tidb
 
 T = TypeVar("T")
 
 DECODERS: Final[Mapping[SegmentKind, Decoder]] = {
     SegmentKind.BINLOG: decode.decode_in_pieces,
     SegmentKind.TICDC: ticdc.decode_in_pieces,
+    SegmentKind.TIDB: tidb.decode_in_pieces,
 }
+# A kind whose prewrites and answers come apart has nothing that a segment alone says: its rows and its DDL are paired
+# over the segments of a window (spark_jobs/window/pairs.py), and decoded by the answers that were found.
+APART: Final = frozenset(SegmentKind) - WHOLE_KINDS
 FEEDS: Final[Mapping[SegmentKind, SchemaFeed]] = {
     SegmentKind.BINLOG: ddl_statements,
     SegmentKind.TICDC: statements.ddl_statements,

@@ -161,6 +161,7 @@ SCHEMA_HISTORY: Final = Table(
                 "JSON of the server's defaults: settings that its log's meaning depends on (schema/model/server_settings.py)",
                 nullable=True,
             ),
+            _field("origin", pa.string(), "JSON: TiDB's own description, with its ids; null of others", nullable=True),
         ]
     ),
 )
@@ -367,6 +368,8 @@ SEQ: Final = "_tg_seq"  # int64: segment
 
 # In a segment's `tables`: names that nobody can give. A planner looks at the segment for every table.
 EVERY_TABLE: Final = "*"
+# ... and this one of a segment whose rows name tables by ids: whoever pairs its prewrites knows which they are.
+TABLES_BY_ID: Final = "#"
 
 
 def splits(text: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ with the error that its writer would give.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -60,12 +61,17 @@ def _shares(app: Application, window: Window) -> dict[str, int]:
     """About how many bytes of binlog and chunks each logical table has: a segment's are split among those it names."""
     shares: dict[str, int] = {}
     for ref in window.refs:
-        names = [app.logical_name(*pair) for pair in app.names_in(ref)]
-        for name in names:
-            shares[name] = shares.get(name, 0) + ref.payload_bytes // len(names)
+        _share(shares, ref.payload_bytes, [app.logical_name(*pair) for pair in app.names_in(ref)])
+    for one in window.prewritten:
+        _share(shares, one.ref.payload_bytes, [app.logical_name(*pair) for pair in one.names])
     for name, entry in window.tables.items():
         shares[name] = shares.get(name, 0) + sum(one.ref.chunk.payload_bytes for one in entry.chunks)
     return shares
+
+
+def _share(shares: dict[str, int], payload_bytes: int, names: Sequence[str]) -> None:
+    for name in names:
+        shares[name] = shares.get(name, 0) + payload_bytes // len(names)
 
 
 def _planned(app: Application, window: Window, entry: TableWindow, share: int) -> TablePlan:

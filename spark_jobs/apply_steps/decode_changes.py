@@ -74,7 +74,8 @@ Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChu
 def decode_changes(app: Application, window: Window) -> None:
     """Fill window.tables[...].staged, window.held and window.ledger."""
     plan = plan_decode(app, window)
-    refs = [ref for ref in window.refs if plan.windows.get(ref.source) or plan.known[ref.source].held]
+    whole = [ref for ref in window.refs if ref.whole]  # of the others each row waits for its pair
+    refs = [ref for ref in whole if plan.windows.get(ref.source) or plan.known[ref.source].held]
     chunks = [chunk for entry in window.tables.values() for chunk in entry.chunks]
     later = window.prewritten
     if not refs and not chunks and not later:

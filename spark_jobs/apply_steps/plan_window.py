@@ -26,7 +26,7 @@ from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
-from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK, SegmentFlag, State, splits
+from tidegate.tables import NEEDS_SNAPSHOT, TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
 
 
 def next_window(app: Application) -> Window | None:
@@ -110,8 +110,9 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
         return None
     low_ts = min(app.states[name].applied_ts for name in tables)
     wanted: dict[str, set[str]] = {}
-    for source, database, table in {one for of in tables.values() for one in of}:
-        wanted.setdefault(source, {WATERMARK}).add(f"{database}.{table}")
+    for owner, database, table in {one for of in tables.values() for one in of}:
+        for source in app.pipeline.pumps(owner):
+            wanted.setdefault(source, {WATERMARK, TABLES_BY_ID}).add(f"{database}.{table}")
     upto_ts, refs = backlog(
         app.lake,
         {source: Wanted(low_ts, names) for source, names in wanted.items()},
@@ -125,7 +126,7 @@ def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]])
     """What bronze no longer has is missing for good."""
     found = {}
     for name, physical in list(tables.items()):
-        begin = max(app.index.begin(source) for source, _, _ in physical)
+        begin = max(app.index.begin(source) for owner, _, _ in physical for source in app.pipeline.pumps(owner))
         at = app.states[name].applied_ts
         if at < begin:
             what = f"{name}: silver has it up to {at}, and bronze begins after {begin}"
@@ -180,7 +181,7 @@ def _reach_to(app: Application, window: Window, cut_ts: int) -> None:
             remedy="start capture of every source",
         )
     further = window_between(app, window.low_ts, cut_ts)
-    window.cut_ts, window.refs, window.gaps = cut_ts, further.refs, further.gaps
+    window.cut_ts, window.refs, window.gaps, window.pairs = cut_ts, further.refs, further.gaps, None
     _take(app, window)
 
 

@@ -17,10 +17,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.defined import replay_jobs
 from spark_jobs.window.following import take_in
 from spark_jobs.window.holds import hold, needs_snapshot_reason, release, take_along
 from spark_jobs.window.mending import mend_emptied
 from spark_jobs.window.moves import find_moves
+from spark_jobs.window.pairs import pairs_of
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
@@ -43,7 +45,8 @@ Name = tuple[str, str]  # database, table
 def replay_schema_history(app: Application, window: Window) -> None:
     """Append the window's new table versions and hold what can't be followed."""
     new: list[TableVersion] = []
-    refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL]
+    refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL and ref.whole]
+    clusters = [pairs for pairs in pairs_of(app, window) if pairs.ddl or pairs.tables]
     for ref in sorted(refs, key=lambda ref: (ref.source, ref.seq)):
         if ref.flags & SegmentFlag.GAP:
             new += app.histories[ref.source].pass_gap(ref.max_commit_ts, ref.file, ref.end_pos)
@@ -52,6 +55,8 @@ def replay_schema_history(app: Application, window: Window) -> None:
             if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
                 window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
                 new += _replay(app, window, ref.source, statement)
+    for pairs in clusters:
+        new += replay_jobs(app, pairs)
     for history in app.histories.values():
         new += history.unfollowed
         history.unfollowed = []
@@ -59,7 +64,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
         failpoint("apply_before_schema_history")
         app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
         failpoint("apply_after_schema_history")
-    if refs:
+    if refs or clusters:
         for history in app.histories.values():
             for version in history.made_in(window.low_ts, window.cut_ts):
                 _take_in(app, window, version)

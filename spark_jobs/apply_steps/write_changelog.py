@@ -22,7 +22,8 @@ from tidegate.binlog.batch import RowsError
 from tidegate.binlog.decode import HeldError
 from tidegate.changelog.rows import Name, segment_changes
 from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, told
-from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
+from tidegate.config import TidbSource
+from tidegate.errors import StreamCorrupt, Terminal, Transient, UnsupportedValue, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze_index import segments_or_damage
@@ -60,6 +61,9 @@ def write_changelog(app: Application, window: Window) -> None:
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
     for source in sorted({physical[0] for physical in of}):
         mine = {physical[1:]: log for physical, log in of.items() if physical[0] == source}
+        if isinstance(app.pipeline.sources[source], TidbSource):
+            _lose(mine.values(), UnsupportedValue("changes of TiDB's tables are kept in no changelog"))
+            continue
         plain = [(ref, None) for ref in window.refs]
         for given in (plain, [(one.ref, one.answers) for one in window.prewritten]):
             _read(app, window, mine, {ref.seq: (ref, answers) for ref, answers in given if ref.source == source})

@@ -64,7 +64,7 @@ def plan_decode(app: Application, window: Window) -> DecodePlan:
                 routed.setdefault(source, set()).add(name)
             windows.setdefault(source, {})[name] = CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
-    sources = {ref.source for ref in window.refs} | {one.ref.source for one in window.prewritten}
+    sources = {ref.source for ref in window.refs} | {one.source for one in window.prewritten}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     # Whoever writes keys to the source must not know which of them hash alike.

@@ -22,7 +22,7 @@ from spark_jobs.window.holds import hold, hold_at
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
-from tidegate.config import Policy
+from tidegate.config import Policy, TidbSource
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
@@ -228,7 +228,8 @@ def stalled(app: Application) -> None:
     for source in sources:
         entry, resolved = app.pipeline.sources[source], app.index.resolved(source)
         seconds = app.pipeline.apply.stalled_seconds if entry.max_hold_seconds is None else entry.max_hold_seconds
-        if entry.required or seconds is None:
+        # A transaction's commit may be with any Pump of its cluster: none is left behind.
+        if entry.required or seconds is None or isinstance(entry, TidbSource):
             continue
         if physical_ms(newest) - physical_ms(resolved) > seconds * 1000:
             at = datetime.fromtimestamp(physical_ms(resolved) / 1000, UTC).isoformat(timespec="seconds")

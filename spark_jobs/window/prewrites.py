@@ -39,8 +39,8 @@ _FLAGS = SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER
 
 
 def has_prewrites(ref: SegmentRef) -> bool:
-    """Whether a segment may hold an XA PREPARE, or an answer."""
-    return bool(ref.flags & _FLAGS)
+    """Whether a segment may hold an XA PREPARE, or an answer. What is never whole is paired by pairs.py."""
+    return ref.whole and bool(ref.flags & _FLAGS)
 
 
 def answered_in(app: Application, window: Window) -> list[Prewrite]:

@@ -47,10 +47,10 @@ def prewritten_changes(
         try:
             for done in changes_of(*_asked(one, segment, plan)):
                 for changes in done.changes:
-                    owner = (ref.source, changes.database, changes.table, changes.version)
+                    owner = (one.source, changes.database, changes.table, changes.version)
                     waiting.setdefault(owner, []).append(changes.batch)
                     waiting_bytes += changes.batch.nbytes
-                yield from (Trouble(ref.source, problem) for problem in done.problems)
+                yield from (Trouble(one.source, problem) for problem in done.problems)
                 ledger.add(done.ledger)
                 if waiting_bytes >= run_bytes:
                     yield _run(waiting)
@@ -72,7 +72,7 @@ def _asked(
 ) -> tuple[Segment, Mapping[Name, Sequence[TableVersion]], Mapping[Name, CommitSpan], Known]:
     if isinstance(segment, StreamCorrupt):
         raise segment
-    source = one.ref.source
+    source = one.source
     known = replace(plan.known[source], answers=one.answers)
     return segment, plan.versions.get(source, {}), plan.windows.get(source, {}), known
 
@@ -91,8 +91,8 @@ def _run(waiting: dict[_Owner, list[pa.RecordBatch]]) -> Run:
 def _lost(one: PrewrittenSegment, plan: DecodePlan, error: Terminal) -> Iterator[Trouble]:
     """A problem for each table that the segment names and whose window has one of the answers."""
     ref = one.ref
-    for (database, table), window in plan.windows.get(ref.source, {}).items():
+    for (database, table), window in plan.windows.get(one.source, {}).items():
         due = [answer_ts for answer_ts in one.answers.values() if answer_ts in window]
-        if due and may_name(ref.tables, (database, table)):
+        if due and (may_name(ref.tables, (database, table)) or (database, table) in one.names):
             kind, told = type(error).__name__, str(error)
-            yield Trouble(ref.source, Problem(database, table, kind, told, max(due), ref.file, ref.start_pos))
+            yield Trouble(one.source, Problem(database, table, kind, told, max(due), ref.file, ref.start_pos))

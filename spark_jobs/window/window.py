@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, TablePlan
 from tidegate import tables
@@ -23,6 +24,9 @@ from tidegate.snapshot.chunk_table import ChunkRef
 from tidegate.snapshot.events import SnapshotEvent
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.target import StagedUpsert
+
+if TYPE_CHECKING:
+    from spark_jobs.window.pairs import Pairs
 
 _NAMED_MAX = 5  # tables named in a window's line of the log
 
@@ -106,10 +110,20 @@ class DamagedChunk:
 
 @dataclass(frozen=True, slots=True)
 class PrewrittenSegment:
-    """A segment with prewrites that the window commits: start_ts -> commit_ts of the answer."""
+    """A segment with prewrites that the window commits: start_ts -> commit_ts of the answer.
+
+    owner: the source that its tables are of, where that isn't the segment's own. names: the tables that take part,
+    where the segment itself doesn't name them.
+    """
 
     ref: SegmentRef
     answers: Mapping[int, int]
+    owner: str = ""
+    names: Collection[tuple[str, str]] = ()
+
+    @property
+    def source(self) -> str:
+        return self.owner or self.ref.source
 
 
 @dataclass(slots=True)
@@ -199,6 +213,7 @@ class Window:
     gap_ts: dict[str, int] = field(default_factory=dict)  # logical table -> commit_ts of the last such
     waves: WindowWaves = field(default_factory=WindowWaves)
     prewritten: list[PrewrittenSegment] = field(default_factory=list)  # in order of (source, seq)
+    pairs: list[Pairs] | None = None  # of clusters whose prewrites and answers come apart; made when first asked for
 
     def __post_init__(self) -> None:
         """Of the refs given, gaps are apart: they have no bytes."""

@@ -17,10 +17,10 @@ from tests.unit.tidb import encode
 from tidegate.capture.value_log.log import ValueLog, value_log_folder
 from tidegate.errors import HostRefused, PositionLost, ValueLogFull
 from tidegate.local.certificate import ensure
-from tidegate.pump.payloads import payloads_of
 from tidegate.pump.server import PumpServer, ServerSettings
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind
+from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.pairing import ROLLED_BACK
 from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
 from tidegate.tidb.recording import Recording

@@ -22,7 +22,7 @@ import pytest
 
 from tests.integration.capture_support import bronze_segments
 from tests.kit.tidb import MISSING, PROGRAM, Tidb
-from tidegate.pump.payloads import payloads_of
+from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.jobs import Job
 from tidegate.tidb.pairing import Pairing
 from tidegate.tidb.payload import Binlog, binlog_of

@@ -18,7 +18,7 @@ from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.section import Section
 from tidegate.config.snapshot import Snapshot
-from tidegate.config.sources import MysqlSource, Source
+from tidegate.config.sources import MysqlSource, Source, TidbSource
 from tidegate.config.tables import Tables
 from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
@@ -41,6 +41,22 @@ class Pipeline(Section):
     snapshot: Snapshot = Field(default_factory=Snapshot)
     verify: Verify = Field(default_factory=Verify)
     xa: Xa = Field(default_factory=Xa)
+
+    def owner(self, source: str) -> str:
+        """The source under whose name tables of a source stand: of a cluster with several Pumps the first one's."""
+        entry = self.sources.get(source)
+        return self.pumps(source)[0] if isinstance(entry, TidbSource) else source
+
+    def pumps(self, source: str) -> list[str]:
+        """All sources whose transactions are those of a source's tables, in the order of the pipeline file."""
+        entry = self.sources.get(source)
+        if not isinstance(entry, TidbSource):
+            return [source]
+        return [
+            name
+            for name, one in self.sources.items()
+            if isinstance(one, TidbSource) and one.cluster_name == entry.cluster_name
+        ]
 
     def server(self, source: str) -> MysqlSource:
         """A source that is a server with a binlog to ask for. Raises ConfigError for another kind."""

@@ -65,6 +65,11 @@ class TidbSource(AnySourceSection):
         description="Name of this Pump; the source's when empty. Never another one for the same source",
         min_length=1,
     )
+    cluster: str | None = Field(
+        None,
+        description="Pumps with the same word here are one TiDB's; when empty, those with the same conn_id",
+        min_length=1,
+    )
     tls_certificate: Path | None = Field(None, description="PEM file; TCP addresses then speak TLS alone")
     tls_key: Path | None = Field(None, description="PEM file of its key")
     tls_ca: Path | None = Field(None, description="PEM file; TiDB must show a certificate that this one signed")
@@ -89,6 +94,10 @@ class TidbSource(AnySourceSection):
         le=(1 << 31) - 1,
         description="The binlog of one transaction is at most this long",
     )
+
+    @property
+    def cluster_name(self) -> str:
+        return self.cluster or self.conn_id
 
     @model_validator(mode="after")
     def _tls_is_whole(self) -> Self:

@@ -36,7 +36,8 @@ from tidegate.segments.window import SegmentRef, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
 
 _SMALL_COLUMNS = [
-    "kind", "seq", "file", "start_pos", "end_pos", "min_commit_ts", "max_commit_ts", "resolved_ts", "tables", "flags",
+    "kind", "seq", "file", "start_pos", "end_pos", "prev_commit_ts", "min_commit_ts", "max_commit_ts", "resolved_ts",
+    "tables", "flags",
 ]  # fmt: skip
 
 
@@ -279,4 +280,5 @@ def _ref(row: dict[str, Any], source: str, place: tuple[str, int, int]) -> Segme
         row_group=group,
         row=index,
         whole=row["kind"] in WHOLE_KINDS,
+        prev_commit_ts=row["prev_commit_ts"],
     )

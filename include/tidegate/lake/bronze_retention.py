@@ -35,6 +35,7 @@ from tidegate.lake.followed import Followed
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import TableState, last_states
 from tidegate.lake.prewrites import first_needed
+from tidegate.segments.segment import WHOLE_KINDS
 from tidegate.tables import SEGMENTS, SNAPSHOTS, SegmentFlag
 
 # Events of control/snapshots: a wave's high mark was met; nothing of a table is read any more.
@@ -148,16 +149,20 @@ def choose_gone(
 def whole_transactions(
     lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile]
 ) -> Sequence[BronzeFile]:
-    """Fewer of them, when what would be left would begin inside a transaction. files: all of this source."""
-    while gone and _begins_inside(lake, files[len(gone)]):
+    """Fewer of them, when what would be left would begin inside a transaction, or be committed of rows in what would go
+    (lake/lookback.py). files: all of this source.
+    """
+    while gone and _needs(lake, files[len(gone)], gone[-1]):
         gone = gone[:-1]
     return gone
 
 
-def _begins_inside(lake: LakeFiles, file: BronzeFile) -> bool:
+def _needs(lake: LakeFiles, file: BronzeFile, before: BronzeFile) -> bool:
+    """Whether a file goes on with what the one before it holds."""
     with lake.open(f"{SEGMENTS.path}/{unquote(file.path)}") as handle:
-        first = pq.ParquetFile(handle).read_row_group(0, columns=["flags"], use_threads=False)
-    return bool(first["flags"][0].as_py() & SegmentFlag.OPEN_AT_START)
+        first = pq.ParquetFile(handle).read_row_group(0, columns=["flags", "kind"], use_threads=False)
+    apart = first["kind"][0].as_py() not in WHOLE_KINDS and before.top_ts >= file.begin_ts
+    return apart or bool(first["flags"][0].as_py() & SegmentFlag.OPEN_AT_START)
 
 
 def remove(log: BronzeLog, gone: Sequence[BronzeFile]) -> None:

@@ -11,6 +11,10 @@ from tidegate.limits.units import MIB
 # Answers that are remembered by start_ts, so that a prewrite that is sent once more is known: 100 MB; an older copy is
 # known by resolved_ts.
 TIDB_ANSWERED_COMMITS_MAX: Final = 500_000
+# Rows of TiDB that are Python values before they become a batch: some hundred MB of wide rows.
+TIDB_DECODE_ROWS: Final = 50_000
+# Segments whose summary apply keeps: a window looks at those of the one before once more.
+TIDB_SUMMARIES_MAX: Final = 512
 # Requests of TiDB that wait at one time, each on a thread; and how much they hold.
 PUMP_THREADS: Final = 256
 PUMP_WAITING_BYTES_MAX: Final = 256 * MIB

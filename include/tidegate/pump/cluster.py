@@ -18,6 +18,8 @@ import pymysql
 from tidegate.errors import SourceUnavailable
 from tidegate.limits import ANSWER_SECONDS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.tidb.jobs import Job
+from tidegate.tidb.live_tables import fold
 from tidegate.tidb.mvcc import fate
 
 
@@ -47,6 +49,38 @@ class Clock:
         if self._connection is not None:
             self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
             self._connection = None
+
+
+class History:
+    """TiDB's DDL history by SQL."""
+
+    def __init__(self, info: ConnectionInfo) -> None:
+        self._info = info
+
+    def job(self, job_id: int) -> bytes | None:
+        """Raises SourceUnavailable, SourceRefused."""
+        found = self._read("SELECT job_meta FROM mysql.tidb_ddl_history WHERE job_id = %s", job_id)
+        return next(iter(found), None)
+
+    def tables(self, tso: int) -> bytes:
+        """As they were at a timestamp. Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
+        texts = self._read("SELECT job_meta FROM mysql.tidb_ddl_history", snapshot=tso)
+        jobs = sorted((json.loads(text)["binlog"].get("FinishedTS") or 0, text) for text in texts)
+        return fold(Job.from_text(text) for _, text in jobs).text.encode()
+
+    def _read(self, query: str, *values: int, snapshot: int = 0) -> list[bytes]:
+        """A connection of its own: a Pump asks so only around a DDL."""
+        connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
+        try:
+            with connection.cursor() as cursor:
+                if snapshot:
+                    cursor.execute("SET @@tidb_snapshot = %s", (str(snapshot),))
+                cursor.execute(query, values)
+                return [cell if isinstance(cell, bytes) else cell.encode() for (cell,) in cursor.fetchall()]
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self._info) from error
+        finally:
+            connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, TidbSource
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.pump.cluster import Clock, Mvcc
+from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.reader import PumpSettings, PumpSource
 from tidegate.pump.server import PumpServer, ServerSettings
 from tidegate.pump.stored import stored_in
@@ -39,5 +39,6 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
         lambda: Clock(sql),
         Mvcc(entry.status_url) if entry.status_url else None,
         stored_in(lake, source),
+        History(sql),
     )
     return CaptureRun(pipeline, source, lambda: PumpSource(settings, lambda: PumpServer(serves)), state_dir, lake)

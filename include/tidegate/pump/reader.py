@@ -13,7 +13,8 @@ found again in the segments that may hold it: those that name a timestamp at or 
 
 A prewrite whose answer doesn't come is asked for at TiDB, by its key, once the timestamps have gone on far enough. The
 answer is written into the stream as the Commit or Rollback that got lost: from there on it is history, and a replay
-years later finds it. No answer: it waits, and holds resolved_ts back.
+years later finds it. No answer: it waits, and holds resolved_ts back. So does a DDL until what TiDB's history says of
+its job is in the stream, and a Pump that begins, until the list of the tables that are there is (ddl.py).
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ from tidegate.capture.source import ClockState, Retention
 from tidegate.commit_ts import physical_ms
 from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
 from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX
-from tidegate.pump.payloads import LENGTH_BYTES, joined, payloads_of
+from tidegate.pump.ddl import JobNotes, Jobs, waits_for
 from tidegate.pump.place import NOTHING, PumpCheckpoint, PumpPlace, check_continues
 from tidegate.pump.server import PumpServer, Write
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
-from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
+from tidegate.tables import TABLES_BY_ID, SegmentFlag, SegmentKind
+from tidegate.tidb.enclosed import LENGTH_BYTES, joined, payloads_of
 from tidegate.tidb.pairing import ROLLED_BACK, Pairing
-from tidegate.tidb.payload import Binlog, BinlogType, answer_payload, binlog_of, fake_payload
+from tidegate.tidb.payload import NOTES, Binlog, BinlogType, answer_payload, binlog_of, fake_payload
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +72,7 @@ class PumpSettings:
     fates: Fates | None
     # Segments that name a timestamp at or above one, oldest first, with their payloads.
     stored: Callable[[Captured, int], Iterator[Segment]]
+    jobs: Jobs | None = None  # TiDB's DDL history; None: of DDL no more than its text is known
 
 
 class PumpSource:
@@ -102,7 +105,10 @@ class PumpReader:
         self._settings = source.settings
         self._timestamps = self._settings.clock()
         self._server: PumpServer | None = None
-        self._pairing = Pairing[None]([self._settings.node])
+        self._pairing = Pairing[int]([self._settings.node])  # place: id of a DDL's job, or 0
+        self._notes = JobNotes(self._settings.jobs)
+        self._begins = False  # the tables that were there before aren't landed yet
+        self._resolved = 0
         self._taken: list[tuple[bytes, Binlog]] = []
         self._writes: list[Write] = []
         self._cut: list[Write] = []
@@ -126,7 +132,8 @@ class PumpReader:
                 where=self._settings.source,
                 remedy="give each Pump a source of its own",
             )
-        self._pairing = Pairing[None]([node], checkpoint.resolved_ts)
+        self._pairing = Pairing[int]([node], checkpoint.resolved_ts)
+        self._resolved = checkpoint.resolved_ts
         for segment in self._settings.stored(captured, checkpoint.resolved_ts):
             for payload in payloads_of(segment):
                 self._pair(binlog_of(payload))
@@ -137,7 +144,8 @@ class PumpReader:
         """Serve. Raises HostRefused."""
         self.checkpoint = checkpoint
         if not checkpoint.seq:
-            self._pairing = Pairing[None]([self._settings.node], checkpoint.resolved_ts)
+            self._pairing = Pairing[int]([self._settings.node], checkpoint.resolved_ts)
+        self._begins = checkpoint.resolved_ts == 0 and self._settings.jobs is not None
         self._server = self._source.server()
         self._server.start()
 
@@ -145,7 +153,9 @@ class PumpReader:
 
     @property
     def resolved_ts(self) -> int:
-        return self._pairing.resolved_ts
+        found = 0 if self._begins else self._notes.below(self._pairing.resolved_ts)
+        self._resolved = max(self._resolved, found)
+        return self._resolved
 
     @property
     def reply_due(self) -> bool:
@@ -164,6 +174,8 @@ class PumpReader:
             self._take(write.payload, write.binlog)
         self._fake()
         self._ask_for_orphans()
+        for payload in self._notes.finished():
+            self._take(payload, binlog_of(payload))
         return self.cut_now() if self.waiting_bytes >= self._settings.segment_bytes else []
 
     def cut_now(self) -> list[Segment]:
@@ -214,8 +226,9 @@ class PumpReader:
 
     def _pair(self, binlog: Binlog) -> None:
         """What contradicts itself is stored as well, for apply to stop at: refusing it would stop TiDB's commits."""
+        self._notes.take(binlog, self._pairing.resolved_ts)
         try:
-            self._pairing.take(binlog, self._settings.node, None)
+            self._pairing.take(binlog, self._settings.node, waits_for(binlog))
         except StreamCorrupt as error:
             log.error("%s", error)  # noqa: TRY400  the line says it
 
@@ -230,10 +243,14 @@ class PumpReader:
             return
         self._fake_at = now + self._settings.fake_seconds
         try:
-            payload = fake_payload(self._timestamps.tso())
+            tso = self._timestamps.tso()
         except SourceUnavailable as error:
             log.warning("no timestamp: while TiDB writes nothing, resolved_ts stands still: %s", error)
             return
+        if self._begins and (listed := self._notes.begin(tso)) is not None:
+            self._take(listed, binlog_of(listed))
+            self._begins = False
+        payload = fake_payload(tso)
         self._take(payload, binlog_of(payload))
 
     def _ask_for_orphans(self) -> None:
@@ -254,7 +271,7 @@ class PumpReader:
                 continue
             said = "rolled back" if commit_ts == ROLLED_BACK else f"committed at {commit_ts}"
             log.warning("transaction %d had no answer; TiDB says it was %s", prewrite.start_ts, said)
-            payload = answer_payload(prewrite.start_ts, commit_ts, prewrite.key)
+            payload = answer_payload(prewrite.start_ts, commit_ts, prewrite.key, prewrite.place)
             self._take(payload, binlog_of(payload))
 
     def _segment(self, taken: list[tuple[bytes, Binlog]]) -> Segment:
@@ -264,8 +281,10 @@ class PumpReader:
         flags = SegmentFlag(0)
         if any(one.tp is BinlogType.PREWRITE for one in binlogs):
             flags |= SegmentFlag.HAS_PREWRITE
-        if any(one.ddl_job_id for one in binlogs):
+        if any(one.ddl_job_id or one.tp in NOTES for one in binlogs):
             flags |= SegmentFlag.HAS_DDL
+        if any(one.tp is BinlogType.COMMIT for one in binlogs):
+            flags |= SegmentFlag.HAS_ANSWER
         return Segment(
             source=settings.source,
             seq=before.seq + 1,
@@ -279,8 +298,8 @@ class PumpReader:
             prev_commit_ts=before.resolved_ts,
             min_commit_ts=min(one.start_ts for one in binlogs),
             max_commit_ts=self._pairing.latest_ts(settings.node),
-            resolved_ts=self._pairing.resolved_ts,
-            tables=(EVERY_TABLE,),
+            resolved_ts=self.resolved_ts,
+            tables=(TABLES_BY_ID,),
             flags=flags,
             event_count=len(binlogs),
             txn_count=sum(one.tp is BinlogType.COMMIT for one in binlogs),

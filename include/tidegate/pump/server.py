@@ -22,7 +22,7 @@ import grpc
 
 from tidegate.errors import HostRefused, TidegateError
 from tidegate.limits import PUMP_THREADS, PUMP_WAIT_SECONDS_MAX, PUMP_WAITING_BYTES_MAX
-from tidegate.tidb.payload import Binlog, binlog_of, write_answer, write_request
+from tidegate.tidb.payload import NOTES, Binlog, binlog_of, write_answer, write_request
 
 _SERVICE: Final = "binlog.Pump"
 
@@ -142,6 +142,8 @@ class PumpServer:
             if not payload:
                 return write_answer(self._closed)
             write = Write(payload, binlog_of(payload))
+            if write.binlog.tp in NOTES:
+                return write_answer("only a Pump writes such a binlog")
         except TidegateError as error:
             return write_answer(str(error))
         left = min(context.time_remaining() or PUMP_WAIT_SECONDS_MAX, PUMP_WAIT_SECONDS_MAX)

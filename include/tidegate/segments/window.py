@@ -26,9 +26,9 @@ class SegmentRef:
     and of the row in the group. given_up_ts: commit_ts of the transaction that the segment ends in, when no segment
     goes on with it: the source died, and another server sends it from its beginning, if it has it at all. 0: none.
     rolled_back_ts: the same when a later segment ends it with ROLLBACK; what isn't rows of it stands. whole: the reader
-    of its kind promises that a transaction in here is committed in here, or in the segments that go on with it: then
-    its range of commit_ts tells whether a window needs it. Else it may hold rows whose commit comes much later, and
-    every window needs it until they are answered.
+    of its kind promises that a transaction in here is committed in here, or in the segments that go on with it. Else a
+    window needs besides the segments of its own range those before them that rows may still wait in for their commit
+    (lake/lookback.py). prev_commit_ts: what was resolved before it, where it isn't whole.
     """
 
     source: str
@@ -47,6 +47,7 @@ class SegmentRef:
     given_up_ts: int = 0
     rolled_back_ts: int = 0
     whole: bool = True
+    prev_commit_ts: int = 0
 
     @property
     def payload_bytes(self) -> int:
@@ -54,8 +55,6 @@ class SegmentRef:
 
     def overlaps(self, after_ts: int, upto_ts: int) -> bool:
         """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]."""
-        if not self.whole:
-            return self.payload_bytes > 0
         last = min(self.max_commit_ts, self.upto(upto_ts))
         return self.payload_bytes > 0 and last > after_ts and self.min_commit_ts <= last
 

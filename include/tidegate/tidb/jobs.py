@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final, Self
 
 from tidegate.errors import StreamCorrupt
@@ -232,7 +233,7 @@ class PartitionInfo:
 class TableInfo:
     """columns: public ones in their order; hidden ones (of expression indexes) among them. key: ids of the primary
     key's columns, in the key's order. handle: ids of the columns that the handle is made of, () for _tidb_rowid.
-    is_base: no view and no sequence.
+    is_base: no view and no sequence. text: the JSON that it was read from, without what nobody here asks for.
     """
 
     id: int
@@ -242,6 +243,15 @@ class TableInfo:
     handle: tuple[int, ...] = ()
     partition: PartitionInfo | None = None
     is_base: bool = True
+    text: str = field(default="", repr=False, compare=False)
+
+    def with_id(self, table_id: int) -> Self:
+        return type(self).from_json(json.loads(self.text) | {"id": table_id})
+
+    @classmethod
+    def from_text(cls, text: str) -> TableInfo:
+        """Of `text`, as it was kept. Many versions of a table may be asked for often."""
+        return _info_of(text)
 
     def column(self, name: str) -> ColumnInfo | None:
         low = name.lower()
@@ -276,8 +286,43 @@ class TableInfo:
         return cls(
             cells["id"], cells["name"]["O"], columns, key, handle,
             PartitionInfo.from_json(partition) if partition is not None else None,
-            is_base,
+            is_base, _kept(cells),
         )  # fmt: skip
+
+
+_KEPT: Final = {
+    "id", "name", "charset", "collate", "cols", "index_info", "pk_is_handle", "is_common_handle", "partition", "view",
+    "sequence", "comment",
+}  # fmt: skip
+_KEPT_OF_COLUMN: Final = {
+    "id", "name", "offset", "state", "type", "origin_default", "origin_default_bit", "default", "comment",
+    "generated_expr_string", "generated_stored", "hidden",
+}  # fmt: skip
+_KEPT_OF_INDEX: Final = {"idx_name", "idx_cols", "state", "is_unique", "is_primary"}
+_KEPT_OF_PARTITION: Final = {"type", "expr", "columns", "enable", "definitions"}
+
+
+def _kept(cells: Mapping[str, Any]) -> str:
+    """What TiDB says of a table, as far as anybody asks."""
+
+    def only(names: Collection[str], of: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        return {name: of[name] for name in of if name in names} if of else None
+
+    found = {"id": cells["id"]} | {name: cells[name] for name in cells if name in _KEPT}
+    found["cols"] = [only(_KEPT_OF_COLUMN, one) for one in cells["cols"] or ()]
+    found["index_info"] = [only(_KEPT_OF_INDEX, one) for one in cells["index_info"] or ()]
+    found["partition"] = only(_KEPT_OF_PARTITION, cells.get("partition"))
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def id_in(text: str) -> int:
+    """The id in a `text`, without a look at the rest."""
+    return int(text[len('{"id":') : text.index(",")])
+
+
+@lru_cache(maxsize=4096)
+def _info_of(text: str) -> TableInfo:
+    return TableInfo.from_json(json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

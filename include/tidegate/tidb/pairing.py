@@ -27,7 +27,7 @@ from typing import Final, Generic, TypeVar
 
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import TIDB_ANSWERED_COMMITS_MAX
-from tidegate.tidb.payload import Binlog, BinlogType
+from tidegate.tidb.payload import NOTES, Binlog, BinlogType
 
 ROLLED_BACK: Final = 0
 P = TypeVar("P")
@@ -120,6 +120,8 @@ class Pairing(Generic[P]):
         """One binlog of a pump. Raises StreamCorrupt when it contradicts what came before."""
         if pump not in self._latest:
             raise StreamCorrupt(f"pump {pump} has a binlog, and never joined", remedy="report it")
+        if binlog.tp in NOTES:
+            return
         if binlog.is_fake:
             pass
         elif binlog.tp is BinlogType.PREWRITE:

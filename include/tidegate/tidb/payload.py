@@ -18,11 +18,19 @@ from tidegate.tidb.protobuf import bytes_field, corrupt, fields, number_field, s
 
 
 class BinlogType(IntEnum):
-    """Binlog.tp; 3 and 4 (PreDDL, PostDDL) are of TiDB before 1.0."""
+    """Binlog.tp; 3 and 4 (PreDDL, PostDDL) are of TiDB before 1.0. JOB and TABLES are no TiDB's: a Pump of ours lands
+    them in its stream, so that what rows mean is known without TiDB for as long as bronze is kept.
+    """
 
     PREWRITE = 0
     COMMIT = 1
     ROLLBACK = 2
+    JOB = 64  # what TiDB's history says of a DDL job, at the commit_ts of its binlog
+    TABLES = 65  # the tables that were there at a timestamp, before which nothing is known of them
+
+
+# What a Pump of ours writes and no TiDB sends.
+NOTES: Final = frozenset({BinlogType.JOB, BinlogType.TABLES})
 
 
 class Mutation(IntEnum):
@@ -87,11 +95,22 @@ def fake_payload(tso: int) -> bytes:
     return number_field(1, BinlogType.ROLLBACK) + number_field(2, tso) + number_field(3, tso) + number_field(7, 0)
 
 
-def answer_payload(start_ts: int, commit_ts: int, key: bytes) -> bytes:
-    """The Commit that got lost, or with commit_ts 0 the Rollback."""
+def answer_payload(start_ts: int, commit_ts: int, key: bytes, job_id: int = 0) -> bytes:
+    """The Commit that got lost, or with commit_ts 0 the Rollback. job_id: of a DDL's."""
     tp = BinlogType.COMMIT if commit_ts else BinlogType.ROLLBACK
     head = number_field(1, tp) + number_field(2, start_ts) + number_field(3, commit_ts)
-    return head + bytes_field(4, key) + number_field(7, 0)
+    return head + bytes_field(4, key) + number_field(7, job_id)
+
+
+def job_payload(job_id: int, commit_ts: int, text: bytes) -> bytes:
+    """A finished job's JSON, for the DDL binlog that was committed there."""
+    head = number_field(1, BinlogType.JOB) + number_field(2, commit_ts)
+    return head + bytes_field(5, text) + number_field(7, job_id)
+
+
+def tables_payload(tso: int, text: bytes) -> bytes:
+    """The tables that were there (live_tables.py)."""
+    return number_field(1, BinlogType.TABLES) + number_field(2, tso) + bytes_field(5, text)
 
 
 def mutations_of(prewrite_value: bytes) -> Iterator[tuple[int, Mutation, bytes]]:
@@ -99,6 +118,16 @@ def mutations_of(prewrite_value: bytes) -> Iterator[tuple[int, Mutation, bytes]]
     for number, value in fields(prewrite_value):
         if number == 2 and isinstance(value, bytes):
             yield from _in_sequence(value)
+
+
+def table_ids_of(prewrite_value: bytes) -> tuple[int, ...]:
+    """Ids of the tables that it has rows of, without a look at the rows: an id is the first field of its table."""
+    found = dict[int, None]()
+    for number, value in fields(prewrite_value):
+        if number == 2 and isinstance(value, bytes):
+            first = next((signed(one) for of, one in fields(value) if of == 1 and isinstance(one, int)), 0)
+            found[first] = None
+    return tuple(found)
 
 
 def _in_sequence(table_mutation: bytes) -> Iterator[tuple[int, Mutation, bytes]]:

@@ -44,12 +44,6 @@ def test_segments_outside_the_window_and_heartbeats_are_left_out() -> None:
     assert [found.seq for found in in_window(refs, 9, 29)] == [2]
 
 
-def test_a_segment_that_does_not_hold_its_transactions_whole_is_in_every_window() -> None:
-    apart = replace(ref("a", 1, 1, 9, 9), whole=False)
-    assert in_window([apart, ref("a", 2, 10, 19, 19)], 9, 29) == [apart, ref("a", 2, 10, 19, 19)]
-    assert not in_window([replace(ref("a", 3, 0, 0, 25, size=0), whole=False)], 9, 29)
-
-
 @given(
     ends=st.lists(st.integers(1, 1000), min_size=1, max_size=40, unique=True).map(sorted),
     low=st.integers(0, 1000),

@@ -23,6 +23,7 @@ from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
+_UTC: Final = "+00:00"  # behind a TIMESTAMP literal whose zone is known
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 
 
@@ -147,18 +148,20 @@ def _literal_date(_: Column, __: CanonicalType, text: str) -> date | None:
 
 
 def _literal_datetime(column: Column, kind: CanonicalType, text: str) -> datetime | None:
-    found = _DATETIME.fullmatch(text)
+    in_utc = text.removesuffix(_UTC)
+    found = _DATETIME.fullmatch(in_utc)
     if found is None:
         raise ValueError(text)
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
     if not (year and month and day):
         return None
-    if kind.kind is Kind.TIMESTAMP:
+    if kind.kind is Kind.TIMESTAMP and in_utc == text:
         raise _unknown(column, "a TIMESTAMP literal is in the session's time zone")
     fraction = (found[7] or "").ljust(6, "0")
     if any(digit != "0" for digit in fraction[_fraction_digits(kind) :]):
         raise ValueError(text)  # the server rounds here, or cuts, depending on sql_mode
-    return datetime(year, month, day, hour, minute, second, int(fraction))  # noqa: DTZ001  a DATETIME has no zone
+    zone = UTC if kind.kind is Kind.TIMESTAMP else None
+    return datetime(year, month, day, hour, minute, second, int(fraction), zone)
 
 
 def _literal_time(_: Column, kind: CanonicalType, text: str) -> str:

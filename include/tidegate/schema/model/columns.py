@@ -135,7 +135,8 @@ class TableVersion:
     NOT NULL (shortest wins, then the name; no prefix lengths), else (). charset and collation: the table's defaults.
 
     moved: rows that the statement moved or deleted without row events. engine: in lower case, "" for InnoDB.
-    foreign_keys: those that change rows of this table. merged_by: the MERGE table that is over it.
+    foreign_keys: those that change rows of this table. merged_by: the MERGE table that is over it. origin: the source's
+    own description, where rows name what stands only there (TiDB's ids of tables and columns); its reader's business.
 
     A row with table "" is not a table: it holds the defaults of its database (of the server, when database is "" too:
     then also its settings).
@@ -162,6 +163,7 @@ class TableVersion:
     foreign_keys: tuple[ForeignKey, ...] = ()
     merged_by: tuple[str, ...] = ()
     settings: ServerSettings | None = None
+    origin: str = ""
 
     @property
     def name(self) -> str:
@@ -218,6 +220,7 @@ class TableVersion:
             "foreign_keys": json.dumps([asdict(k) for k in self.foreign_keys]) if self.foreign_keys else None,
             "merged_by": list(self.merged_by) or None,
             "settings": self.settings.to_text() if self.settings else None,
+            "origin": self.origin or None,
         }
 
     @classmethod
@@ -253,6 +256,7 @@ class TableVersion:
             ),
             merged_by=tuple(row.get("merged_by") or ()),
             settings=ServerSettings.from_text(row.get("settings")),
+            origin=row.get("origin") or "",
         )
 
 

@@ -1,0 +1,50 @@
+"""Segments below a window in which rows may wait that the window commits.
+
+In:  refs of one source whose segments aren't whole (SegmentRef.whole); a window's low end.
+Out: the refs of earlier segments that are needed.
+
+Such a source names in each segment the latest timestamp so far (max_commit_ts, which only grows) and how far it is
+resolved. What isn't committed at a low end waits in a segment that names something at or above what was resolved right
+before the first segment that names something above the low end: when it came, that was resolved, or less, and it was
+above that itself or behind something that was. So a window needs no memory of its own of what waits: bronze tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.lake.bronze_index import refs_in
+from tidegate.lake.bronze_log import bronze_log, files_of
+from tidegate.lake.files import LakeFiles
+from tidegate.segments.window import SegmentRef
+
+
+def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: int) -> list[SegmentRef]:
+    """known: refs of the source, in order of seq, the first of the window among them; those that are missing are
+    looked for in bronze.
+    """
+    first = next((ref for ref in known if ref.max_commit_ts > low_ts), None)
+    if first is None:
+        return []
+    by_seq = {ref.seq: ref for ref in known}
+    found: list[SegmentRef] = []
+    for seq in range(first.seq - 1, 0, -1):
+        ref = by_seq.get(seq)
+        if ref is None:
+            return [*_in_bronze(lake, source, first.prev_commit_ts, seq), *found[::-1]]
+        if ref.max_commit_ts < first.prev_commit_ts:
+            break
+        found.append(ref)
+    return found[::-1]
+
+
+def _in_bronze(lake: LakeFiles, source: str, from_ts: int, upto_seq: int) -> list[SegmentRef]:
+    log = bronze_log(lake, lambda add: add["partitionValues"]["source"] == source)
+    files = [file for file in files_of(log.state()) if file.source == source]
+    return [
+        ref
+        for file in files
+        if file.top_ts >= from_ts and file.min_seq <= upto_seq
+        for ref in refs_in(lake, file.path, source, from_ts - 1)
+        if ref.seq <= upto_seq and ref.max_commit_ts >= from_ts
+    ]

@@ -1,0 +1,94 @@
+"""What TiDB's history says of DDL jobs, for a Pump to land beside their binlogs.
+
+In:  commits of DDL binlogs in a Pump's stream; a TiDB to ask.
+Out: payloads for the stream: a job's JSON once it is finished, and at the beginning the tables that are there.
+
+A job's binlog says only its text and its id; what a table is afterwards, with the ids that rows name, stands in TiDB's
+history alone. So resolved_ts stays below a DDL until that is in the stream: replay years later needs no TiDB. While
+TiDB can't be asked everything behind the DDL waits, and TiDB's writes are taken as ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from tidegate.errors import SourceUnavailable, TidegateError
+from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS
+from tidegate.tidb.payload import Binlog, BinlogType, job_payload, tables_payload
+from tidegate.tidb.summary import moves_sequence
+
+log = logging.getLogger(__name__)
+
+_FOREVER: Final = (1 << 63) - 1
+
+
+class Jobs(Protocol):
+    """TiDB's DDL history."""
+
+    def job(self, job_id: int) -> bytes | None:
+        """A finished job's JSON; None while it isn't there. Raises SourceUnavailable."""
+        ...
+
+    def tables(self, tso: int) -> bytes:
+        """The text of LiveTables as they were at a timestamp. Raises SourceUnavailable."""
+        ...
+
+
+@dataclass(slots=True)
+class JobNotes:
+    """jobs: None: nothing is landed, nothing waits. _waiting: commit_ts -> job id."""
+
+    jobs: Jobs | None
+    _waiting: dict[int, int] = field(default_factory=dict)
+    _ask_at: float = 0.0
+
+    def take(self, binlog: Binlog, resolved_ts: int) -> None:
+        """A binlog of the stream. resolved_ts: before it."""
+        if binlog.tp is BinlogType.JOB:
+            self._waiting.pop(binlog.start_ts, None)
+        elif (
+            self.jobs is not None
+            and binlog.tp is BinlogType.COMMIT
+            and waits_for(binlog)
+            and binlog.commit_ts > resolved_ts
+        ):
+            self._waiting[binlog.commit_ts] = binlog.ddl_job_id
+            self._ask_at = 0.0
+
+    def below(self, resolved_ts: int) -> int:
+        """How far it is resolved with the jobs that are landed."""
+        return min(resolved_ts, min(self._waiting, default=_FOREVER) - 1)
+
+    def finished(self) -> Iterator[bytes]:
+        """Payloads for jobs that are in the history by now; asks once a second."""
+        now = time.monotonic()
+        if self.jobs is None or not self._waiting or now < self._ask_at:
+            return
+        self._ask_at = now + PUMP_ORPHAN_LOOK_SECONDS
+        for commit_ts, job_id in sorted(self._waiting.items()):
+            try:
+                text = self.jobs.job(job_id)
+            except SourceUnavailable as error:
+                log.warning("DDL job %d isn't known yet, and what comes behind it waits: %s", job_id, error)
+                return
+            if text is not None:
+                yield job_payload(job_id, commit_ts, text)
+
+    def begin(self, tso: int) -> bytes | None:
+        """A payload with the tables that were there at a timestamp, for a Pump that begins; None: ask again."""
+        if self.jobs is None:
+            return None
+        try:
+            return tables_payload(tso, self.jobs.tables(tso))
+        except TidegateError as error:
+            log.warning("which tables there are isn't known yet: %s", error)
+            return None
+
+
+def waits_for(binlog: Binlog) -> int:
+    """The job whose JSON a DDL binlog needs; 0 where no job stands for it."""
+    return 0 if moves_sequence(binlog.ddl_query.decode(errors="replace")) else binlog.ddl_job_id

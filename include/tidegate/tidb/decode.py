@@ -1,0 +1,229 @@
+"""The rows of a segment's prewrites that are committed, as changes of tables.
+
+In:  a Segment of a Pump; versions with TiDB's own description; start_ts -> commit_ts of those that are wanted.
+Out: DecodedSegments, in order of arrival, which isn't commit order: whoever takes them sorts.
+
+Nothing in a segment is final by itself, since a commit may stand in another one, of another Pump: without answers
+all of it waits. A row's table is known by its id at its commit_ts, its cells by the ids of columns; a cell that is
+missing has the column's origin default. Plain Python, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate import tables
+from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
+from tidegate.limits import TIDB_DECODE_ROWS
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.types import ZeroDates
+from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
+from tidegate.segments.segment import Segment
+from tidegate.tidb.columns import Cell, Converter
+from tidegate.tidb.definitions import info_of
+from tidegate.tidb.enclosed import LENGTH_BYTES, payloads_of
+from tidegate.tidb.jobs import TableInfo
+from tidegate.tidb.payload import Binlog, BinlogType, binlog_of, mutations_of
+from tidegate.tidb.replay.stored import cell, comparable, computed
+from tidegate.tidb.rows import Cells, row_change
+
+Name = tuple[str, str]
+_FOREVER: Final = (1 << 63) - 1
+_SYSTEM: Final = pa.schema(
+    [
+        pa.field(tables.OP, pa.int8()),
+        pa.field(tables.COMMIT_TS, pa.int64()),
+        pa.field(tables.SEQ, pa.int64()),
+        pa.field(tables.ORDINAL, pa.int64()),
+    ]
+)
+
+
+def decode_in_pieces(
+    segment: Segment,
+    versions: Mapping[Name, Sequence[TableVersion]],
+    windows: Mapping[Name, CommitSpan],
+    *,
+    known: Known,
+) -> Iterator[DecodedSegment]:
+    """Raises StreamCorrupt, UnknownEvent."""
+    return _Decoding(segment, versions, windows, known.answers or {}).run()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A version of a table, and its rows that wait to become a batch."""
+
+    name: Name
+    version: TableVersion
+    info: TableInfo
+    upto_ts: int
+    converters: list[Converter]
+    virtual: bool
+    key: list[int]  # places of the key's columns
+    system: list[tuple[int, int, int]] = field(default_factory=list)  # op, commit_ts, ordinal
+    rows: list[list[Cell]] = field(default_factory=list)
+
+    def holds(self, commit_ts: int) -> bool:
+        return self.version.commit_ts <= commit_ts < self.upto_ts
+
+    def cells(self, row: Cells) -> list[Cell]:
+        if self.virtual:
+            found = computed(self.info, row)
+            return [found[column.id] for column in self.info.shown]
+        return [cell(column, row) for column in self.info.shown]
+
+    def add(self, op: int, commit_ts: int, ordinal: int, cells: list[Cell]) -> None:
+        self.system.append((op, commit_ts, ordinal))
+        self.rows.append(cells)
+
+
+class _Decoding:
+    """One segment."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        versions: Mapping[Name, Sequence[TableVersion]],
+        windows: Mapping[Name, CommitSpan],
+        answers: Mapping[int, int],
+    ) -> None:
+        self._segment = segment
+        self._windows = windows
+        self._answers = answers
+        self._readings = _readings(versions, windows)
+        self._problems: dict[Name, Problem] = {}
+        self._ordinal = 0
+        self._waiting = 0
+
+    def run(self) -> Iterator[DecodedSegment]:
+        ledger = Ledger(0)
+        at, taken = self._segment.start_pos, set[int]()
+        for payload in payloads_of(self._segment):
+            size = len(payload) + LENGTH_BYTES
+            ledger.payload_bytes += size
+            binlog = binlog_of(payload)
+            rule = self._rule(binlog, taken)
+            if rule:
+                ledger.ignore(rule, size)
+            elif self._take(binlog, at):
+                ledger.decoded_bytes += size
+            else:
+                ledger.quarantined_bytes += size
+            taken.add(binlog.start_ts)
+            at += size
+            if self._waiting >= TIDB_DECODE_ROWS:
+                yield self._given(ledger)
+                ledger = Ledger(0)
+        yield self._given(ledger)
+
+    def _rule(self, binlog: Binlog, taken: set[int]) -> str:
+        """Why a payload has nothing for this reading; "" when it has."""
+        if binlog.tp is not BinlogType.PREWRITE:
+            return "transaction frame"
+        if binlog.ddl_job_id:
+            return "ddl"
+        if binlog.start_ts not in self._answers:
+            return "prewrite" if not self._answers else "outside the window"
+        return "outside the window" if binlog.start_ts in taken else ""
+
+    def _take(self, binlog: Binlog, at: int) -> bool:
+        """Whether a transaction's rows are changes now; False when they are all of tables with a problem."""
+        commit_ts, good, bad = self._answers[binlog.start_ts], False, False
+        for table_id, kind, data in mutations_of(binlog.prewrite_value):
+            self._ordinal += 2
+            reading = next((one for one in self._readings.get(table_id, ()) if one.holds(commit_ts)), None)
+            if reading is None or commit_ts not in self._windows[reading.name]:
+                continue
+            if reading.name in self._problems:
+                bad = True
+                continue
+            try:
+                before, after = row_change(kind, data, reading.info)
+                self._changes(reading, commit_ts, before, after)
+                good = True
+            except (DecodeError, UnsupportedValue, StreamCorrupt) as error:
+                self._problems[reading.name] = self._problem(reading.name, error, commit_ts, at)
+                bad = True
+        return good or not bad
+
+    def _changes(self, reading: _Reading, commit_ts: int, before: Cells | None, after: Cells | None) -> None:
+        old = reading.cells(before) if before is not None else None
+        new = reading.cells(after) if after is not None else None
+        if old is not None and (new is None or _other_key(old, new, reading.key)):
+            reading.add(tables.OP_DELETE, commit_ts, self._ordinal, old)
+            self._waiting += 1
+        if new is not None:
+            reading.add(tables.OP_UPSERT, commit_ts, self._ordinal + 1, new)
+            self._waiting += 1
+
+    def _problem(self, name: Name, error: Exception, commit_ts: int, at: int) -> Problem:
+        return Problem(*name, type(error).__name__, str(error), commit_ts, self._segment.file, at)
+
+    def _given(self, ledger: Ledger) -> DecodedSegment:
+        changes = []
+        every = [reading for same in self._readings.values() for reading in same if reading.rows]
+        for reading in sorted(every, key=lambda one: (one.name, one.version.version)):
+            try:
+                batch = self._batch(reading, ledger)
+            except (DecodeError, UnsupportedValue) as error:
+                latest = max(stamp for _, stamp, _ in reading.system)
+                self._problems.setdefault(
+                    reading.name, self._problem(reading.name, error, latest, self._segment.start_pos)
+                )
+            else:
+                if reading.name not in self._problems:
+                    ledger.rows += batch.num_rows
+                    changes.append(TableChanges(*reading.name, reading.version.version, batch))
+            reading.rows, reading.system = [], []
+        self._waiting = 0
+        return DecodedSegment(tuple(changes), tuple(self._problems.values()), ledger)
+
+    def _batch(self, reading: _Reading, ledger: Ledger) -> pa.RecordBatch:
+        system = np.array(reading.system, np.int64).reshape(-1, 3)
+        columns = [one.array([row[at] for row in reading.rows]) for at, one in enumerate(reading.converters)]
+        for one in reading.converters:
+            ledger.null_dates += one.nulls
+            one.nulls = 0
+        fields = [one.field for one in reading.converters]
+        stamps = [
+            pa.array(system[:, 0].astype(np.int8)),
+            pa.array(system[:, 1]),
+            pa.array(np.full(len(system), self._segment.seq, np.int64)),
+            pa.array(system[:, 2]),
+        ]
+        return pa.RecordBatch.from_arrays([*stamps, *columns], schema=pa.schema([*_SYSTEM, *fields]))
+
+
+def _other_key(old: Sequence[Cell], new: Sequence[Cell], key: Sequence[int]) -> bool:
+    """Whether an update's row is another one to silver; without a key any is."""
+    return not key or any(comparable(old[at]) != comparable(new[at]) for at in key)
+
+
+def _readings(
+    versions: Mapping[Name, Sequence[TableVersion]], windows: Mapping[Name, CommitSpan]
+) -> dict[int, list[_Reading]]:
+    """By table id, the versions of the tables that are asked for."""
+    found: dict[int, list[_Reading]] = {}
+    for name, window in windows.items():
+        mine = versions.get(name, ())
+        for at, version in enumerate(mine):
+            upto_ts = mine[at + 1].commit_ts if at + 1 < len(mine) else _FOREVER
+            info = info_of(version)
+            if info is None or upto_ts <= window.after_ts or version.commit_ts > window.upto_ts:
+                continue
+            if version.status is VersionStatus.ACTIVE:
+                found.setdefault(info.id, []).append(_reading(name, version, info, upto_ts, window.zero_dates))
+    return found
+
+
+def _reading(name: Name, version: TableVersion, info: TableInfo, upto_ts: int, zero_dates: ZeroDates) -> _Reading:
+    converters = [Converter(column, told, zero_dates) for column, told in zip(version.columns, info.shown, strict=True)]
+    places = {column.id: at for at, column in enumerate(version.columns)}
+    virtual = any(column.is_virtual for column in info.shown)
+    return _Reading(name, version, info, upto_ts, converters, virtual, [places[id_] for id_ in version.key])

@@ -1,0 +1,196 @@
+"""Versions of tables from what DDL jobs say.
+
+In:  TableChanges (live_tables.py) at a commit_ts; what schema_history has of their names.
+Out: TableVersions, whose `origin` is TiDB's own description: rows name ids of tables and columns that stand only there.
+
+Ids of columns in schema_history are unique per source, TiDB's per table: a column that TiDB knows again by its id keeps
+ours, and so does one that took the place of another when its type changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
+from tidegate.schema.replay.indexes import key_of
+from tidegate.tidb.cells import cell_text
+from tidegate.tidb.jobs import PUBLIC, ColumnInfo, TableInfo, Tp
+from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
+from tidegate.tidb.replay.stored import origin_default
+
+_WHOLE: Final = -1  # length of an index's part that is no prefix
+
+
+class KnownTables(Protocol):
+    """What of a SchemaHistory counts here."""
+
+    source: str
+
+    def last(self, name: Name) -> TableVersion | None: ...
+    def tables(self) -> tuple[Name, ...]: ...
+    def new_id(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """Where a job stands in the log. ddl: its text."""
+
+    commit_ts: int
+    file: str
+    pos: int
+    ddl: str
+
+
+def info_of(version: TableVersion) -> TableInfo | None:
+    """TiDB's description of a version; None of a version that no TiDB described."""
+    return TableInfo.from_text(version.origin) if version.origin else None
+
+
+def live_tables(history: KnownTables) -> LiveTables:
+    """The tables that are there, as the newest versions say."""
+    live, dropped = {}, {}
+    for name in history.tables():
+        last = history.last(name)
+        info = info_of(last) if last is not None else None
+        if last is None or info is None:
+            continue
+        if last.status is not VersionStatus.DROPPED:
+            live[info.id] = (name[0], info)
+        elif last.ddl.split()[:2] and last.ddl.split()[1].lower() in ("database", "schema"):
+            dropped[info.id] = (name[0], info)
+    return LiveTables(live, dropped)
+
+
+def versions_of(changes: list[TableChange], at: Stands, history: KnownTables) -> list[TableVersion]:
+    """What a job makes of its tables; nothing of those whose newest version isn't older."""
+    made: dict[Name, TableVersion] = {}
+    renamed = {change.was: history.last(change.was) for change in changes if change.was is not None}
+    for change in changes:
+        last = history.last(change.name)
+        if last is not None and last.commit_ts >= at.commit_ts:
+            continue
+        before = renamed.get(change.was) if change.was is not None else last
+        made[change.name] = _version(change, at, before, _number(last), history)
+    for was, old in renamed.items():
+        assert was is not None, "asked for above"
+        if was not in made and old is not None and old.commit_ts < at.commit_ts:
+            gone = replace(old, status=VersionStatus.DROPPED, moved=None, kind=str(Change.RENAME))
+            made[was] = _placed(gone, at, _number(old))
+    return list(made.values())
+
+
+def _number(last: TableVersion | None) -> int:
+    return last.version + 1 if last else 1
+
+
+def _placed(version: TableVersion, at: Stands, number: int) -> TableVersion:
+    return replace(version, version=number, commit_ts=at.commit_ts, file=at.file, pos=at.pos, ddl=at.ddl)
+
+
+def _version(
+    change: TableChange, at: Stands, before: TableVersion | None, number: int, history: KnownTables
+) -> TableVersion:
+    info, (database, table) = change.info, change.name
+    if change.change is Change.DROP and before is not None:
+        return _placed(replace(before, status=VersionStatus.DROPPED, kind=str(Change.DROP)), at, number)
+    goes_on = change.change in (Change.ALTER, Change.RENAME, Change.TRUNCATE)
+    ids = _ids(info, before if goes_on else None, change.renewed, history.new_id)
+    cells = json.loads(info.text)
+    columns = tuple(_column(column, ids[column.id], cells) for column in info.shown)
+    indexes = _indexes(info, cells, ids)
+    return TableVersion(
+        source=history.source,
+        database=database,
+        table=table,
+        version=number,
+        commit_ts=at.commit_ts,
+        file=at.file,
+        pos=at.pos,
+        kind=str(change.change),
+        ddl=at.ddl,
+        columns=columns,
+        key=key_of(columns, indexes),
+        charset=cells.get("charset") or "",
+        status=_status(change, before),
+        collation=cells.get("collate") or "",
+        indexes=indexes,
+        origin=info.text,
+    )
+
+
+def _status(change: TableChange, before: TableVersion | None) -> VersionStatus:
+    if change.unknown_rows:
+        return VersionStatus.NEEDS_SNAPSHOT
+    if change.change in (Change.ALTER, Change.RENAME) and before is not None:
+        return before.status
+    return VersionStatus.ACTIVE
+
+
+def _ids(
+    info: TableInfo, before: TableVersion | None, renewed: Mapping[int, int], new_id: Callable[[], int]
+) -> dict[int, int]:
+    """Our id of each column that is shown, by TiDB's."""
+    was = info_of(before) if before is not None else None
+    known: dict[int, int] = {}
+    if was is not None and before is not None:
+        known = {column.id: ours.id for column, ours in zip(was.shown, before.columns, strict=True)}
+    return {
+        column.id: known.get(column.id) or known.get(renewed.get(column.id, 0)) or new_id() for column in info.shown
+    }
+
+
+def _column(info: ColumnInfo, id_: int, table: Mapping[str, Any]) -> Column:
+    cells = next(one for one in table["cols"] if one["id"] == info.id)
+    text = not info.is_binary and info.charset not in ("", "binary")
+    default = existing_value_text(info)
+    return Column(
+        id=id_,
+        name=info.name,
+        type=info.type_text,
+        nullable=info.nullable,
+        charset=info.charset if text else "",
+        collation=info.collation if text else "",
+        default=default,
+        generated=_generated(info),
+        generation_expression=info.expression,
+        comment=cells.get("comment") or "",
+    )
+
+
+def _generated(info: ColumnInfo) -> Generated:
+    if not info.expression:
+        return Generated.NO
+    return Generated.STORED if info.stored else Generated.VIRTUAL
+
+
+def existing_value_text(column: ColumnInfo) -> str | None:
+    """What rows have that were there before the column, as schema/follow reads a default."""
+    value = None if column.expression else origin_default(column)
+    if value is None:
+        return None
+    if column.tp is Tp.BIT and isinstance(value, int):
+        return hex(value)
+    if isinstance(value, bytes) and column.is_binary:
+        return "0x" + value.hex()
+    if isinstance(value, str):
+        return value
+    text = cell_text(column, value)
+    return f"{text}+00:00" if text is not None and column.tp is Tp.TIMESTAMP else text
+
+
+def _indexes(info: TableInfo, cells: Mapping[str, Any], ids: Mapping[int, int]) -> tuple[Index, ...]:
+    by_offset = {one["offset"]: one["id"] for one in cells["cols"]}
+    found = []
+    for one in cells["index_info"]:
+        if one["state"] != PUBLIC:
+            continue
+        kind = IndexKind.PRIMARY if one["is_primary"] else IndexKind.UNIQUE if one.get("is_unique") else IndexKind.PLAIN
+        parts = tuple(ids.get(by_offset[part["offset"]], 0) for part in one["idx_cols"])
+        whole = all(parts) and all(part.get("length", _WHOLE) == _WHOLE for part in one["idx_cols"])
+        found.append(Index(one["idx_name"]["O"], kind, parts, whole))
+    if info.key and not any(one.kind is IndexKind.PRIMARY for one in found):
+        found.append(Index("PRIMARY", IndexKind.PRIMARY, tuple(ids[id_] for id_ in info.key)))
+    return tuple(sorted(found, key=lambda one: one.name))

@@ -1,0 +1,91 @@
+"""Rows of TiDB's transactions that this window commits: their tables take part in it.
+
+In:  the window's pairs of prewrites and commits (spark_jobs/window/pairs.py), schema_history with this window's DDL.
+Out: window.prewritten: segments and the commit_ts that rows of them get; their tables in window.tables; a ledger entry
+     of each segment that has nothing for any of them. Tables that a commit without its rows may have changed are held.
+
+It comes behind the replay of DDL: rows name ids of tables, and which table an id is at a commit_ts only that knows.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.defined import names_at, newest_id
+from spark_jobs.window.following import take_in
+from spark_jobs.window.holds import hold
+from spark_jobs.window.pairs import Pairs, Place, pairs_of
+from spark_jobs.window.unlogged_tables import hold_where_unwhole
+from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
+from tidegate.errors import REFILL, UnknownEvent
+from tidegate.lake.held import Place as HeldPlace
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.segments.result import Ledger
+from tidegate.tables import NEEDS_SNAPSHOT
+
+_NOT_ASKED_FOR = "table not asked for"
+
+Name = tuple[str, str]
+
+
+def take_committed(app: Application, window: Window) -> None:
+    """Append to window.prewritten. Raises StreamCorrupt, UnknownEvent."""
+    for pairs in pairs_of(app, window):
+        _hold_for_lost(app, window, pairs)
+        found = _names(app, pairs)
+        for physical in sorted({(pairs.owner, *name) for names in found.values() for name in names}):
+            hold_where_unwhole(app, window, [physical])
+            take_in(app, window, physical)
+        for place in sorted(pairs.rows):
+            names = [name for name in sorted(found.get(place, ())) if app.logical_name(*name) in window.tables]
+            if names:
+                ref = pairs.refs[place]
+                window.prewritten.append(PrewrittenSegment(ref, pairs.rows[place], pairs.owner, tuple(names)))
+    taken = {(one.ref.source, one.ref.seq) for one in window.prewritten}
+    for ref in window.refs:
+        if not ref.whole and (ref.source, ref.seq) not in taken:
+            ledger = Ledger(ref.payload_bytes, ignored={_NOT_ASKED_FOR: ref.payload_bytes})
+            window.ledger.append(Accounted(ref.source, ref.seq, ledger))
+
+
+def _names(app: Application, pairs: Pairs) -> dict[Place, set[Name]]:
+    """Per segment the kept tables that it has committed rows of. Raises UnknownEvent for rows of an unknown table."""
+    history = app.histories[pairs.owner]
+    ids = {table_id for touched in pairs.touched.values() for table_id in touched}
+    by_id: dict[int, list[tuple[Name, int, int]]] = {}
+    for table_id, name, from_ts, upto_ts in names_at(history, ids):
+        by_id.setdefault(table_id, []).append((name, from_ts, upto_ts))
+    newest = newest_id(history)
+    found: dict[Place, set[Name]] = {}
+    for place, touched in pairs.touched.items():
+        for table_id, stamps in touched.items():
+            if table_id > newest:
+                ref = pairs.refs[place]
+                raise UnknownEvent(
+                    f"rows of table id {table_id}, committed at {min(stamps)}, which no DDL job in bronze made",
+                    where=f"{ref.source} at {ref.file}:{ref.start_pos}",
+                    remedy="report it; a new lake goes on without what lies before it",
+                )
+            # What is in none of them is of a table that is gone: a transaction began before its DROP or TRUNCATE.
+            for name, from_ts, upto_ts in by_id.get(table_id, ()):
+                if any(from_ts <= stamp < upto_ts for stamp in stamps) and app.keeps(pairs.owner, *name):
+                    found.setdefault(place, set()).add(name)
+    return found
+
+
+def _hold_for_lost(app: Application, window: Window, pairs: Pairs) -> None:
+    """Commits whose rows no Pump has: any table that was there before them may lack those."""
+    if not pairs.lost:
+        return
+    history = app.histories[pairs.owner]
+    first_ts, last_ts = min(pairs.lost.values()), max(pairs.lost.values())
+    for name in history.tables():
+        version = history.version_at(*name, last_ts)
+        logical = app.logical_name(*name)
+        known = version is not None and version.status is VersionStatus.ACTIVE
+        if not known or not app.keeps(pairs.owner, *name) or app.applied(logical) >= last_ts or app.is_held(logical):
+            continue
+        reason = (
+            f"{'.'.join(name)}: {len(pairs.lost)} transactions of {pairs.owner} were committed from {first_ts} on whose"
+            f" rows no Pump of the pipeline has; {REFILL}"
+        )
+        hold(app, window, logical, NEEDS_SNAPSHOT, reason, HeldPlace(pairs.owner, *name, "", 0, last_ts))

@@ -1,0 +1,102 @@
+"""Versions of tables that a cluster's DDL jobs make in a window.
+
+In:  Pairs; schema_history of the cluster's first Pump.
+Out: new versions, which the history has taken in; the tables that rows were committed for, by name.
+
+A job counts at the commit_ts of its last binlog: a job with several has there the schema state that it ended with. One
+that was rolled back changes nothing. A list of tables says what was there when a Pump began: those that no job made
+wait by name, since nobody knows their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.pairs import CommittedDdl, Pairs
+from tidegate.errors import TidegateError, UnknownEvent
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.replay.history import SchemaHistory
+from tidegate.segments.window import SegmentRef
+from tidegate.tidb.definitions import Stands, live_tables, versions_of
+from tidegate.tidb.jobs import Job, id_in
+from tidegate.tidb.live_tables import Change, LiveTables, TableChange
+from tidegate.tidb.summary import moves_sequence
+
+_FOREVER: Final = (1 << 63) - 1
+
+
+def replay_jobs(app: Application, pairs: Pairs) -> list[TableVersion]:
+    """Raises StreamCorrupt, UnknownEvent."""
+    history = app.histories[pairs.owner]
+    seen_ts = max((last.commit_ts for name in history.tables() if (last := history.last(name))), default=0)
+    stands: list[tuple[int, CommittedDdl | tuple[bytes, SegmentRef]]] = [(one.commit_ts, one) for one in pairs.ddl]
+    stands += [(tso, (text, ref)) for tso, text, ref in pairs.tables]
+    made: list[TableVersion] = []
+    live: LiveTables | None = None
+    for commit_ts, one in sorted(stands, key=lambda at: at[0]):
+        if commit_ts <= seen_ts:
+            continue
+        live = live or live_tables(history)
+        if isinstance(one, CommittedDdl):
+            found = _of_job(one, pairs, live, history)
+        else:
+            found = _of_list(commit_ts, *one, live, history)
+        history.add(found)
+        made += found
+    return made
+
+
+def _of_job(one: CommittedDdl, pairs: Pairs, live: LiveTables, history: SchemaHistory) -> list[TableVersion]:
+    binlog = one.binlog
+    where = f"{pairs.owner} at {binlog.file}:{binlog.pos}"
+    text = pairs.jobs.get(binlog.job_id)
+    if text is None:
+        if moves_sequence(binlog.query):
+            return []
+        raise UnknownEvent(
+            f"bronze lacks what TiDB's history says of DDL job {binlog.job_id} ({binlog.query[:120]})",
+            where=where,
+            remedy="report it; a new lake, begun after that job, goes on without it",
+        )
+    try:
+        job = Job.from_text(text)
+        if job.schema_state != binlog.schema_state:
+            return []
+        changes = live.run(job)
+    except TidegateError as error:
+        error.where = error.where or f"{where}: {binlog.query[:120]}"
+        raise
+    return versions_of(changes, Stands(one.commit_ts, binlog.file, binlog.pos, job.query), history)
+
+
+def _of_list(tso: int, text: bytes, ref: SegmentRef, live: LiveTables, history: SchemaHistory) -> list[TableVersion]:
+    """Of the tables that were there when a Pump began, those that aren't known."""
+    known = {info.id for _, info in live}
+    why = "it was there before the first Pump began"
+    changes = [
+        TableChange(Change.BASELINE, name, info, unknown_rows=why)
+        for name, info in LiveTables.from_text(text)
+        if info.id not in known
+    ]
+    live.take_in(changes)
+    return versions_of(changes, Stands(tso, ref.file, ref.start_pos, ""), history)
+
+
+def names_at(history: SchemaHistory, ids: Iterable[int]) -> Iterator[tuple[int, tuple[str, str], int, int]]:
+    """(table id, name, from which commit_ts on, before which one) of each version that these ids stand for."""
+    wanted = set(ids)
+    for name in history.tables():
+        versions = history.versions(*name)
+        for at, version in enumerate(versions):
+            if version.origin and (table_id := id_in(version.origin)) in wanted:
+                upto_ts = versions[at + 1].commit_ts if at + 1 < len(versions) else _FOREVER
+                yield table_id, name, version.commit_ts, upto_ts
+
+
+def newest_id(history: SchemaHistory) -> int:
+    """The largest id of a table that is known."""
+    return max(
+        (id_in(last.origin) for name in history.tables() if (last := history.last(name)) and last.origin), default=0
+    )

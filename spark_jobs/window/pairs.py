@@ -1,0 +1,148 @@
+"""Transactions whose rows and whose commit come apart, paired over all Pumps of a cluster: what a window commits.
+
+In:  the window's segments of Pumps, and those below it in which rows may wait for a commit in the window.
+Out: Pairs per cluster: where the rows lie that it commits; its DDL in order of commit_ts.
+
+A function of bronze alone: nothing is remembered between windows but summaries of segments, so a window can be tried
+again, or be one of few tables, and says the same. What comes twice (a prewrite on two Pumps, an answer that was sent
+once more) has one start_ts and one commit_ts: it counts once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
+from tidegate.errors import StreamCorrupt
+from tidegate.lake.bronze_index import read_segments
+from tidegate.lake.lookback import lookback
+from tidegate.limits import TIDB_SUMMARIES_MAX
+from tidegate.segments.segment import Segment
+from tidegate.segments.window import SegmentRef
+from tidegate.tidb.summary import DdlBinlog, Summary, summary_of
+
+Place = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Summaries:
+    """Of segments that windows have looked at, the newest ones."""
+
+    kept: OrderedDict[Place, Summary] = field(default_factory=OrderedDict)
+
+    def of(self, app: Application, refs: list[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:
+        """In order of the refs. Raises StreamCorrupt, UnknownEvent: what a segment says of others can't be guessed."""
+        unread = [ref for ref in refs if (ref.source, ref.seq) not in self.kept]
+        fresh = _summaries(app, unread)
+        for ref in refs:
+            place = (ref.source, ref.seq)
+            found = self.kept.get(place)
+            if found is None:
+                _, found = next(fresh)
+                self.kept[place] = found
+            yield ref, found
+        while len(self.kept) > TIDB_SUMMARIES_MAX:
+            self.kept.popitem(last=False)
+
+
+def _summaries(app: Application, refs: list[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:
+    for ref, segment in read_segments(app.lake, refs):
+        yield ref, _summary(segment)
+
+
+def _summary(segment: Segment) -> Summary:
+    try:
+        return summary_of(segment)
+    except StreamCorrupt as error:
+        error.where = error.where or segment.where
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedDdl:
+    commit_ts: int
+    binlog: DdlBinlog
+
+
+@dataclass(slots=True)
+class Pairs:
+    """Of one cluster. rows: per segment start_ts -> commit_ts. touched: per segment ids of tables -> commit_ts of their
+    rows. ddl: in order. tables: what was there at a timestamp. lost: start_ts -> commit_ts of what has no rows.
+    """
+
+    owner: str
+    refs: dict[Place, SegmentRef] = field(default_factory=dict)
+    rows: dict[Place, dict[int, int]] = field(default_factory=dict)
+    touched: dict[Place, dict[int, set[int]]] = field(default_factory=dict)
+    ddl: list[CommittedDdl] = field(default_factory=list)
+    jobs: dict[int, bytes] = field(default_factory=dict)
+    tables: list[tuple[int, bytes, SegmentRef]] = field(default_factory=list)
+    lost: dict[int, int] = field(default_factory=dict)
+
+
+def pairs_of(app: Application, window: Window) -> list[Pairs]:
+    """Made once per try of a window. Raises StreamCorrupt, UnknownEvent."""
+    if window.pairs is None:
+        owners = dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole)
+        window.pairs = [_paired(app, window, owner) for owner in owners]
+    return window.pairs
+
+
+def _paired(app: Application, window: Window, owner: str) -> Pairs:
+    found = Pairs(owner)
+    committed: dict[int, int] = {}
+    told: list[tuple[SegmentRef, Summary]] = []
+    summaries = app.memory(Summaries)
+    for source in app.pipeline.pumps(owner):
+        told += summaries.of(app, _refs(app, window, source))
+    for ref, summary in told:
+        found.jobs.update(summary.jobs)
+        for start_ts, commit_ts in summary.answers.items():
+            if window.low_ts < commit_ts <= window.cut_ts:
+                _agree(committed, start_ts, commit_ts, ref)
+        found.tables += [
+            (tso, text, ref) for tso, text in summary.tables.items() if window.low_ts < tso <= window.cut_ts
+        ]
+    waiting = dict(committed)
+    for ref, summary in told:
+        for start_ts, ids in summary.rows.items():
+            if start_ts in waiting:
+                commit_ts = waiting.pop(start_ts)
+                place = (ref.source, ref.seq)
+                found.refs[place] = ref
+                found.rows.setdefault(place, {})[start_ts] = commit_ts
+                touched = found.touched.setdefault(place, {})
+                for table_id in ids:
+                    touched.setdefault(table_id, set()).add(commit_ts)
+        for start_ts, binlog in summary.ddl.items():
+            if start_ts in waiting:
+                found.ddl.append(CommittedDdl(waiting.pop(start_ts), binlog))
+    found.lost = waiting
+    found.ddl.sort(key=lambda one: one.commit_ts)
+    found.tables.sort(key=lambda one: one[0])
+    return found
+
+
+def _refs(app: Application, window: Window, source: str) -> list[SegmentRef]:
+    """The window's, behind those in which rows may wait for it; in order of seq."""
+    here = {ref.seq: ref for ref in window.refs if ref.source == source}
+    if not here:
+        return []
+    known = {ref.seq: ref for ref in app.index.refs.get(source, ())} | here
+    earlier = lookback(app.lake, [known[seq] for seq in sorted(known)], source, window.low_ts)
+    every = {ref.seq: ref for ref in earlier} | here
+    return [every[seq] for seq in sorted(every)]
+
+
+def _agree(committed: dict[int, int], start_ts: int, commit_ts: int, ref: SegmentRef) -> None:
+    """Raises StreamCorrupt where two answers of one transaction differ."""
+    if committed.setdefault(start_ts, commit_ts) != commit_ts:
+        raise StreamCorrupt(
+            f"transaction {start_ts} was committed at {committed[start_ts]}, says one answer, and at {commit_ts},"
+            " says another",
+            where=f"{ref.source} at {ref.file}:{ref.start_pos}",
+            remedy="ask TiDB which is true (HTTP /mvcc/hex), and report it",
+        )

@@ -1,0 +1,38 @@
+"""Which segments below a window may hold rows that it commits, by what segments say of themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.lookback import lookback
+from tidegate.segments.window import SegmentRef
+from tidegate.tables import SegmentFlag
+
+NOWHERE = LakeFiles("/nowhere")
+BLANK = SegmentRef("p", 0, "node", 0, 9, 0, 0, 0, (), SegmentFlag(0), "f", 0, 0, whole=False)
+
+
+def refs(*stamps: tuple[int, int]) -> list[SegmentRef]:
+    """(max_commit_ts, resolved_ts) of each, from seq 1 on."""
+    before = [0, *(resolved for _, resolved in stamps)]
+    return [
+        replace(BLANK, seq=seq, max_commit_ts=latest, resolved_ts=resolved, prev_commit_ts=prev)
+        for seq, ((latest, resolved), prev) in enumerate(zip(stamps, before, strict=False), 1)
+    ]
+
+
+def seqs(found: list[SegmentRef]) -> list[int]:
+    return [ref.seq for ref in found]
+
+
+def test_a_prewrite_that_waits_is_in_a_segment_that_names_what_was_resolved_or_more() -> None:
+    # 20 began in the second and was committed at 35, in the fourth: a window above 30 needs the second.
+    known = refs((10, 10), (20, 20), (30, 20), (40, 40))
+    assert seqs(lookback(NOWHERE, known, "p", 30)) == [2, 3]
+
+
+def test_nothing_is_needed_below_what_is_resolved() -> None:
+    known = refs((10, 10), (20, 19), (30, 29), (40, 40))
+    assert seqs(lookback(NOWHERE, known, "p", 30)) == [3]
+    assert seqs(lookback(NOWHERE, known, "p", 40)) == []  # nothing lies above it
