@@ -155,13 +155,8 @@ SCHEMA_HISTORY: Final = Table(
                 nullable=True,
             ),
             _field("merged_by", pa.list_(pa.string()), "database and table of the MERGE table over it", nullable=True),
-            _field(
-                "settings",
-                pa.string(),
-                "JSON of the server's defaults: settings that its log's meaning depends on (schema/model/server_settings.py)",
-                nullable=True,
-            ),
-            _field("origin", pa.string(), "JSON: TiDB's own description, with its ids; null of others", nullable=True),
+            _field("settings", pa.string(), "JSON: server settings that its log depends on; else null", nullable=True),
+            _field("origin", pa.string(), "JSON: TiDB's own description, with its ids; else null", nullable=True),
         ]
     ),
 )
@@ -366,9 +361,8 @@ ORDINAL: Final = "_tg_ordinal"  # int64: order of changes inside one segment (a 
 SEQ: Final = "_tg_seq"  # int64: segment
 
 
-# In a segment's `tables`: names that nobody can give. A planner looks at the segment for every table.
+# In a segment's `tables`, names that nobody can give: look at it for every table; its rows name tables by ids.
 EVERY_TABLE: Final = "*"
-# ... and this one of a segment whose rows name tables by ids: whoever pairs its prewrites knows which they are.
 TABLES_BY_ID: Final = "#"
 
 

@@ -19,7 +19,7 @@ from spark_jobs.window.window import Window
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze_index import read_segments
 from tidegate.lake.lookback import lookback
-from tidegate.limits import TIDB_SUMMARIES_MAX
+from tidegate.limits import TIDB_KEPT_SEGMENTS_MAX
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tidb.summary import DdlBinlog, Summary, summary_of
@@ -44,7 +44,7 @@ class Summaries:
                 _, found = next(fresh)
                 self.kept[place] = found
             yield ref, found
-        while len(self.kept) > TIDB_SUMMARIES_MAX:
+        while len(self.kept) > TIDB_KEPT_SEGMENTS_MAX:
             self.kept.popitem(last=False)
 
 
