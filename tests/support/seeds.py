@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 VARIABLE: Final = "TIDEGATE_SEED"
 _USUAL: Final = 20261122
@@ -17,6 +18,8 @@ LONG: Final = bool(os.environ.get("TIDEGATE_LONG"))
 QUICK: Final = bool(os.environ.get("TIDEGATE_QUICK"))
 _QUICK_SHARE: Final = 8
 _EXAMPLES_MIN: Final = 3
+
+Thing = TypeVar("Thing")
 
 
 def seed() -> int:
@@ -32,3 +35,8 @@ def many(usual: int, long: int) -> int:
     if LONG:
         return long
     return max(usual // _QUICK_SHARE, _EXAMPLES_MIN) if QUICK else usual
+
+
+def share(of: Sequence[Thing]) -> Sequence[Thing]:
+    """All of what there is; in `make test-quick` some of it, spread over the whole."""
+    return of[::_QUICK_SHARE] if QUICK else of

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.seeds import share
 from tests.support.segments import segment
 from tidegate.capture.value_log import log as value_log
 from tidegate.capture.value_log.log import Budget, ValueLog
@@ -79,7 +80,7 @@ def test_cut_at_any_byte_the_last_file_gives_what_is_whole_and_writing_goes_on(t
     ends = [head.pointer.end for head in log.heads()]
     log.close()
     assert ends[-1] == len(whole)
-    for size in range(len(whole) + 1):
+    for size in share(range(len(whole) + 1)):
         file.write_bytes(whole[:size])
         there = sum(end <= size for end in ends)
         log = ValueLog(tmp_path / "log")

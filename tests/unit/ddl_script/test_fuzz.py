@@ -106,9 +106,10 @@ def test_time_is_linear_in_a_statements_length(head: str, piece: str, tail: str)
         script.run(1, sql)
         return time.process_time() - started
 
-    # The least of some: the collector's work for the whole test process falls on whoever is measured just then.
-    small, large = min(seconds(250) for _ in range(3)), min(seconds(4_000) for _ in range(3))
-    assert large < 16 * 8 * small + 0.2, f"{small:.4f} s, 16 times as much {large:.4f} s"
+    # Once more where it took long: the collector's work for the whole test process falls on whoever is measured then.
+    small = min(seconds(250) for _ in range(3))
+    bound = 16 * 8 * small + 0.2
+    assert any(seconds(4_000) < bound for _ in range(3)), f"{small:.4f} s, 16 times as much more than {bound:.4f} s"
 
 
 @pytest.mark.parametrize("version", [MARIADB, MYSQL])

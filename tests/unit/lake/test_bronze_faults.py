@@ -11,11 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.bronze import QuietBronze
 from tests.support.memory_store import MemoryStore, faults
+from tests.support.seeds import many
 from tidegate.delta import log as log_module
 from tidegate.errors import CommitConflict, Fenced, LakeUnavailable
 from tidegate.lake import bronze as bronze_module
@@ -82,7 +84,8 @@ def pack(lake: LakeFiles) -> None:
             compact_run(log, run)
 
 
-@settings(max_examples=12, deadline=None)
+@pytest.mark.long
+@settings(max_examples=many(12, 200), deadline=None)
 @given(seed=st.integers(0, 1 << 30), share=st.sampled_from([0.1, 0.5, 0.8]))
 def test_each_segment_is_there_once_whatever_the_store_answers(seed: int, share: float) -> None:
     chance, store = random.Random(seed), MemoryStore()

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.hand_table import HandTable
 from tests.support.readers import READERS
+from tests.support.seeds import many
 from tidegate import tables
 from tidegate.upsert.actions import adopted, replaced
 from tidegate.upsert.candidates import candidates
@@ -75,7 +76,7 @@ def test_random_windows_leave_what_a_dictionary_holds(
     random_ = random.Random(f"{key} {partition_by}")
     table = HandTable.create(tmp_path, SCHEMA, partition_by)
     model: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for window in range(8):
+    for window in range(many(8, 8)):
         tasks: list[list[Change]] = []
         for _ in range(random_.randint(1, 3)):
             changes: list[Change] = []
