@@ -20,7 +20,7 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.checkpoints import Checkpoints
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.config import Pipeline
+from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
 from tidegate.delta.lease import Lease
 from tidegate.errors import CommitOverwritten
 from tidegate.lake import control, judgements, prewrites
@@ -386,8 +386,9 @@ class Application:
 
         A shadow is followed from its CREATE TABLE in the log; of one that was there before not all rows are known.
         """
-        if source not in self.pipeline.sources:
-            return False
+        entry = self.pipeline.sources.get(source)
+        if entry is None or (isinstance(entry, TidbSource) and database in OWN_DATABASES):
+            return False  # TiDB logs rows of its own tables too
         if source in self.histories and self.histories[source].is_sequence((database, table)):
             return False
         patterns = self.pipeline.tables

@@ -1,6 +1,7 @@
 """A bank on a real TiDB writes to two Pumps, while commits are lost, repeated and late and Pumps are killed.
 
-Bronze, replayed, is what TiDB's SELECT says, and the sum is constant at every commit.
+Bronze, replayed, is what TiDB's SELECT says, and the sum is constant at every commit. Silver, which apply keeps
+meanwhile, is at each published cut what TiDB says of that timestamp.
 """
 
 from __future__ import annotations
@@ -16,12 +17,23 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
+from pyspark.sql import SparkSession
 
+from spark_jobs.apply import run as run_apply
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.application import Application
 from tests.integration.capture_support import bronze_segments
 from tests.kit.tidb import MISSING, PROGRAM, Tidb
+from tests.support.readers import by_polars
+from tidegate import config, tables
+from tidegate.lake import control
+from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.cuts import Cut, cut_at
+from tidegate.lake.files import LakeFiles
 from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.jobs import Job
 from tidegate.tidb.pairing import Pairing
@@ -32,6 +44,7 @@ pytestmark = [pytest.mark.server, pytest.mark.skipif(not PROGRAM.exists(), reaso
 
 NAMES = ("p0", "p1")
 DEADLOCK = 1213
+SAFE_POINT = "20200101-00:00:00 +0000"  # which a young TiDB hasn't said yet, and reads no snapshot before
 ACCOUNTS, EACH, WRITERS, SECONDS = 20, 1000, 4, 12
 
 
@@ -140,8 +153,49 @@ def disturb(tidb: Tidb, pumps: Pumps) -> None:
     tidb.control("/fault?reset=1")
 
 
-def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb]) -> None:
+def applying(folder: Path, spark: SparkSession, stop: threading.Event, apps: list[Application]) -> None:
+    """Apply, as each run of Airflow does, until it is told to stop and nothing is left."""
+    pipeline = config.load(folder / "bank.yaml")
+    last = False
+    while not last:
+        last = stop.is_set()
+        lake = LakeFiles(str(folder / "lake"))
+        apps.append(Application(BackgroundSession(lambda: spark), pipeline, lake, BronzeIndex(lake)))
+        run_apply(apps[-1], report=print)
+        time.sleep(0.5)
+
+
+def silver_at(folder: Path, cut: Cut, table: str, columns: list[str]) -> list[tuple[Any, ...]]:
+    found = cut.tables[f"bank.{table}"]
+    rows = by_polars(str(folder / "lake" / found.path), found.version)
+    return sorted(zip(*(rows[name].to_pylist() for name in columns), strict=True))
+
+
+def silver_is_tidbs(folder: Path, tidb: Tidb) -> int:
+    """Compares the tables at published cuts; returns how many cuts there were."""
+    lake = LakeFiles(str(folder / "lake"))
+    stamps = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=[("table", "=", "")])["cut_ts"].to_pylist()
+    cuts = [cut for stamp in sorted(stamps) if "bank.account" in (cut := cut_at(lake, "bank", stamp)).tables]
+    with tidb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT IGNORE INTO mysql.tidb VALUES ('tikv_gc_safe_point', %s, '')", (SAFE_POINT,))
+        for cut in cuts:
+            found = silver_at(folder, cut, "account", ["id", "balance"])
+            assert not found or sum(balance for _, balance in found) == ACCOUNTS * EACH
+        for cut in (cuts[-1], *random.Random(3).sample(cuts, min(4, len(cuts)))):
+            cursor.execute("SET @@tidb_snapshot = %s", (str(cut.cut_ts),))
+            cursor.execute("SELECT id, balance FROM bank.account ORDER BY id")
+            assert silver_at(folder, cut, "account", ["id", "balance"]) == list(cursor.fetchall())
+            if "bank.journal" in cut.tables:
+                cursor.execute("SELECT a, b, amount FROM bank.journal ORDER BY a, b, amount")
+                assert silver_at(folder, cut, "journal", ["a", "b", "amount"]) == list(cursor.fetchall())
+    return len(cuts)
+
+
+def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb], spark: SparkSession) -> None:
     folder, pumps, tidb = world
+    applied, apps = threading.Event(), list[Application]()
+    apply = threading.Thread(target=applying, args=(folder, spark, applied, apps))
+    apply.start()
     with tidb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE bank")
         cursor.execute("CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT)")
@@ -159,11 +213,15 @@ def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb]) -> N
                 writer.join()
         tidb.settle()
         time.sleep(6)  # orphans are asked for after two seconds of timestamps
+        applied.set()
+        apply.join(120)
         cursor.execute("SELECT id, balance FROM bank.account ORDER BY id")
         accounts = list(cursor.fetchall())
         cursor.execute("SELECT a, b, amount, _tidb_rowid FROM bank.journal ORDER BY _tidb_rowid")
         journal = list(cursor.fetchall())
     jobs = [Job.from_text(text) for text in tidb.jobs()]
+    assert not [state for state in apps[-1].states.values() if state.state == tables.State.HELD]
+    assert silver_is_tidbs(folder, tidb) > 3
     pumps.stop()
     replayed = replay(folder, jobs)
     assert len(journal) >= len(done) > 0

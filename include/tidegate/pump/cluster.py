@@ -63,18 +63,19 @@ class History:
         return next(iter(found), None)
 
     def tables(self, tso: int) -> bytes:
-        """As they were at a timestamp. Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
-        texts = self._read("SELECT job_meta FROM mysql.tidb_ddl_history", snapshot=tso)
-        jobs = sorted((json.loads(text)["binlog"].get("FinishedTS") or 0, text) for text in texts)
-        return fold(Job.from_text(text) for _, text in jobs).text.encode()
+        """As they were at a timestamp. Raises SourceUnavailable, SourceRefused, StreamCorrupt.
 
-    def _read(self, query: str, *values: int, snapshot: int = 0) -> list[bytes]:
+        A job's FinishedTS is right below its commit_ts: one in between is in here, and its binlog comes once more.
+        """
+        texts = self._read("SELECT job_meta FROM mysql.tidb_ddl_history")
+        jobs = sorted(((json.loads(text)["binlog"] or {}).get("FinishedTS") or 0, text) for text in texts)
+        return fold(Job.from_text(text) for finished_ts, text in jobs if finished_ts <= tso).text.encode()
+
+    def _read(self, query: str, *values: int) -> list[bytes]:
         """A connection of its own: a Pump asks so only around a DDL."""
         connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
         try:
             with connection.cursor() as cursor:
-                if snapshot:
-                    cursor.execute("SET @@tidb_snapshot = %s", (str(snapshot),))
                 cursor.execute(query, values)
                 return [cell if isinstance(cell, bytes) else cell.encode() for (cell,) in cursor.fetchall()]
         except (pymysql.err.MySQLError, OSError) as error:
