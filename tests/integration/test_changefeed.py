@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.changefeed_world import ChangefeedWorld
-from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
+from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, number, plain, ts
 
 pytestmark = [pytest.mark.spark]
 
@@ -41,3 +41,72 @@ def test_inserts_updates_and_deletes_are_in_silver_up_to_the_checkpoint(spark: S
         {"id": 2, "word": "two"},
         {"id": 9, "word": "above the checkpoint"},
     ]
+
+
+def test_ddl_partitions_and_tables_that_were_there_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+    """One changefeed: ALTER, RENAME (two names change places), TRUNCATE, DROP, partitions, a table that it found."""
+    feed = Changefeed(tmp_path / "feed")
+    feed.found("shop.old", ts(0), PLAIN)
+    for at, table in enumerate(("a", "b", "grown", "emptied", "gone"), 1):
+        feed.ddl(f"shop.{table}", ts(at), CREATE_PLAIN.format("shop", table), 3, PLAIN)
+    made = CREATE_PLAIN.format("shop", "parts") + " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10),"
+    feed.ddl("shop.parts", ts(6), made + " PARTITION p1 VALUES LESS THAN (100))", 3, PLAIN)
+    for table in ("a", "b", "grown", "emptied", "gone", "old"):
+        feed.rows(f"shop.{table}", Change(ts(10), plain(1, f"of {table}")))
+    feed.rows("shop.parts", Change(ts(10), plain(50, "stays")), folder="106")
+    feed.rows("shop.parts", Change(ts(11), plain(5, "goes")), folder="105")
+    feed.checkpoint(ts(12))
+    world = ChangefeedWorld(tmp_path, str(feed.path), extra=", all_rows: true")
+    world.capture()
+    world.apply(spark)
+    assert world.silver("shop", "old") == [{"id": 1, "word": "of old"}]
+    assert world.silver("shop", "parts") == [{"id": 5, "word": "goes"}, {"id": 50, "word": "stays"}]
+
+    more = {**PLAIN, "n": {"ColumnType": "INT"}}
+    feed.ddl("shop.grown", ts(20), "ALTER TABLE `grown` ADD COLUMN `n` INT DEFAULT 7", 5, more)
+    feed.rows("shop.grown", Change(ts(21), plain(2, "after") | {"n": number(8)}))
+    feed.ddl("shop.emptied", ts(22), "TRUNCATE TABLE `shop`.`emptied`", 11)
+    feed.rows("shop.emptied", Change(ts(23), plain(2, "since")))
+    feed.ddl("shop.gone", ts(24), "DROP TABLE `shop`.`gone`", 4)
+    feed.ddl("shop.parts", ts(25), "ALTER TABLE `shop`.`parts` TRUNCATE PARTITION `p0`", 23)
+    feed.ddl("shop.a", ts(26), "ALTER TABLE `a` SET TIFLASH REPLICA 1", 30)
+    for old, new in (("b", "c"), ("a", "b")):  # of one RENAME TABLE b TO c, a TO b
+        feed.ddl(f"shop.{new}", ts(27), f"RENAME TABLE `shop`.`{old}` TO `shop`.`{new}`", 47, PLAIN)
+    feed.rows("shop.b", Change(ts(28), plain(2, "came behind a")))
+    feed.checkpoint(ts(30))
+    world.capture()
+    app = world.apply(spark)
+    held = {name: state.reason for name, state in app.states.items() if state.state == "held"}
+    assert not held, held
+    assert world.silver("shop", "grown") == [
+        {"id": 1, "word": "of grown", "n": 7},
+        {"id": 2, "word": "after", "n": 8},
+    ]
+    assert world.silver("shop", "emptied") == [{"id": 2, "word": "since"}]
+    assert world.silver("shop", "parts") == [{"id": 50, "word": "stays"}]
+    assert world.silver("shop", "c") == [{"id": 1, "word": "of b"}]
+    assert world.silver("shop", "b") == [{"id": 1, "word": "of a"}, {"id": 2, "word": "came behind a"}]
+    assert app.states["shop.gone"].state == "dropped"
+    assert app.states["shop.a"].state == "dropped"
+
+
+def test_what_the_files_do_not_tell_is_held_by_name_and_others_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    feed = Changefeed(tmp_path / "feed")
+    feed.found("shop.old", ts(0), PLAIN)
+    feed.ddl("shop.t", ts(1), CREATE_PLAIN.format("shop", "t"), 3, PLAIN)
+    feed.ddl("shop.back", ts(1), CREATE_PLAIN.format("shop", "back"), 3, PLAIN)
+    feed.ddl("shop.keyless", ts(2), "CREATE TABLE keyless (id INT)", 3, {"id": {"ColumnType": "INT"}})
+    for table in ("old", "t", "back"):
+        feed.rows(f"shop.{table}", Change(ts(3), plain(1, "x")))
+    feed.rows("shop.keyless", Change(ts(3), {"id": number(1)}))
+    feed.ddl("shop.back", ts(4), "DROP TABLE `shop`.`back`", 4)
+    feed.ddl("shop.back", ts(5), "RECOVER TABLE `back`", 25, PLAIN)
+    feed.rows("shop.back", Change(ts(6), plain(2, "y")))
+    feed.rows("shop.t", Change(ts(6), plain(2, "y")))
+    feed.checkpoint(ts(9))
+    world = ChangefeedWorld(tmp_path, str(feed.path))
+    world.capture()
+    app = world.apply(spark)
+    held = {name for name, state in app.states.items() if state.state == "held"}
+    assert held == {"shop.old", "shop.back", "shop.keyless"}, app.states
+    assert world.silver("shop", "t") == [{"id": 1, "word": "x"}, {"id": 2, "word": "y"}]

@@ -8,12 +8,15 @@ Out: a line per finding on stdout, or JSON; exit code 1 when something is refuse
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
 from tidegate import pipelines
 from tidegate.cli.lake import open_lake
+from tidegate.config import TicdcSource
 from tidegate.connections import from_environment
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.text_layout import paragraph
@@ -24,13 +27,19 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
 ) -> None:
     """Whether a pipeline can run: settings, grants, clock, tables, lake."""
+    from tidegate.changefeed.examination import changefeed_lines
     from tidegate.mysql.connection import ConnectionInfo
     from tidegate.mysql.examination import Verdict, examine
 
     loaded, lake = open_lake(pipeline)
-    for source in loaded.sources:
-        pipelines.source_info(loaded, source, from_environment)  # a missing one is a mistake of the call, not a finding
-    found = examine(loaded, lake, ConnectionInfo.from_env)
+    elsewhere: dict[str, Callable[[], Iterable[Any]]] = {}
+    for name, source in loaded.sources.items():  # a missing connection is a mistake of the call, not a finding
+        if isinstance(source, TicdcSource):
+            options = pipelines.changefeed_options(source, from_environment)
+            elsewhere[name] = partial(changefeed_lines, loaded, name, options)
+        else:
+            pipelines.source_info(loaded, name, from_environment)
+    found = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
     if as_json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
     else:

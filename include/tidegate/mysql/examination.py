@@ -10,7 +10,7 @@ that will be held, and what the server does to rows without saying so in its bin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -81,19 +81,29 @@ class Examination:
         return {"pipeline": self.pipeline, "findings": [asdict(line) for line in self.lines]}
 
 
-def examine(pipeline: Pipeline, lake: LakeFiles, connection_of: Callable[[str], ConnectionInfo]) -> Examination:
-    """connection_of: conn_id -> ConnectionInfo. A source that fails is a line, and the others are asked."""
+def examine(
+    pipeline: Pipeline,
+    lake: LakeFiles,
+    connection_of: Callable[[str], ConnectionInfo],
+    elsewhere: Mapping[str, Callable[[], Iterable[Line]]] | None = None,
+) -> Examination:
+    """connection_of: conn_id -> ConnectionInfo. elsewhere: who tells of a source that is no server. A source that fails
+    is a line, and the others are asked.
+    """
     found = Examination(pipeline.pipeline)
     try:
         check_writable(lake)
         found.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
     except TidegateError as error:
-        found.lines.append(_failed("lake", error))
+        found.lines.append(failed("lake", error))
     for name in pipeline.sources:
         try:
+            if elsewhere and name in elsewhere:
+                found.lines += elsewhere[name]()
+                continue
             found.lines += _source_lines(pipeline, name, lake, connection_of(pipeline.server(name).conn_id))
         except TidegateError as error:
-            found.lines.append(_failed(name, error))
+            found.lines.append(failed(name, error))
     return found
 
 
@@ -127,8 +137,8 @@ def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
         return named(error, host)
 
 
-def _failed(of: str, error: TidegateError) -> Line:
-    return Line(of, Verdict.UNKNOWN if isinstance(error, Transient) else Verdict.REFUSED, str(error))
+def failed(of: str, error: TidegateError, tables: tuple[str, ...] = ()) -> Line:
+    return Line(of, Verdict.UNKNOWN if isinstance(error, Transient) else Verdict.REFUSED, str(error), tables)
 
 
 @dataclass(slots=True)
@@ -182,7 +192,7 @@ class _Source:
         try:
             Began.of(facts, self.pipeline.server(self.name))
         except TidegateError as error:
-            yield _failed(self.name, error)
+            yield failed(self.name, error)
         else:
             yield self._line(Verdict.NOTE, f"nothing is captured yet; it would begin with start: {wanted}")
 

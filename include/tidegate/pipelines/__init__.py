@@ -14,13 +14,23 @@ pipeline files every few seconds.
 """
 
 from tidegate.pipelines.files import PipelineFile, find, folder, good_files, load, read, resolved
-from tidegate.pipelines.opened import asking, capture_run, open_cut, open_lake, source_info, storage_options, subscribe
+from tidegate.pipelines.opened import (
+    asking,
+    capture_run,
+    changefeed_options,
+    open_cut,
+    open_lake,
+    source_info,
+    storage_options,
+    subscribe,
+)
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
 
 __all__ = [
     "PipelineFile",
     "asking",
     "capture_run",
+    "changefeed_options",
     "decoded",
     "encoded",
     "find",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate import config
-from tidegate.config import Pipeline
+from tidegate.config import Pipeline, TicdcSource
 from tidegate.errors import ConfigError, UsageError
 from tidegate.home import PIPELINES_ENV, home
 from tidegate.lake.storage import lake_root
@@ -62,7 +62,13 @@ def resolved(pipeline: Pipeline) -> Pipeline:
     capture = pipeline.capture
     if capture.value_log_path:
         capture = capture.model_copy(update={"value_log_path": str(home() / capture.value_log_path)})
-    return pipeline.model_copy(update={"lake": lake, "capture": capture})
+    sources = {
+        name: source.model_copy(update={"path": lake_root(source.path, home())})
+        if isinstance(source, TicdcSource)
+        else source
+        for name, source in pipeline.sources.items()
+    }
+    return pipeline.model_copy(update={"lake": lake, "capture": capture, "sources": sources})
 
 
 def read() -> tuple[list[PipelineFile], list[ConfigError]]:

@@ -98,6 +98,11 @@ def source_info(
     return host_of(info, captured_server(lake, source))
 
 
+def changefeed_options(source: TicdcSource, connections: Connections) -> dict[str, str]:
+    """Of the store that a changefeed writes to; they may hold keys. Raises ConfigError."""
+    return delta_options(source.storage_options, store_keys(connections(source.conn_id)) if source.conn_id else {})
+
+
 def capture_run(
     pipeline: Pipeline, source: str, state_dir: Path, *, sources: Connections, lakes: Connections
 ) -> CaptureRun:
@@ -118,8 +123,7 @@ def capture_run(
         case TicdcSource() as entry:
             from tidegate.changefeed.opened import changefeed_run
 
-            keys = store_keys(sources(entry.conn_id)) if entry.conn_id else {}
-            options = delta_options(entry.storage_options, keys)
+            options = changefeed_options(entry, sources)
             return changefeed_run(pipeline, source, options, state_dir, open_lake(pipeline, lakes))
         case kind:
             assert_never(kind)

@@ -1,0 +1,88 @@
+"""What `tidegate check` says of a changefeed: whether its files can be read, and which tables will wait.
+
+In:  a pipeline, the name of a TiCDC source in it, its store's options.
+Out: lines; nothing is written, and of the files their names, schema files and first lines are read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from tidegate.changefeed.folders import Folders, TableFolders
+from tidegate.changefeed.storage import Storage
+from tidegate.commit_ts import physical_ms, time_text
+from tidegate.config import Pipeline, Protocol, TicdcSource
+from tidegate.errors import TidegateError
+from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN
+from tidegate.mysql.examination import Line, Verdict, failed
+from tidegate.ticdc.pieces import Form
+from tidegate.ticdc.schema_file import SchemaFile
+
+_LISTS = ("ENUM", "SET")
+
+
+def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -> Iterator[Line]:
+    """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
+    entry = pipeline.sources[source]
+    assert isinstance(entry, TicdcSource), "whoever asks looks at its kind"
+    folders = Folders(Storage(entry.path.rstrip("/"), options), Form.of(entry))
+    checkpoint_ts = folders.checkpoint_ts()
+    if not checkpoint_ts:
+        text = (
+            f"{entry.path} has no checkpoint yet: a changefeed writes its file `metadata` some seconds after it begins"
+        )
+        yield Line(source, Verdict.CAUTION, text)
+        return
+    late = time.time() - physical_ms(checkpoint_ts) / 1000
+    verdict = Verdict.CAUTION if late > max(10 * entry.look_seconds, 10 * CLOCK_SKEW_SECONDS_MAX) else Verdict.NOTE
+    written = f"{entry.path} is written up to {time_text(checkpoint_ts)}, {max(late, 0):.0f} s ago"
+    yield Line(source, verdict, written + ("; is the changefeed running?" if verdict is Verdict.CAUTION else ""))
+    folders.look(checkpoint_ts)
+    yield from _files(source, folders)
+    kept = {name: table for name, table in folders.tables.items() if pipeline.tables.keeps(*name)}
+    if not kept:
+        yield Line(source, Verdict.CAUTION, "tables.include matches no table that the changefeed has written")
+    yield from _tables(source, entry, list(kept.values()))
+
+
+def _files(source: str, folders: Folders) -> Iterator[Line]:
+    """The first lines of each table's newest files, read as capture reads them."""
+    for name, table in folders.tables.items():
+        try:
+            for stream in table.streams.values():
+                stream.fill(TICDC_CHUNK_BYTES_MIN)
+        except TidegateError as error:
+            yield failed(source, error, (".".join(name),))
+
+
+def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iterator[Line]:
+    newest = [table.schemas[max(table.schemas)].file for table in tables if table.schemas]
+    yield Line(source, Verdict.NOTE, f"{len(newest)} tables match tables.include")
+    found = [file for file in newest if not file.query]
+    asked = [
+        (
+            Verdict.NOTE if entry.all_rows else Verdict.HELD,
+            "were there when the changefeed began" + (", without rows, as all_rows says" if entry.all_rows else
+            ": rows from before aren't in its files (see all_rows)"),
+            found,
+        ),
+        (
+            Verdict.HELD,
+            "have no primary key: TiCDC writes rows again after a restart, and which are new nobody could tell",
+            [file for file in newest if not any(column.get("ColumnIsPk") for column in file.columns)],
+        ),
+        (
+            Verdict.HELD,
+            "have columns of type ENUM or SET whose members the files don't tell: protocol csv has their names",
+            [file for file in found if entry.protocol is Protocol.CANAL_JSON and _has_list(file)],
+        ),
+    ]  # fmt: skip
+    for verdict, text, files in asked:
+        names = tuple(sorted(f"{file.database}.{file.table}" for file in files if file.columns))
+        if names:
+            yield Line(source, verdict, text, names)
+
+
+def _has_list(file: SchemaFile) -> bool:
+    return any(str(column.get("ColumnType")).split()[0].upper() in _LISTS for column in file.columns)
