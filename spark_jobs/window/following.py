@@ -159,6 +159,9 @@ def _source_joins(app: Application, source: str) -> Change:
     """It counts from where it was left, or from its beginning; until its windows have reached the cut it is behind."""
     left_ts = app.followed.sources_left.get(source, 0)
     begin = app.index.begin(source)
+    if isinstance(app.pipeline.sources[source], TidbSource) and not app.index.resolved(source):
+        # A Pump that TiDB doesn't write to yet: all that comes to it is committed above the cut, which waits for it.
+        return Change(source, FOLLOWED, app.cut_ts, f"{source} joins at the cut")
     return Change(source, CATCHING_UP, max(left_ts, begin), f"{source} joins at {left_ts}, bronze begins at {begin}")
 
 

@@ -17,7 +17,8 @@ from dataclasses import replace
 from spark_jobs.window.application import Application
 from spark_jobs.window.moves import partners
 from spark_jobs.window.window import Window
-from tidegate.errors import RECREATE, REFILL
+from tidegate.config import TidbSource
+from tidegate.errors import RECREATE, REFILL, REREAD
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.tables import BEHIND_SOURCE, RENAMED_WITH_HELD, State
@@ -30,7 +31,7 @@ def hold(app: Application, window: Window, name: str, error: str, reason: str, p
 
 def hold_at(app: Application, window: Window, name: str, state: TableState) -> None:
     """As hold; the state says up to where silver has it."""
-    window.take_out(name, state)
+    window.take_out(name, _told(app, name, state))
     take_along(app, window, [name])
 
 
@@ -39,7 +40,15 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
     state = TableState(
         State.HELD, str(error), type(error).__name__, app.held_at(name, error), met_in(app, window, name)
     )
-    window.take_out(name, state)
+    window.take_out(name, _told(app, name, state))
+
+
+def _told(app: Application, name: str, state: TableState) -> TableState:
+    """Its reason without a remedy that its source doesn't have: no snapshot reads a table of TiDB."""
+    sources = {source for source, _, _ in app.flows().get(name, ())}
+    if not any(isinstance(app.pipeline.sources.get(source), TidbSource) for source in sources):
+        return state
+    return replace(state, reason=state.reason.replace(f"{REREAD}; or ", ""))
 
 
 def met_in(app: Application, window: Window, name: str) -> Place:

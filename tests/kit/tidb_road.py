@@ -114,7 +114,8 @@ def lake_with(
     """Bronze with these, and a pipeline over it."""
     lake = LakeFiles(str(folder / "lake"))
     for source, mine in segments.items():
-        Bronze(lake, source).append(mine)
+        if mine:
+            Bronze(lake, source).append(mine)
     listed = ", ".join(f"{s}: {{conn_id: tidb, flavour: tidb, listen: ['unix:{s}.sock']}}" for s in segments)
     text = (
         f"pipeline: road\nlake: {{path: {folder / 'lake'}}}\nsources: {{{listed}}}\ntables: {{include: ['*.*']}}\n"

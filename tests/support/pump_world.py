@@ -52,7 +52,29 @@ class Fates(dict[int, int | None]):
         return self[start_ts]
 
 
-def pump_run(folder: Path, counter: Counter, fates: Fates | None = None, **capture: Any) -> CaptureRun:
+class Jobs(dict[int, bytes]):
+    """TiDB's DDL history: job id -> JSON. down: it can't be asked. listed: the timestamps that it was asked about."""
+
+    down = False
+
+    def __init__(self) -> None:
+        self.listed: list[int] = []
+
+    def job(self, job_id: int) -> bytes | None:
+        if self.down:
+            raise SourceUnavailable("TiDB is down")
+        return self.get(job_id)
+
+    def tables(self, tso: int) -> bytes:
+        if self.down:
+            raise SourceUnavailable("TiDB is down")
+        self.listed.append(tso)
+        return b"[]"
+
+
+def pump_run(
+    folder: Path, counter: Counter, fates: Fates | None = None, jobs: Jobs | None = None, **capture: Any
+) -> CaptureRun:
     settings = {"land_seconds": 0.1, "value_log_reserve_bytes": 0} | capture
     pipeline = parse(
         f"pipeline: test\nlake: {{path: {folder / 'lake'}}}\n"
@@ -62,8 +84,9 @@ def pump_run(folder: Path, counter: Counter, fates: Fates | None = None, **captu
         where="test",
     )
     lake = LakeFiles(str(folder / "lake"))
+    stored = stored_in(lake, "one")
     pump = PumpSettings(
-        "one", NODE, pipeline.capture.segment_bytes, 0.2, 0.000001, lambda: counter, fates, stored_in(lake, "one")
+        "one", NODE, pipeline.capture.segment_bytes, 0.2, 0.000001, lambda: counter, fates, stored, jobs
     )
     served = ServerSettings([f"unix:{folder}/p.sock"], 1 << 24, cluster_id=7)
     return CaptureRun(pipeline, "one", lambda: PumpSource(pump, lambda: PumpServer(served)), folder / "state", lake)

@@ -16,9 +16,13 @@ from typing import Any, Final, Protocol
 
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
 from tidegate.schema.replay.indexes import key_of
+from tidegate.schema.replay.partition_moves import PartitionMoves
+from tidegate.schema.replay.shape import Shape
+from tidegate.schema.replay.work import State, Work
 from tidegate.tidb.cells import cell_text
 from tidegate.tidb.jobs import PUBLIC, ColumnInfo, TableInfo, Tp
 from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
+from tidegate.tidb.partitioning import partitioning_of
 from tidegate.tidb.replay.stored import origin_default
 
 _WHOLE: Final = -1  # length of an index's part that is no prefix
@@ -31,6 +35,7 @@ class KnownTables(Protocol):
 
     def last(self, name: Name) -> TableVersion | None: ...
     def tables(self) -> tuple[Name, ...]: ...
+    def keeps(self, database: str, table: str) -> bool: ...
     def new_id(self) -> int: ...
 
 
@@ -74,12 +79,26 @@ def versions_of(changes: list[TableChange], at: Stands, history: KnownTables) ->
             continue
         before = renamed.get(change.was) if change.was is not None else last
         made[change.name] = _version(change, at, before, _number(last), history)
+    for name, moved in _moved(changes, history).items():
+        if name in made:
+            made[name] = replace(made[name], moved=moved.moved, status=moved.status)
     for was, old in renamed.items():
         assert was is not None, "asked for above"
         if was not in made and old is not None and old.commit_ts < at.commit_ts:
             gone = replace(old, status=VersionStatus.DROPPED, moved=None, kind=str(Change.RENAME))
             made[was] = _placed(gone, at, _number(old))
     return list(made.values())
+
+
+def _moved(changes: list[TableChange], history: KnownTables) -> dict[Name, State]:
+    """What a job did to rows of partitions, as the statement in MySQL's log would be followed."""
+    work = Work(history.last)
+    for change in changes:
+        before = history.last(change.name)
+        if change.action is not None and before is not None:
+            moves = PartitionMoves(work, work.lives, history.keeps, history.new_id)
+            moves.follow(change.name, Shape.of(before), [change.action])
+    return dict(work.changed())
 
 
 def _number(last: TableVersion | None) -> int:
@@ -117,6 +136,7 @@ def _version(
         status=_status(change, before),
         collation=cells.get("collate") or "",
         indexes=indexes,
+        partitioning=partitioning_of(info),
         origin=info.text,
     )
 

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from tidegate.errors import StreamCorrupt
 from tidegate.tidb.jobs import SYNCED, Action, Job, TableInfo
+from tidegate.tidb.partitioning import RowsAction, action_of, exchange_of, partitions_of
 from tidegate.tidb.replay.conversion import successors
 
 Name: TypeAlias = tuple[str, str]
@@ -42,6 +43,7 @@ class Change(StrEnum):
 class TableChange:
     """info: the table from then on; of a DROP as it was. was: its name before a RENAME. unknown_rows: why nobody knows
     what rows it has from then on; "" when they are known. renewed: columns that took the place of others -> those.
+    action: what it did to rows of partitions.
     """
 
     change: Change
@@ -50,6 +52,7 @@ class TableChange:
     was: Name | None = None
     unknown_rows: str = ""
     renewed: Mapping[int, int] = field(default_factory=dict)
+    action: RowsAction | None = None
 
 
 class LiveTables:
@@ -139,7 +142,9 @@ class LiveTables:
         was, before = (old[0], old[1].name), old[1]
         renewed = {column.id: old_id for old_id, column in successors(before, info, job).items()}
         kind = Change.RENAME if was != name else Change.ALTER
-        return TableChange(kind, name, info, was if was != name else None, _moved_rows(job, before, info), renewed)
+        return TableChange(
+            kind, name, info, was if was != name else None, renewed=renewed, action=action_of(job, before, info)
+        )
 
     def _exchange(self, job: Job) -> list[TableChange]:
         """The plain table goes on under the id that the partition had; their rows swap places."""
@@ -147,15 +152,15 @@ class LiveTables:
         if info is None or job.table_id not in self._tables or info.id not in self._tables:
             return []
         (database, table), (other, plain) = self._tables[info.id], self._tables.pop(job.table_id)
-        left = _partitions(table) - _partitions(info)
+        left = partitions_of(table) - partitions_of(info)
         if len(left) != 1:
             raise StreamCorrupt(f"{len(left)} partitions are exchanged for one table", remedy="report it")
         plain = plain.with_id(left.pop())
         self._tables |= {info.id: (database, info), plain.id: (other, plain)}
-        why = "EXCHANGE PARTITION swapped rows, which no binlog tells"
+        action = exchange_of(job, table, plain.id, (other, plain.name))
         return [
-            TableChange(Change.ALTER, (of, one.name), one, unknown_rows=why)
-            for of, one in ((database, info), (other, plain))
+            TableChange(Change.ALTER, (database, info.name), info, action=action),
+            TableChange(Change.ALTER, (other, plain.name), plain),
         ]
 
     def _rename_all(self, job: Job) -> list[TableChange]:
@@ -192,17 +197,6 @@ def fold(jobs: Iterable[Job]) -> LiveTables:
     for job in jobs:
         tables.run(job)
     return tables
-
-
-def _moved_rows(job: Job, was: TableInfo, info: TableInfo) -> str:
-    """Why nobody knows what rows a changed table has; "" when they are those that it had."""
-    if job.type in (Action.DROP_PARTITION, Action.TRUNCATE_PARTITION) and _partitions(was) - _partitions(info):
-        return "rows went with a partition, which no binlog tells"
-    return ""
-
-
-def _partitions(info: TableInfo) -> set[int]:
-    return {one.id for one in info.partition.definitions} if info.partition else set()
 
 
 def _bare(name: str) -> str:

@@ -83,6 +83,12 @@ def binlog(tp: BinlogType, start_ts: int, commit_ts: int = 0, value: bytes = b""
     return out + (bytes_field(4, key) if key else b"") + (bytes_field(5, value) if value else b"") + number_field(7, 0)
 
 
+def ddl(tp: BinlogType, start_ts: int, commit_ts: int, job_id: int, query: bytes = b"") -> bytes:
+    """The binlog of a DDL job."""
+    out = number_field(1, tp) + number_field(2, start_ts) + number_field(3, commit_ts)
+    return out + bytes_field(6, query) + number_field(7, job_id)
+
+
 def json_value(tree: object) -> Json:
     """TiDB's binary JSON."""
     kind, body = _json(tree)

@@ -1,0 +1,96 @@
+"""How TiDB says that a table is partitioned, as schema_history has it, and what its jobs do to rows of partitions.
+
+In:  PartitionInfo; a job that drops, empties or exchanges a partition.
+Out: a Partitioning; the action of ALTER TABLE that the job did.
+
+Where a row lies TiDB decides as MySQL does but for one thing: by HASH a NULL lies where 0 does. So that is known only
+of columns that have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from tidegate.schema.ddl.partitions import read_partitioning
+from tidegate.schema.ddl.tokens import Cursor
+from tidegate.schema.model.partitions import (
+    DropPartitions,
+    ExchangePartition,
+    Partitioning,
+    TruncatePartitions,
+)
+from tidegate.schema.model.server import ServerVersion
+from tidegate.tidb.jobs import Action, Job, PartitionInfo, PartitionType, TableInfo
+
+RowsAction = DropPartitions | TruncatePartitions | ExchangePartition
+_SERVER: Final = ServerVersion.of("8.0.33")
+_UNVALIDATED: Final = re.compile(r"\bWITHOUT\s+VALIDATION\b", re.IGNORECASE)
+
+
+def partitioning_of(info: TableInfo) -> Partitioning | None:
+    """None for a table without partitions."""
+    partition = info.partition
+    if partition is None:
+        return None
+    if partition.type is PartitionType.KEY:
+        return Partitioning(unknown="where a row lies by KEY isn't known here")
+    found = read_partitioning(Cursor(_clause(partition), 0, _SERVER))
+    if partition.type is PartitionType.HASH and not found.unknown:
+        nullable = {column.name.lower() for column in info.columns if column.nullable}
+        if nullable & found.column_names:
+            return Partitioning(unknown="TiDB has rows whose HASH is NULL in another partition than MySQL")
+    return found
+
+
+def _clause(partition: PartitionInfo) -> str:
+    """What stands behind PARTITION BY."""
+    if partition.type is PartitionType.HASH:
+        return f"HASH ({partition.expression}) PARTITIONS {len(partition.definitions)}"
+    method = partition.type.name
+    if partition.columns:
+        quoted = ", ".join("`" + name.replace("`", "``") + "`" for name in partition.columns)
+        head = f"{method} COLUMNS ({quoted})"
+    else:
+        head = f"{method} ({partition.expression})"
+    several = len(partition.columns) > 1
+    listed = []
+    for one in partition.definitions:
+        name = "`" + one.name.replace("`", "``") + "`"
+        if one.less_than:
+            bound = ", ".join(one.less_than)
+            bare = one.less_than == ("MAXVALUE",) and not partition.columns
+            listed.append(f"PARTITION {name} VALUES LESS THAN {bound if bare else f'({bound})'}")
+        elif one.in_values == (("DEFAULT",),):
+            listed.append(f"PARTITION {name} VALUES IN DEFAULT")
+        else:
+            values = [f"({', '.join(value)})" if several else ", ".join(value) for value in one.in_values]
+            listed.append(f"PARTITION {name} VALUES IN ({', '.join(values)})")
+    return f"{head} ({', '.join(listed)})"
+
+
+def partitions_of(info: TableInfo) -> set[int]:
+    """Their ids."""
+    return {one.id for one in info.partition.definitions} if info.partition else set()
+
+
+def action_of(job: Job, was: TableInfo, info: TableInfo) -> RowsAction | None:
+    """What a job did to rows of partitions without telling; None for one that moves none out of the table."""
+    gone = partitions_of(was) - partitions_of(info)
+    if not gone:
+        return None
+    if job.type == Action.DROP_PARTITION:
+        return DropPartitions(_names(was, gone))
+    if job.type == Action.TRUNCATE_PARTITION:
+        return TruncatePartitions(_names(was, gone))
+    return None
+
+
+def exchange_of(job: Job, was: TableInfo, gone: int, other: tuple[str, str]) -> ExchangePartition:
+    return ExchangePartition(_names(was, {gone})[0], other, _UNVALIDATED.search(job.query) is None)
+
+
+def _names(info: TableInfo, ids: Collection[int]) -> tuple[str, ...]:
+    assert info.partition is not None, "it has partitions with these ids"
+    return tuple(one.name for one in info.partition.definitions if one.id in ids)
