@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
 from benchmarks.micro_batch import Job, Workload, environment, pipeline_file  # noqa: E402
 from tidegate.lake import latency  # noqa: E402
-from tidegate.lake.bronze import Bronze  # noqa: E402
+from tidegate.lake.bronze.table import Bronze  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.local.server import Server  # noqa: E402

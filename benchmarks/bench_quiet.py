@@ -25,7 +25,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "include")]
 
 from benchmarks.micro_batch import Job, Workload, change, environment, pipeline_file  # noqa: E402
-from tidegate.lake.bronze import Bronze  # noqa: E402
+from tidegate.lake.bronze.table import Bronze  # noqa: E402
 from tidegate.lake.files import LakeFiles  # noqa: E402
 from tidegate.lake.latency import Percentiles, written_since  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402

@@ -40,7 +40,7 @@ from spark_jobs.window.window import Window  # noqa: E402
 from tests.kit.road import Road  # noqa: E402
 from tidegate import spark_settings, tables  # noqa: E402
 from tidegate.errors import StreamCorrupt  # noqa: E402
-from tidegate.lake.bronze_index import BronzeIndex, segments_or_damage  # noqa: E402
+from tidegate.lake.bronze.index import BronzeIndex, segments_or_damage  # noqa: E402
 from tidegate.local import jars, mariadb  # noqa: E402
 from tidegate.merge.net_change import net_last_per_key  # noqa: E402
 from tidegate.segment_kinds import changes_of  # noqa: E402

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.workloads import DATABASE
 from tests.kit.reached import position_of
 from tidegate import config
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, TlsMode

@@ -21,7 +21,7 @@ from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate import config, spark_settings
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.local import jars
 
 Step = Callable[[Application, Window], None]

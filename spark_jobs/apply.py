@@ -48,7 +48,7 @@ from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS, SPARK_WINDOW_BYTES
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag, State

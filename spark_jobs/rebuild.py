@@ -33,7 +33,7 @@ from tidegate.delta.lease import Lease
 from tidegate.errors import LakeRefused, TidegateError, UsageError
 from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.rebuild import (
     SCRATCH,

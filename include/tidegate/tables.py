@@ -6,7 +6,7 @@ Out: Arrow schemas that capture and jobs write, and people read with whatever re
 A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
 Bronze stays plain (no deletion vectors, no clustering), so that every reader can read it; capture only appends to it,
 and maintain packs files and takes whole ones out.
-Control tables can be rebuilt from bronze; tidegate alone writes them (lake/control.py). Snapshots: tables_snapshot.py.
+Control tables can be rebuilt from bronze; tidegate alone writes them (lake/control/rows.py). Snapshots: tables_snapshot.py.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from spark_jobs.window.window import (
 from tidegate import limits, tables
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.lake.held import Place
 from tidegate.limits import DRIVER_THREADS_MAX
 from tidegate.merge.net_change import net_last_per_key

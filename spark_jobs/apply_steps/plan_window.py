@@ -20,7 +20,7 @@ from spark_jobs.window.mending import release_emptied
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.errors import RECREATE, REFILL, LakeUnavailable
-from tidegate.lake.bronze_backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.ddl.reader import DdlNotRead

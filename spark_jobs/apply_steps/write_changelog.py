@@ -26,7 +26,7 @@ from tidegate.config import TidbSource
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnsupportedValue, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.lake.held import TableState
 from tidegate.limits import CHANGELOG_FILE_BYTES
 from tidegate.schema.model.columns import TableVersion

@@ -10,8 +10,8 @@ import time
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
 from tidegate.errors import CommitConflict
-from tidegate.lake.bronze_log import BronzeLog, properties
-from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
+from tidegate.lake.bronze.log import BronzeLog, properties
+from tidegate.lake.bronze.upkeep import Limits, choose_runs, compact_run
 from tidegate.limits import BRONZE_YOUNG_SECONDS
 from tidegate.tables import SEGMENTS
 

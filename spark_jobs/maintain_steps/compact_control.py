@@ -10,7 +10,7 @@ import time
 
 from spark_jobs.maintenance import DONE, Maintenance
 from tidegate import tables
-from tidegate.lake.control_upkeep import compact
+from tidegate.lake.control.upkeep import compact
 from tidegate.limits import CONTROL_PACKED_FILES_MIN
 
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 from spark_jobs.maintenance import DONE, LEFT, Maintenance
 from tidegate import tables
 from tidegate.lake import control
-from tidegate.lake.control_upkeep import rewrite
+from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.kept_cuts import kept_rows
 
 

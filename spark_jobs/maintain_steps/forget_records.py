@@ -23,7 +23,7 @@ from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import last_of
-from tidegate.lake.control_upkeep import drop_files, rewrite
+from tidegate.lake.control.upkeep import drop_files, rewrite
 from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
 

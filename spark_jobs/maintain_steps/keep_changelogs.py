@@ -19,7 +19,7 @@ from tidegate.changelog.table import changelogs
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import last_of
-from tidegate.lake.control_upkeep import compact, drop_files, rewrite
+from tidegate.lake.control.upkeep import compact, drop_files, rewrite
 from tidegate.lake.status import cut_ts
 from tidegate.limits import CONTROL_PACKED_FILES_MIN
 from tidegate.subscriptions_table import SUBSCRIPTIONS

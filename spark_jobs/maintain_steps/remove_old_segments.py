@@ -11,8 +11,8 @@ from datetime import UTC, timedelta
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
 from tidegate.errors import CommitConflict
-from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_retention import choose_gone, floors, remove, whole_transactions
+from tidegate.lake.bronze.log import BronzeLog
+from tidegate.lake.bronze.retention import choose_gone, floors, remove, whole_transactions
 from tidegate.tables import SEGMENTS
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, giving_way
 from tidegate.delta.exchange import exchange
 from tidegate.delta.properties import set_properties
-from tidegate.lake.control_upkeep import commit_times
+from tidegate.lake.control.upkeep import commit_times
 from tidegate.limits import ANCHOR_HOURS
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.

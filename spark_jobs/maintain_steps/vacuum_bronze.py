@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from spark_jobs.maintenance import DONE, LEFT, Maintenance
-from tidegate.lake.bronze_log import BronzeLog, properties
+from tidegate.lake.bronze.log import BronzeLog, properties
 from tidegate.tables import SEGMENTS
 
 

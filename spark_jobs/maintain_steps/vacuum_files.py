@@ -20,7 +20,7 @@ from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
 from spark_jobs.merge.private.folders import remove_leftovers
 from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.state import TableState
-from tidegate.lake.control_upkeep import commit_times
+from tidegate.lake.control.upkeep import commit_times
 from tidegate.limits import VACUUM_CLOCK_SECONDS
 
 

@@ -24,7 +24,7 @@ from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
 from tidegate.delta.lease import Lease
 from tidegate.errors import CommitOverwritten
 from tidegate.lake import control, judgements, prewrites
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed, Physical

@@ -19,7 +19,7 @@ from tidegate.commit_ts import compose, physical_ms, time_text
 from tidegate.config import Orphans
 from tidegate.failpoint import failpoint
 from tidegate.lake import prewrites as recorded
-from tidegate.lake.bronze_index import read_segments
+from tidegate.lake.bronze.index import read_segments
 from tidegate.lake.held import TableState
 from tidegate.prewrites_table import PREWRITES, XA_PARKED, PrewriteState
 from tidegate.segment_kinds import prewrites_of

@@ -15,7 +15,7 @@ from spark_jobs.window.decode_plan import DecodePlan
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Trouble
 from tidegate import limits, tables
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
-from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import CommitSpan, Known, Ledger, Problem, TableChanges

@@ -17,8 +17,8 @@ from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import NOTHING_KNOWN, decode_segment
 from tidegate.binlog.event_index import began_before, index_pieces
 from tidegate.errors import DecodeError, LakeUnavailable, StreamCorrupt, UnknownEvent
-from tidegate.lake.bronze_backlog import Wanted, backlog
-from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement

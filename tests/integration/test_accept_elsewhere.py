@@ -19,7 +19,7 @@ from tidegate.capture.recovery import recover
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Flavour
 from tidegate.errors import PositionLost
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.acceptance import find_gap, record_gap

@@ -19,8 +19,8 @@ from tests.support.file_source import FileSource
 from tidegate.capture import status_file
 from tidegate.capture.value_log.log import ValueLog, value_log_folder
 from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
-from tidegate.lake import bronze_file
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze import file as bronze_file
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentKind
 

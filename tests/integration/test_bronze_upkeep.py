@@ -20,7 +20,7 @@ from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
 from tidegate import config
-from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
+from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.local.server import Server
 from tidegate.mysql.reader import binlog_run
 
@@ -30,9 +30,9 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 UPKEEP = """
 import sys
 from datetime import date
-from tidegate.lake.bronze_log import BronzeLog, properties
-from tidegate.lake.bronze_retention import choose_gone, floors, remove, whole_transactions
-from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
+from tidegate.lake.bronze.log import BronzeLog, properties
+from tidegate.lake.bronze.retention import choose_gone, floors, remove, whole_transactions
+from tidegate.lake.bronze.upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 
 lake = LakeFiles(sys.argv[1])

@@ -27,7 +27,7 @@ from tidegate.capture.recovery import recover
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import load
 from tidegate.errors import PositionLost, SourceUnavailable
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.status import captured_server
 from tidegate.local.server import Server, free_port
 from tidegate.mysql.acceptance import find_gap

@@ -24,7 +24,7 @@ from tests.support.bronze import pack
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate import config
 from tidegate.capture.run import CaptureRun
-from tidegate.lake.bronze_log import BronzeLog
+from tidegate.lake.bronze.log import BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MIN
 from tidegate.local.jars import S3 as JARS

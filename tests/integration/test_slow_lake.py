@@ -30,7 +30,7 @@ from tidegate.capture import status_file
 from tidegate.capture.status_file import CaptureStatus
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import ValueLogFull
-from tidegate.lake import bronze_file
+from tidegate.lake.bronze import file as bronze_file
 from tidegate.local.server import Server
 from tidegate.mysql.reader import binlog_run
 

@@ -15,8 +15,8 @@ from tests.integration.capture_support import capture_until_quiet
 from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.servers import FreshDatabase
 from tidegate.binlog.decode import decode_segment
-from tidegate.lake.bronze_backlog import Wanted, backlog
-from tidegate.lake.bronze_index import BronzeIndex, read_segments
+from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.index import BronzeIndex, read_segments
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.segments.result import NOTHING_KNOWN

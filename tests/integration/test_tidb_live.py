@@ -31,7 +31,7 @@ from tests.kit.tidb import MISSING, PROGRAM, Tidb
 from tests.support.readers import by_polars
 from tidegate import config, tables
 from tidegate.lake import control
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.tidb.enclosed import payloads_of

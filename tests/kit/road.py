@@ -16,7 +16,7 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.kit.reached import position_of
 from tidegate import config
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo

@@ -19,8 +19,8 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.support.readers import by_polars
 from tidegate import config, tables
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.pump.reader import PumpReader, PumpSettings, PumpSource
 from tidegate.pump.server import Write

@@ -20,7 +20,7 @@ from spark_jobs.maintain_steps.forget_cuts import forget_cuts
 from spark_jobs.maintain_steps.vacuum_bronze import vacuum_bronze
 from spark_jobs.maintenance import Maintenance
 from tidegate import config
-from tidegate.lake.bronze_log import BronzeFile
+from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.files import LakeFiles
 
 LATER: Final = timedelta(days=3)

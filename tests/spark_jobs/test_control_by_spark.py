@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tidegate import tables
 from tidegate.errors import LakeRefused
 from tidegate.lake import control
-from tidegate.lake.control_upkeep import compact
+from tidegate.lake.control.upkeep import compact
 from tidegate.lake.files import LakeFiles
 
 pytestmark = pytest.mark.spark

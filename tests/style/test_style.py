@@ -31,8 +31,6 @@ FLAT_FAMILIES: dict[str, str] = {
     "benchmarks/bench": "each is a program of its own",
     "include/tidegate/tables": "names of columns: read together, imported by nearly all",
     "include/tidegate/delta/log": "log is the room's door; the other two are its upkeep",
-    "include/tidegate/lake/bronze": "to be a folder",
-    "include/tidegate/lake/control": "to be a folder",
     "include/tidegate/snapshot/reading/result": "to be a folder",
     "tests/support/random": "generators: one per kind of thing",
     "tests/support/workload": "to be a folder",

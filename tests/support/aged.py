@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from tidegate import tables
 from tidegate.delta.exchange import exchange
 from tidegate.lake.control import load, rows_of
-from tidegate.lake.control_files import write_file
+from tidegate.lake.control.files import write_file
 from tidegate.lake.files import LakeFiles
 
 

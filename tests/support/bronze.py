@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
+from tidegate.lake.bronze.log import BronzeLog
+from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.bronze.upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment

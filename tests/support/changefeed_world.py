@@ -19,7 +19,7 @@ from spark_jobs.window.application import Application
 from tidegate import config, tables
 from tidegate.capture.run import CaptureRun
 from tidegate.changefeed.opened import changefeed_run
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 
 

@@ -132,7 +132,7 @@ def _work(session: SparkSession, file: Path, job: str, mode: str | None) -> None
     from spark_jobs.session.spark import maintenance_session
     from spark_jobs.window.application import Application
     from tidegate import config
-    from tidegate.lake.bronze_index import BronzeIndex
+    from tidegate.lake.bronze.index import BronzeIndex
     from tidegate.lake.files import LakeFiles
 
     pipeline = config.load(file)

@@ -27,8 +27,8 @@ from tidegate import config, tables
 from tidegate.cli.main import app as command_line
 from tidegate.commit_ts import compose
 from tidegate.lake import control
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import EVERY_TABLE, SegmentFlag, State

@@ -116,7 +116,7 @@ class Nursery:
 
 def _gate_lake(folder: Path) -> None:
     """Make what writes files of bronze look at the folder first."""
-    from tidegate.lake import bronze_file
+    from tidegate.lake.bronze import file as bronze_file
 
     real = bronze_file.write_file
 

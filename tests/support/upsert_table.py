@@ -23,7 +23,7 @@ from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, tables
 from tidegate.delta.state import TableState
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverColumn, SilverShape

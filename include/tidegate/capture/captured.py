@@ -12,7 +12,7 @@ from itertools import chain
 
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import LakeUnavailable
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind
 

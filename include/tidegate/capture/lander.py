@@ -27,7 +27,7 @@ from tidegate.capture.value_log.file import Pointer
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import Fenced, LakeUnavailable
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.limits import LAKE_AGAIN_SECONDS_MAX
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag

@@ -19,7 +19,7 @@ from tidegate.capture.checkpoint import Checkpoint, check_belongs
 from tidegate.capture.lander import Backlog
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import LakeUnavailable, StrayValueLog
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 

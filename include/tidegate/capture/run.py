@@ -36,7 +36,7 @@ from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze import Bronze, check_writable
+from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
 

@@ -5,7 +5,7 @@ Out: the lease, taken before anything is written; a check before each landing.
 
 A lake that doesn't answer keeps no capture from reading: the value log takes what comes. The lease is then taken before
 the first landing; one that ended during an outage is taken anew, unless another capture took it meanwhile. Bronze
-refuses a second writer by itself, too (tidegate/lake/bronze.py), but only after both have read the same.
+refuses a second writer by itself, too (tidegate/lake/bronze/table.py), but only after both have read the same.
 """
 
 from __future__ import annotations

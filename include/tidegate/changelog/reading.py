@@ -21,7 +21,7 @@ from tidegate.commit_ts import time_text
 from tidegate.delta.live_file import LiveFile
 from tidegate.errors import ChangesMissing
 from tidegate.lake import control
-from tidegate.lake.control_files import Filters, chosen
+from tidegate.lake.control.files import Filters, chosen
 from tidegate.lake.files import LakeFiles
 from tidegate.tables_form import Table
 

@@ -17,7 +17,7 @@ from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import TableState
 from tidegate.errors import Overtaken
-from tidegate.lake.control_files import PROPERTIES, check, creation, write_file
+from tidegate.lake.control.files import PROPERTIES, check, creation, write_file
 from tidegate.lake.files import LakeFiles
 from tidegate.tables_form import Table, field
 

@@ -29,7 +29,7 @@ def accept(
     from tidegate.capture.captured import Captured
     from tidegate.capture.recovery import recover
     from tidegate.capture.value_log.log import ValueLog, value_log_folder
-    from tidegate.lake.bronze import Bronze
+    from tidegate.lake.bronze.table import Bronze
     from tidegate.lake.leases import take_lease
     from tidegate.mysql.acceptance import find_gap, record_gap
     from tidegate.mysql.reader import BinlogSource

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.lake.bronze_index import refs_in
-from tidegate.lake.bronze_log import bronze_log, files_of
+from tidegate.lake.bronze.index import refs_in
+from tidegate.lake.bronze.log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.window import SegmentRef
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.lake import control
-from tidegate.lake.bronze_index import refs_in
-from tidegate.lake.bronze_log import bronze_log, files_of
+from tidegate.lake.bronze.index import refs_in
+from tidegate.lake.bronze.log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segments.prewrites import Prewrite

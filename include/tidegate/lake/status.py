@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from tidegate import tables
 from tidegate.errors import RECREATE, SchemaMismatch
 from tidegate.lake import control
-from tidegate.lake.bronze_log import BronzeFile, files_of
+from tidegate.lake.bronze.log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import DDL_NOT_READ, TableState, last_states

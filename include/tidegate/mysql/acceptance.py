@@ -23,7 +23,7 @@ from tidegate.capture.recovery import Recovered
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused, SourceUnavailable, TidegateError
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.limits import ACCEPTANCE_SEGMENTS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.continuity import Reader, check_gtids, is_same_server

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tidegate.config import Cascades, Pipeline, SnapshotMode, Start
 from tidegate.errors import TidegateError, Transient
-from tidegate.lake.bronze import check_writable
+from tidegate.lake.bronze.table import check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tidegate.capture.captured import Captured
-from tidegate.lake.bronze_index import BronzeIndex, read_segments
+from tidegate.lake.bronze.index import BronzeIndex, read_segments
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind

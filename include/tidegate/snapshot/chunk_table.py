@@ -30,8 +30,8 @@ from tidegate.delta.log import Change
 from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_schema
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken, StreamCorrupt
-from tidegate.lake.bronze_file import added, created
-from tidegate.lake.bronze_log import properties
+from tidegate.lake.bronze.file import added, created
+from tidegate.lake.bronze.log import properties
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_COMMIT_ATTEMPTS_MAX

@@ -15,8 +15,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate.errors import TidegateError
-from tidegate.lake.bronze_backlog import Wanted, backlog
-from tidegate.lake.bronze_index import segments_or_damage
+from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
 from tidegate.schema.model.columns import TableVersion

@@ -16,7 +16,7 @@ from spark_jobs.window.plan import TableWriter
 from spark_jobs.window.shapes import version_changes
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, tables
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase, RowsPhase
 from tidegate.schema.ddl.statement import DdlStatement

@@ -15,7 +15,7 @@ from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.window import TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import UPKEEP_SECONDS_MIN
 from tidegate.upsert.target import StagePhase, UpsertTarget

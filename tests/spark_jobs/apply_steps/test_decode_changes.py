@@ -23,8 +23,8 @@ from tidegate.binlog.batch import decode_batch
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.plan import make_plan
 from tidegate.errors import StreamCorrupt
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex, verified
+from tidegate.lake.bronze.index import BronzeIndex, verified
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.result import Problem

@@ -16,7 +16,7 @@ from spark_jobs.window.window import TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import ConfigError
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import Place, TableState
 from tidegate.schema.ddl.statement import DdlStatement

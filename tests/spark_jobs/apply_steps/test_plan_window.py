@@ -14,7 +14,7 @@ from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.config import Cascades
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState
 from tidegate.schema.ddl.statement import DdlStatement

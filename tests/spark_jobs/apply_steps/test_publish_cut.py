@@ -14,7 +14,7 @@ from tests.kit.spark import no_spark
 from tidegate import config, tables
 from tidegate.errors import Overtaken
 from tidegate.lake import control
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import Place, TableState
 from tidegate.schema.replay.history import SchemaHistory

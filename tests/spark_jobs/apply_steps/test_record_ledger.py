@@ -17,7 +17,7 @@ from spark_jobs.window.window import Accounted, Window
 from tests.kit.spark import no_spark
 from tidegate import config, tables
 from tidegate.lake import control
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState
 from tidegate.schema.replay.history import SchemaHistory

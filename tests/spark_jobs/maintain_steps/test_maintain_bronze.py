@@ -15,8 +15,8 @@ from tests.support.bronze import QuietBronze
 from tidegate import config, tables
 from tidegate.errors import LakeUnavailable
 from tidegate.lake import control
-from tidegate.lake.bronze_index import BronzeIndex
-from tidegate.lake.bronze_log import BronzeLog
+from tidegate.lake.bronze.index import BronzeIndex
+from tidegate.lake.bronze.log import BronzeLog
 from tidegate.lake.files import LakeFiles
 
 pytestmark = pytest.mark.spark

@@ -30,7 +30,7 @@ from spark_jobs.window.shapes import version_changes
 from spark_jobs.window.window import StagedFile, TableWindow, Window
 from tidegate import config, tables
 from tidegate.binlog.decode import TableChanges
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase
 from tidegate.merge.soft_delete import marked

@@ -8,7 +8,7 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.kit.spark import no_spark
 from tidegate import config
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState
 from tidegate.prewrites_table import PrewriteState

@@ -17,7 +17,7 @@ from spark_jobs.window.tries import Tries, release_after_a_pause
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState
 from tidegate.limits import WINDOW_ATTEMPTS_MAX

@@ -22,7 +22,7 @@ from tidegate.capture.status_file import StatusFile
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.cli.main import app
 from tidegate.errors import Fenced
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag

@@ -14,7 +14,7 @@ from tidegate.capture.lander import Backlog, Lander, LanderSettings
 from tidegate.capture.recovery import open_and_recover, recover
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import Fenced, StreamCorrupt
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.place import NOTHING
 from tidegate.segments.segment import Segment

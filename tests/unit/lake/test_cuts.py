@@ -12,7 +12,7 @@ from tidegate import tables
 from tidegate.commit_ts import compose
 from tidegate.errors import CutForgotten, CutNotYet, UsageError
 from tidegate.lake import control, cuts
-from tidegate.lake.control_upkeep import rewrite
+from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.cuts import cut_at, instant, known_cuts
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bronze import QuietBronze
-from tidegate.lake.bronze_index import BronzeIndex
+from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.news import FollowedBronze
 from tidegate.segments.frontier import cut_frontier

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.lake import control, control_upkeep
+from tidegate.lake import control
+from tidegate.lake.control import upkeep as control_upkeep
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus

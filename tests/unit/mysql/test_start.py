@@ -12,7 +12,7 @@ from tidegate.capture.captured import Captured
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Flavour, Pipeline, parse
 from tidegate.errors import PositionLost
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.mysql.connection import ConnectionInfo

@@ -19,7 +19,7 @@ from tidegate.commit_ts import compose
 from tidegate.errors import ChangesMissing, Overtaken, QueryRefused, UsageError
 from tidegate.home import EXIT_ERROR
 from tidegate.lake import control
-from tidegate.lake.control_upkeep import drop_files, pack
+from tidegate.lake.control.upkeep import drop_files, pack
 from tidegate.lake.files import LakeFiles
 from tidegate.query.formats import FORMS, lines
 from tidegate.query.subscription import Batch, Options, Subscription

@@ -12,7 +12,7 @@ from tidegate import tables
 from tidegate.cli.status import snapshot_lines
 from tidegate.config import Tables
 from tidegate.lake import control
-from tidegate.lake.bronze_retention import floors
+from tidegate.lake.bronze.retention import floors
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.events import EventKind, SnapshotEvent
 from tidegate.snapshot.spans import Span

@@ -13,7 +13,7 @@ from tests.support.segments import segment
 from tidegate import tables
 from tidegate.errors import VerifyError
 from tidegate.lake import control
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentFlag
 from tidegate.verify.cut import LakeReader

@@ -18,12 +18,12 @@ from deltalake import DeltaTable
 from tests.support.bronze import QuietBronze
 from tidegate.delta.store import LocalStore
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable, StreamCorrupt
-from tidegate.lake import bronze_upkeep
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex, read_segments
-from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog, checked, properties
-from tidegate.lake.bronze_retention import choose_gone, remove, whole_transactions
-from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
+from tidegate.lake.bronze import upkeep as bronze_upkeep
+from tidegate.lake.bronze.index import BronzeIndex, read_segments
+from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog, checked, properties
+from tidegate.lake.bronze.retention import choose_gone, remove, whole_transactions
+from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.bronze.upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MAX
 from tidegate.segments.segment import Segment

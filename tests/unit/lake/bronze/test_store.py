@@ -9,11 +9,12 @@ import pytest
 
 from tests.kit.s3 import S3
 from tests.support.bronze import QuietBronze, pack
-from tidegate.lake import bronze_file, bronze_log
-from tidegate.lake.bronze import Bronze, check_writable
-from tidegate.lake.bronze_index import BronzeIndex, read_segments
-from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_retention import remove
+from tidegate.lake.bronze import file as bronze_file
+from tidegate.lake.bronze import log as bronze_log
+from tidegate.lake.bronze.index import BronzeIndex, read_segments
+from tidegate.lake.bronze.log import BronzeLog
+from tidegate.lake.bronze.retention import remove
+from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_RUN_FILES_MIN
 from tidegate.tables import SEGMENTS

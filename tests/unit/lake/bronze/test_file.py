@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.bronze import QuietBronze
 from tidegate.config import Capture
-from tidegate.lake.bronze_file import write_file
+from tidegate.lake.bronze.file import write_file
 from tidegate.segments.crc32c import crc32c
 
 PACKINGS = {"zstd": "ZSTD", "lz4": "LZ4", "none": "UNCOMPRESSED"}

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from tidegate.errors import LakeRefused, LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_file import (
+from tidegate.lake.bronze.file import (
     FILE_SCHEMA,
     ROW_GROUP_BYTES,
     STATISTICS,
@@ -36,7 +36,7 @@ from tidegate.lake.bronze_file import (
     reading,
     statistics_of,
 )
-from tidegate.lake.bronze_log import BronzeFile, BronzeLog
+from tidegate.lake.bronze.log import BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_GROUP_ROWS_MAX, BRONZE_RUN_FILES_MAX, BRONZE_RUN_FILES_MIN
 from tidegate.segments.crc32c import crc32c

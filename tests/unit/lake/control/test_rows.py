@@ -20,6 +20,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
+from tidegate.lake.control import rows as rows_module
 from tidegate.lake.files import LakeFiles
 
 ROW = {"source": "s", "seq": 1, "cut_ts": 9, "payload_bytes": 3, "decoded_bytes": 3, "ignored_bytes": 0}
@@ -155,9 +156,9 @@ def test_the_last_row_of_each_table_is_found_with_few_rows_in_memory(
         return real(parts, by, order)
 
     real = control.last_of
-    monkeypatch.setattr(control, "last_of", counted)
-    monkeypatch.setattr(control, "_PART_ROWS", 100)
-    monkeypatch.setattr(control, "_FOLDED_ROWS", 100)
+    monkeypatch.setattr(rows_module, "last_of", counted)
+    monkeypatch.setattr(rows_module, "_PART_ROWS", 100)
+    monkeypatch.setattr(rows_module, "_FOLDED_ROWS", 100)
     found = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=["delta_version"])
     assert sorted(found["delta_version"].to_pylist()) == sorted({9, *range(2_994, 3_001)} - {2_997})
     assert max(most) <= 2 * 100 + 7
@@ -218,7 +219,7 @@ def _cut(cut_ts: int, table: str, version: int) -> dict[str, Any]:
 
 
 def test_a_long_table_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_PART_ROWS", 100)
+    monkeypatch.setattr(rows_module, "_PART_ROWS", 100)
     lake = LakeFiles(str(tmp_path))
     assert list(control.pieces(lake, tables.CUTS)) == []
     control.append(lake, tables.CUTS, [_cut(cut_ts, f"d.t{cut_ts % 2}", version=1) for cut_ts in range(1_000)])

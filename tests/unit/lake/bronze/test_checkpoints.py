@@ -17,10 +17,10 @@ from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.log_upkeep import LogUpkeep
 from tidegate.delta.names import Hint, commit_name
 from tidegate.delta.store import LogStore
-from tidegate.lake import bronze_checkpoints
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_log import BronzeLog, bronze_log
-from tidegate.lake.bronze_retention import remove
+from tidegate.lake.bronze import checkpoints as bronze_checkpoints
+from tidegate.lake.bronze.log import BronzeLog, bronze_log
+from tidegate.lake.bronze.retention import remove
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SEGMENTS
 

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from tidegate import tables
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.bronze_log import APPEND_ONLY, BronzeFile, BronzeLog
+from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed
 from tidegate.lake.followed import load as load_followed

@@ -22,8 +22,8 @@ from tidegate.delta.names import commit_name
 from tidegate.delta.state import TableState
 from tidegate.delta.vacuum import vacuum
 from tidegate.errors import CommitConflict
-from tidegate.lake.control import load, pack, rows_of
-from tidegate.lake.control_files import write_file
+from tidegate.lake.control.files import write_file
+from tidegate.lake.control.rows import load, pack, rows_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX, CONTROL_BACKOFF_SECONDS, CONTROL_REMOVED_KEPT_HOURS
 from tidegate.tables import Table

@@ -24,7 +24,7 @@ from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken
-from tidegate.lake.control_files import PROPERTIES, Filters, check, chosen, creation, write_file
+from tidegate.lake.control.files import PROPERTIES, Filters, check, chosen, creation, write_file
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CONTROL_COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table

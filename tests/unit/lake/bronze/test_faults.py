@@ -20,11 +20,11 @@ from tests.support.memory_store import MemoryStore, faults
 from tests.support.seeds import many
 from tidegate.delta import log as log_module
 from tidegate.errors import CommitConflict, Fenced, LakeUnavailable
-from tidegate.lake import bronze as bronze_module
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex, read_segments
-from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_upkeep import Limits, choose_runs, compact_run
+from tidegate.lake.bronze import table as bronze_module
+from tidegate.lake.bronze.index import BronzeIndex, read_segments
+from tidegate.lake.bronze.log import BronzeLog
+from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.bronze.upkeep import Limits, choose_runs, compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
 

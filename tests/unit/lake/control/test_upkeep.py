@@ -18,7 +18,7 @@ from tests.kit.s3 import S3
 from tidegate import tables
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
-from tidegate.lake.control_upkeep import commit_times, compact, drop_files, rewrite
+from tidegate.lake.control.upkeep import commit_times, compact, drop_files, rewrite
 from tidegate.lake.files import LakeFiles
 
 
@@ -90,7 +90,7 @@ import sys
 from datetime import UTC, datetime
 from tidegate import tables
 from tidegate.lake.control import ControlTables
-from tidegate.lake.control_upkeep import compact, rewrite
+from tidegate.lake.control.upkeep import compact, rewrite
 from tidegate.lake.files import LakeFiles
 lake, mine = LakeFiles(sys.argv[1]), ControlTables(LakeFiles(sys.argv[1]))
 row = {"cut_ts": int(sys.argv[2]), "table": "", "delta_version": -1, "applied_ts": 0, "state": "active"}

@@ -18,11 +18,11 @@ from tests.unit.capture.test_lander import chain
 from tidegate.delta import log as log_module
 from tidegate.delta.store import LocalStore
 from tidegate.errors import Fenced, LakeUnavailable
-from tidegate.lake import bronze as bronze_module
-from tidegate.lake import bronze_file
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_log import BronzeLog
-from tidegate.lake.bronze_upkeep import compact_run
+from tidegate.lake.bronze import file as bronze_file
+from tidegate.lake.bronze import table as bronze_module
+from tidegate.lake.bronze.log import BronzeLog
+from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.bronze.upkeep import compact_run
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment

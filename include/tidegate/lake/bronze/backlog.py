@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.lake.bronze_index import refs_in
-from tidegate.lake.bronze_log import bronze_log, files_of
+from tidegate.lake.bronze.index import refs_in
+from tidegate.lake.bronze.log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.window import SegmentRef, without_given_up
 from tidegate.tables import EVERY_TABLE, SegmentFlag

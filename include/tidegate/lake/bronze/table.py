@@ -34,9 +34,9 @@ from tidegate.delta.state import Action, Keep, TableState, no_files
 from tidegate.delta.types import delta_schema
 from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt, may_pass
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze_checkpoints import BronzeCheckpoints
-from tidegate.lake.bronze_file import added, by_day, reading, statistics, store_file
-from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of, properties
+from tidegate.lake.bronze.checkpoints import BronzeCheckpoints
+from tidegate.lake.bronze.file import added, by_day, reading, statistics, store_file
+from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of, properties
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_BACKOFF_SECONDS, BRONZE_COMMIT_ATTEMPTS_MAX, COMMIT_ATTEMPTS_MAX
 from tidegate.segments.segment import Segment

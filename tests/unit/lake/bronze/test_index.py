@@ -16,9 +16,9 @@ from tests.unit.capture.test_lander import chain
 from tidegate.delta.actions import add, lines, remove
 from tidegate.delta.names import commit_name
 from tidegate.errors import LakeRefused, StreamCorrupt
-from tidegate.lake.bronze import Bronze
-from tidegate.lake.bronze_index import BronzeIndex, read_segment, read_segments, segments_or_damage
-from tidegate.lake.bronze_log import BronzeLog, bronze_log
+from tidegate.lake.bronze.index import BronzeIndex, read_segment, read_segments, segments_or_damage
+from tidegate.lake.bronze.log import BronzeLog, bronze_log
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment

@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 
 from tidegate.delta.tail import LogTail
 from tidegate.errors import LakeRefused, StreamCorrupt
-from tidegate.lake.bronze_file import reading
-from tidegate.lake.bronze_log import BronzeFile, bronze_log, files_of
+from tidegate.lake.bronze.file import reading
+from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_TAIL_COMMITS_MAX
 from tidegate.segments.segment import WHOLE_KINDS, Segment

@@ -1,0 +1,35 @@
+"""Control tables: what apply, maintain, snapshots and people say, each a Delta table of tables.py.
+
+In:  a lake, a table of tables.py, rows as dicts.
+Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkeep.py: rows that nobody needs go.
+"""
+
+from tidegate.lake.control.rows import (
+    ControlTables,
+    append,
+    application_version,
+    exists,
+    last_of,
+    load,
+    newest,
+    pack,
+    pieces,
+    read,
+    rows_of,
+    version,
+)
+
+__all__ = [
+    "ControlTables",
+    "append",
+    "application_version",
+    "exists",
+    "last_of",
+    "load",
+    "newest",
+    "pack",
+    "pieces",
+    "read",
+    "rows_of",
+    "version",
+]
