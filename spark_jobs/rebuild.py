@@ -110,7 +110,8 @@ class Rebuild:
         given = self.pipeline
         only = OnlyTables(**given.tables.model_dump(), only=frozenset(name[1:] for name in self.physical))
         policies = {kind: _answered(policy) if isinstance(policy, Policy) else policy for kind, policy in given.ddl}
-        mine = {name: source for name, source in given.sources.items() if name in {of[0] for of in self.physical}}
+        owners = {of[0] for of in self.physical}
+        mine = {name: source for name, source in given.sources.items() if given.owner(name) in owners}
         pipeline = given.model_copy(update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": mine})
         silver = tables.silver_path(self.database, self.name)
         lake = RebuildLake(self.lake.root, self.lake.storage_options, silver=silver, to=self.to, scratch=scratch)
