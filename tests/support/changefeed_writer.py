@@ -117,7 +117,8 @@ class Changefeed:
         return self.write(f"{at}/{file}", header + "".join(line + self.terminator for line in lines))
 
     def checkpoint(self, commit_ts: int) -> None:
-        self.write("metadata", json.dumps({"checkpoint-ts": commit_ts}, separators=(",", ":")))
+        """All up to this commit_ts is written, DDL too: of the checkpoint's own a DDL may come later."""
+        self.write("metadata", json.dumps({"checkpoint-ts": commit_ts + 1}, separators=(",", ":")))
 
     def write(self, name: str, content: str) -> Path:
         file = self.path / name

@@ -23,6 +23,7 @@ from tidegate.changefeed.stream import Stream
 from tidegate.commit_ts import physical_ms
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import TICDC_LOOKS_THREADS
+from tidegate.schema.model.server import folded
 from tidegate.ticdc.layout import META, METADATA, data_name, date_end, schema_version
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.schema_file import SchemaFile, schema_file
@@ -42,7 +43,9 @@ class Schema:
 
 @dataclass(slots=True)
 class TableFolders:
-    """What is known of one table. schemas: by version; those that a DDL made, or that were there when it was found."""
+    """What is known of one table, its name in lower case. schemas: by version; of those that a DDL made, and of the one
+    that was there when the changefeed found it.
+    """
 
     database: str
     table: str
@@ -88,12 +91,13 @@ class Folders:
         folder = f"{database}/{table}"
         listed = self._storage.listed(folder)
         if table == META:  # of a database, or a table of that name
-            known = self.databases.setdefault(database, {})
+            known = self.databases.setdefault(folded(database), {})
             self._take_schemas(folder, listed.files, known, captured_ts)
         versions = {int(name): name for name in listed.folders if name.isdigit()}
         if META not in listed.folders and not versions:
             return
-        there = self.tables.setdefault((database, table), TableFolders(database, table))
+        known_as = folded(database), folded(table)
+        there = self.tables.setdefault(known_as, TableFolders(*known_as))
         if META in listed.folders:
             files = self._storage.listed(f"{folder}/{META}").files
             self._take_schemas(f"{folder}/{META}", files, there.schemas, captured_ts)

@@ -4,9 +4,10 @@ In:  the path, looked at every look_seconds; the changefeed's checkpoint.
 Out: a ChangefeedSource, whose readers keep the promises of capture/source.py.
 
 How it keeps them. The checkpoint is read before the names are asked for: what it covers is written by then, and stands
-in what is found. Segments are cut by commit_ts over all folders: each holds every line of its range, and resolved_ts is
-the range's end. So nothing above the checkpoint is given, whatever a file holds; a file that comes late has lines above
-it, or says again what was captured; and a segment needs no other one. Lines at or below resolved_ts are passed over.
+in what is found; of the checkpoint's own commit_ts alone a DDL may come later. Segments are cut by commit_ts over all
+folders: each holds every line of its range, and resolved_ts is the range's end. So nothing above the checkpoint is
+given, whatever a file holds; a file that comes late has lines above it, or says again what was captured; and a segment
+needs no other one. Lines at or below resolved_ts are passed over.
 
 Schema files come with the range that their version lies in. One without a statement is of a table that the changefeed
 found: it comes, once in a run, with the first lines of that table.
@@ -79,7 +80,7 @@ class ChangefeedReader:
         self._settings = settings
         self._folders = Folders(Storage(settings.path, settings.options), settings.form)
         self._checkpoint_ts = self._folders.checkpoint_ts()
-        self._ceiling_ts = 0  # the checkpoint that the last look was for
+        self._ceiling_ts = 0  # what the last look was for: all up to here is found
         self._looked_at = 0.0
         self._quiet_ts = 0  # up to here there is nothing behind the last segment
         self._told_at = 0.0
@@ -148,11 +149,12 @@ class ChangefeedReader:
             if wait > timeout_seconds:
                 return False
         self._looked_at = time.monotonic()
-        self._checkpoint_ts = checkpoint_ts = self._folders.checkpoint_ts()
-        if checkpoint_ts <= self._quiet_ts:
+        self._checkpoint_ts = self._folders.checkpoint_ts()
+        ceiling_ts = self._checkpoint_ts - 1  # a DDL of the checkpoint itself may come after it
+        if ceiling_ts <= self._quiet_ts:
             return False
         self._folders.look(self._quiet_ts)
-        self._ceiling_ts = checkpoint_ts
+        self._ceiling_ts = ceiling_ts
         return True
 
     def cut_now(self) -> list[Segment]:

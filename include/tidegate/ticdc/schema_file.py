@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.errors import StreamCorrupt
+from tidegate.schema.model.server import folded
 from tidegate.schema.model.types import UNKNOWN
 
 # ColumnType as the file has it -> as a CREATE TABLE has it, where these differ.
@@ -25,7 +26,9 @@ _LISTS: Final = ("ENUM", "SET")
 
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
-    """version: commit_ts of the DDL, or of the changefeed's beginning. query: "" when no DDL made the file."""
+    """database, table: in lower case, as to TiDB a name is the same in any case. version: commit_ts of the DDL, or of
+    the changefeed's beginning. query: "" when no DDL made the file.
+    """
 
     database: str
     table: str
@@ -49,8 +52,8 @@ def schema_file(data: bytes, where: str) -> SchemaFile:
     try:
         said = json.loads(data)
         return SchemaFile(
-            str(said["Schema"]),
-            str(said.get("Table") or ""),
+            folded(str(said["Schema"])),
+            folded(str(said.get("Table") or "")),
             int(said["TableVersion"]),
             str(said.get("Query") or ""),
             int(said.get("Type") or 0),

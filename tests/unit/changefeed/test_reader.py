@@ -75,6 +75,18 @@ def test_nothing_above_the_checkpoint_is_given_whatever_a_file_holds(feed: Chang
     assert [at for at, _, _ in lines(given(reader, ts(9)))] == [ts(6), ts(7), ts(8), ts(9)]
 
 
+def test_a_ddl_of_the_checkpoint_itself_may_come_after_it(feed: Changefeed) -> None:
+    """TiCDC stops its checkpoint at a DDL's commit_ts, writes it down, and then writes the DDL."""
+    feed.rows("shop.t", Change(ts(3), plain(3, "x")))
+    feed.checkpoint(ts(5) - 1)
+    reader = opened(source(feed))
+    assert len(given(reader, ts(5) - 1)) == 1
+    feed.ddl("shop.t", ts(5), "TRUNCATE TABLE t", 11)
+    feed.checkpoint(ts(6))
+    (segment,) = given(reader, ts(6))
+    assert (segment.flags, segment.min_commit_ts) == (SegmentFlag.HAS_DDL, ts(5))
+
+
 def test_the_bytes_of_a_segment_are_those_of_the_files(feed: Changefeed) -> None:
     file = feed.rows("shop.t", *(Change(ts(at), plain(at, 'é "\n')) for at in range(2, 10)))
     feed.checkpoint(ts(9))

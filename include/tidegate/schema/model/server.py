@@ -15,7 +15,7 @@ from functools import lru_cache
 class ServerVersion:
     """What a statement's meaning depends on: who ran it. number: 90704 for 9.7.4, 110405 for 11.4.5.
 
-    folds_names: it takes names of databases and tables in lower case, whatever is typed.
+    folds_names: it takes names of databases and tables in lower case, whatever is typed. A TiDB always does.
     """
 
     mariadb: bool
@@ -31,7 +31,8 @@ class ServerVersion:
         found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
         if found is None:
             return cls(mariadb, 110400 if mariadb else 90000)
-        return cls(mariadb, int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3] or 0))
+        number = int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3] or 0)
+        return cls(mariadb, number, folds_names="tidb" in version.lower())
 
     def folded(self, name: str) -> str:
         """The name of a database or a table as this server keeps it."""

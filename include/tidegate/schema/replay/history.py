@@ -348,7 +348,8 @@ class SchemaHistory:
 
     def server_of(self, statement: DdlStatement) -> ServerVersion:
         """Who ran a statement, and how it takes names."""
-        return replace(ServerVersion.of(statement.server_version), folds_names=self.settings.folds_names)
+        server = ServerVersion.of(statement.server_version)
+        return replace(server, folds_names=server.folds_names or self.settings.folds_names)
 
     def defaults(self, database: str, server: ServerVersion) -> tuple[str, str]:
         """(charset, collation) that a table of this database has by default."""
