@@ -23,9 +23,9 @@ from tidegate.lake.leases import take_lease
 from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.types import ZeroDates
+from tidegate.snapshot.event_log import EventLog
 from tidegate.snapshot.events import EventKind
 from tidegate.snapshot.repair_wave import Wanted, repair_wave
-from tidegate.snapshot.requests import events_of
 from tidegate.tables_snapshot import VERIFICATION
 from tidegate.verify.cut import newest_cut
 from tidegate.verify.report import Outcome, Report
@@ -64,7 +64,7 @@ class Repairs:
             there = silver.whole_rows(found.table, found.silver, found.keys)
             place = (found.source, found.table.database, found.table.table)
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
-            self.wanted[place] = Wanted(*place[1:], conditions, there, zero_dates)
+            self.wanted[place] = Wanted(*place[1:], conditions, there, zero_dates, self.pipeline.snapshot.marks)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""
@@ -92,8 +92,9 @@ class Repairs:
     def _answer(self, token: str, name: tuple[str, str]) -> str:
         """Why apply refused the wave; "" when it took it."""
         until = time.monotonic() + self.timeout_seconds
+        log = EventLog(self.lake)
         while True:
-            for event in events_of(self.lake, self.pipeline.pipeline):
+            for event in log.look()[1]:
                 if event.token == token and event.name == name:
                     if event.event is EventKind.APPLIED:
                         return ""

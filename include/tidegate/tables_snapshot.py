@@ -75,7 +75,8 @@ SNAPSHOTS: Final = Table(
             field(
                 "event",
                 pa.string(),
-                "requested | ranges | wave | opened | applied | refused | ended | done | paused | resumed | cancelled | failed",
+                "requested | ranges | wave | marked | placed | opened | applied | refused | ended | done | paused | resumed"
+                " | cancelled | failed",
             ),
             field("wave", pa.int64(), "of wave, opened, applied, refused; 0 elsewhere"),
             field("token", pa.string(), "the wave's low_token; '' elsewhere"),
@@ -83,10 +84,15 @@ SNAPSHOTS: Final = Table(
                 "low_ts",
                 pa.int64(),
                 "opened and applied: commit_ts of the low watermark, which the rows have; opened with a table: where silver"
-                " was emptied",
+                " was emptied; marked: all at or below it was visible",
                 nullable=True,
             ),
-            field("high_ts", pa.int64(), "applied and refused: commit_ts of the high watermark", nullable=True),
+            field(
+                "high_ts",
+                pa.int64(),
+                "applied, refused, placed: commit_ts of the high watermark; marked: all that was read is at or below it",
+                nullable=True,
+            ),
             field(
                 "spans",
                 pa.string(),
@@ -97,7 +103,7 @@ SNAPSHOTS: Final = Table(
             field("rows", pa.int64(), "wave: rows read"),
             field("bytes", pa.int64(), "wave: bytes of payloads"),
             field("seconds", pa.float64(), "wave: from its low to its high watermark"),
-            field("options", pa.string(), "requested: JSON of what was asked for; null elsewhere", nullable=True),
+            field("options", pa.string(), "requested: JSON of what was asked for; marked: of the mark", nullable=True),
             field(
                 "definition",
                 pa.string(),

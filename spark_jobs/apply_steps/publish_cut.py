@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import source_reached
-from spark_jobs.window.shapes import versions_at
+from spark_jobs.window.shapes import there_at
+from spark_jobs.window.shards import rest_shards
 from spark_jobs.window.snapshots import record_answers, resting, take_answers
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
@@ -24,6 +25,8 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import TableState
 from tidegate.tables import State
+
+_GOES_ON = (State.ACTIVE, State.SNAPSHOT, State.DROPPED)
 
 
 def publish_cut(app: Application, window: Window) -> None:
@@ -37,13 +40,15 @@ def publish_cut(app: Application, window: Window) -> None:
         _caught_up(app, window, window.catches_up, found)
     for name, state in window.waves.states.items():
         found.setdefault(name, state)
+    shards = _shards(app, window, found)
+    found |= shards
     # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
     # leave readers of the cut with the version from before, until the table changes again.
     if window.catches_up is None:
         app.record_states(found)
     record_answers(app, answers)
     failpoint("apply_before_publish")
-    named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states))
+    named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states, *shards))
     if window.catches_up is not None:
         named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
     rows = [_row(app, window, name, found.get(name) or app.states.get(name)) for name in named]
@@ -69,6 +74,15 @@ def publish_cut(app: Application, window: Window) -> None:
     app.index.forget(app.cut_ts)
     app.forget_versions()
     failpoint("apply_after_publish")
+
+
+def _shards(app: Application, window: Window, found: Mapping[str, TableState]) -> dict[str, TableState]:
+    """What the rows that shards lack make of their tables, where nothing else keeps those from going on."""
+    if window.behind is not None:
+        return {}
+    rest = rest_shards(app, window)
+    states = {name: found.get(name) or app.states.get(name) for name in rest}
+    return {name: rest[name] for name, state in states.items() if state is None or state.state in _GOES_ON}
 
 
 def _found_above(app: Application, window: Window, found: dict[str, TableState]) -> None:
@@ -133,7 +147,7 @@ def _is_dropped(app: Application, name: str, physical: Collection[Physical], cut
     known = [one for one in physical if app.histories[one[0]].version_at(*one[1:], cut_ts) is not None]
     routed = bool(known) and app.logical(*known[0][1:])[2]
     entry = TableWindow(name, database, table, routed, cut_ts, set(physical))
-    return bool(known) and not versions_at(app, entry, cut_ts)
+    return bool(known) and not there_at(app, entry, cut_ts)
 
 
 def _row(app: Application, window: Window, name: str, state: TableState | None) -> dict[str, object]:

@@ -195,7 +195,7 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
         return
     held = app.is_held(name)
     if version.status.waits:
-        if not held and take_in(app, window, physical):
+        if not held and not routed and take_in(app, window, physical):
             hold(app, window, name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), Place.of(version))
         return
     if reason := unlogged_reason(app, version):

@@ -21,7 +21,9 @@ from dataclasses import dataclass, replace
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
 from spark_jobs.window.same_names import several_sources
+from spark_jobs.window.shards import is_shard, leave_out_shards, part, splits_window
 from spark_jobs.window.snapshots import answer, begin, fails_meanwhile, is_begun, let_go
+from spark_jobs.window.unlogged_marks import unlogged_waves
 from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
 from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window
 from tidegate.errors import StreamCorrupt, UnknownEvent
@@ -58,7 +60,13 @@ def resolve_watermarks(app: Application, window: Window) -> None:
             _end(app, window, source, whole)
         if found.open is not None:
             _note_open(app, window, source, found.open)
+    for source, unlogged in unlogged_waves(app, window).items():
+        for wave in unlogged.ended:
+            _take(app, window, source, _placed(app, window, source, wave))
+        for whole in unlogged.whole:
+            _end(app, window, source, whole)
     _begin_lower(app, window)
+    leave_out_shards(app, window)
     if any(entry.chunks for entry in window.tables.values()):
         failpoint("apply_after_watermarks")
 
@@ -129,7 +137,11 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     history = app.histories[physical[0]]
     state = window.held.get(name) or app.states.get(name)
     whole = history.versions(*physical[1:]) and (state is None or state.state is not State.HELD)
+    if whole and is_shard(app, physical):
+        whole = part(app, physical, 0, wave.low_ts) is not None
     anew = not whole or _replaces(history.versions(*physical[1:]), share)
+    if is_shard(app, physical) and (reason := splits_window(app, window, physical, wave.low_ts, anew=anew)):
+        return reason
     if anew and (reason := begin(app, window, wave, physical, lambda version: _unfit_anew(app, version, share))):
         return reason
     version = history.version_at(*physical[1:], wave.low_ts)
@@ -140,21 +152,38 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     if entry is None:
         return "its table takes no part in this window"
     applied = app.applied(name)
-    if entry.routed and (other := _changed_beside(app, name, wave.low_ts, applied)):
-        return f"a DDL changed {other}, which flows into the same table, since it was read"
     damage = app.damaged.get((wave.token, physical), "")
     if applied >= wave.high_ts:  # a window that was killed has written them
         damage = _damage(app, share)
     else:
-        emptied = _begins(version, wave)
         entry.again_ts = max(entry.again_ts, applied)
-        if emptied:
-            entry.chunks = [one for one in entry.chunks if one.physical != physical]
-        entry.after_ts = wave.after_ts if emptied else min(entry.after_ts, wave.after_ts)
+        _again_from(entry, physical, wave, emptied=_begins(version, wave))
+        if entry.routed and _begins(version, wave):
+            _take_dropped(app, entry, wave)
         entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damage]
     if not damage:
         window.waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
     return damage
+
+
+def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, *, emptied: bool) -> None:
+    """The table's changes are applied again from a wave's low mark on; of a routed one this shard's alone."""
+    if emptied:
+        entry.chunks = [one for one in entry.chunks if one.physical != physical]
+    if entry.routed:
+        entry.shards[physical] = wave.after_ts if emptied else min(entry.begins(physical), wave.after_ts)
+        entry.after_ts = min(entry.after_ts, wave.after_ts)
+    else:
+        entry.after_ts = wave.after_ts if emptied else min(entry.after_ts, wave.after_ts)
+
+
+def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None:
+    """Shards that went while their table was held: begin() says at the wave's low mark that they are gone."""
+    for one in app.flows().get(entry.name, ()):
+        versions = app.histories[one[0]].versions(*one[1:])
+        if any(v.commit_ts == wave.low_ts and v.status is VersionStatus.DROPPED for v in versions):
+            entry.physical.add(one)
+            entry.shards[one] = wave.after_ts
 
 
 def _replaces(versions: Sequence[TableVersion], share: _Share) -> bool:
@@ -184,15 +213,6 @@ def _unfit_anew(app: Application, version: TableVersion, share: _Share) -> str:
     return _unfit(version, share) or ("" if version.key else _damage(app, share))
 
 
-def _changed_beside(app: Application, name: str, low_ts: int, applied_ts: int) -> str:
-    """A shard with a DDL that is in silver already: between rows that are applied again it would be left out."""
-    for source, database, table in sorted(app.flows().get(name, ())):
-        versions = app.histories[source].versions(database, table)
-        if any(low_ts < version.commit_ts <= applied_ts for version in versions):
-            return f"{database}.{table}"
-    return ""
-
-
 def _damage(app: Application, share: _Share) -> str:
     """As the try before found it, which didn't take them then."""
     try:
@@ -211,7 +231,7 @@ def _begin_lower(app: Application, window: Window) -> None:
     known = {(ref.source, ref.seq) for ref in window.refs}
     for entry in lower:
         names: dict[str, set[str]] = {}
-        for source, database, table in entry.physical:
+        for source, database, table in (one for one in entry.physical if entry.begins(one) < window.low_ts):
             names.setdefault(source, set()).add(f"{database}.{table}")
         found = below(app, window, {source: sorted(of) for source, of in names.items()}, entry.after_ts)
         if found is None:
@@ -229,6 +249,7 @@ def _refuse(app: Application, window: Window, entry: TableWindow) -> None:
         window.waves.taken.remove((name, told))
         window.waves.answers.append(_as_refused(told, reason))
     entry.chunks.clear()
+    entry.shards.clear()
     entry.after_ts = max(app.applied(entry.name), window.low_ts)
 
 

@@ -119,7 +119,8 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Mappi
         versions = {name: app.histories[ref.source].versions(*name) for name in there}
         answers = given[ref.seq][1]
         upto_ts = ref.upto(window.cut_ts) if answers is None else window.cut_ts
-        spans = {name: CommitSpan(logs[name].after_ts, upto_ts, zero_dates) for name in there}
+        afters = {name: max(log.after_ts, log.entry.shards.get((ref.source, *name), 0)) for name, log in logs.items()}
+        spans = {name: CommitSpan(afters[name], upto_ts, zero_dates) for name in there}
         known = Known(rolled_back_ts=ref.rolled_back_ts, answers=answers)
 
         def changes(

@@ -98,7 +98,6 @@ class Application:
     _flows: tuple[list[int], dict[str, set[Physical]]] = field(default_factory=lambda: ([], {}))
     _states_version: int = -1
     _history_version: int = -1
-    _snapshots_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
     _noted: dict[str, TableState] = field(default_factory=dict)  # states that are to be recorded
 
@@ -160,7 +159,8 @@ class Application:
         """Forget everything in memory and read it again."""
         self._applied.clear()
         self._noted.clear()
-        self._states_version = self._history_version = self._snapshots_version = -1
+        self._states_version = self._history_version = -1
+        self.snapshots = Known(-2)  # no version at all
         self._checked = (-1, -1)  # what a try found out and did not record must be found out again
         self.load()
 
@@ -172,9 +172,8 @@ class Application:
             self._history_version = -1  # a release lets a statement be read again: on the history before it
             self.states = last_states(self.lake)
             self.judged = judgements.read(self.lake)
-        version = self.control.version(tables.SNAPSHOTS)
-        if version != self._snapshots_version:
-            self._snapshots_version, self.snapshots = version, Known.read(self.lake)
+        if self.control.version(tables.SNAPSHOTS) != self.snapshots.version:
+            self.snapshots = Known.read(self.lake)
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version

@@ -57,12 +57,12 @@ def plan_decode(app: Application, window: Window) -> DecodePlan:
     for entry in window.tables.values():
         kept = entry.plan.keeps_deleted
         for source, database, table in entry.physical:
-            name = (database, table)
+            name, begin_ts = (database, table), entry.begins((source, database, table))
             if entry.plan.writer is TableWriter.POSITIONAL and entry.plan.target is not None:
                 targets.setdefault(source, {})[name] = entry.plan.target
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = CommitSpan(entry.after_ts, window.cut_ts, zero_dates, kept)
+            windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, kept)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
     sources = {ref.source for ref in window.refs} | {one.source for one in window.prewritten}
     known = {source: _known(app, window, source) for source in sources}

@@ -19,6 +19,7 @@ from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold, hold_at
+from spark_jobs.window.shards import leave_out
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
@@ -26,8 +27,8 @@ from tidegate.config import Policy, TidbSource
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.followed import CATCHING_UP, FOLLOWED, SHARD_JOINED, Change, Physical, Selection, rows_of
-from tidegate.lake.held import DDL_NOT_READ, TableState
+from tidegate.lake.followed import CATCHING_UP, FOLLOWED, Change, Physical, Selection, rows_of
+from tidegate.lake.held import DDL_NOT_READ, SHARD_JOINED, TableState
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -53,6 +54,7 @@ def take_up_selection(app: Application) -> None:
         return
     changes = [] if known.selection is None else _changes(app, known.selection, now)
     _mark_unfollowed(app, changes)
+    leave_out(app, [change.physical for change in changes if change.state == State.SNAPSHOT])
     _record(app, changes, now)
     _show(app)
     app.reload()
@@ -102,20 +104,13 @@ def _show(app: Application) -> None:
     for change in app.followed.changes:
         sources.setdefault(change.logical, set()).add(change.source)
     for change in app.followed.changes:
-        if change.reason:  # else a shard leaves others alone: they go on
-            error = _held_for(app, change) if change.state == State.HELD else ""
+        if change.reason and change.state != State.SNAPSHOT:  # else the other shards go on
+            error = tables.NEEDS_SNAPSHOT if change.state == State.HELD else ""
             with_source = len(sources[change.logical]) == 1 and change.commit_ts >= behind.get(change.source, _FOREVER)
             if change.state == State.RELEASED and with_source:
                 error = f"{tables.BEHIND_SOURCE} {change.source}"
             found[change.logical] = TableState(State(change.state), change.reason, error, max(0, change.commit_ts))
     app.record_states(found, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
-
-
-def _held_for(app: Application, change: Change) -> str:
-    """A table that is held for another reason must not go on when the shard flows elsewhere."""
-    before = app.states.get(change.logical)
-    other = before is not None and before.state == State.HELD and before.error != SHARD_JOINED
-    return SHARD_JOINED if change.reason.endswith(rules.APART) and not other else tables.NEEDS_SNAPSHOT
 
 
 def _changes(app: Application, before: Selection, now: Selection) -> list[Change]:
@@ -140,8 +135,6 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
         {source: app.index.begin(source) for source in now.sources},
         lambda name: not app.lake.log(tables.silver_path(*app.pair(name))).state().live,
         {source: history.settings.gap_ts for source, history in app.histories.items()},
-        app.followed.late,
-        lambda name: name in app.states and app.states[name].error == SHARD_JOINED,
     )
     verdicts = rules.follow(old, new, ground)
     for name, verdict in verdicts.items():

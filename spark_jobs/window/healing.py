@@ -14,10 +14,11 @@ from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import release
+from spark_jobs.window.shards import is_shard, leave_out
 from spark_jobs.window.window import Trouble, Window
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal
-from tidegate.errors import RECREATE, SchemaMismatch, TidegateError, Transient, unexpected
+from tidegate.errors import RECREATE, REREAD, SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.followed import Physical
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -25,6 +26,8 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -> dict[str, str]:
     """Release whom the log tells the columns of; of the others with such a trouble, by logical name, why it doesn't."""
+    troubles = list(troubles)
+    _leave_out(app, window, troubles)
     made: list[TableVersion] = []
     doubts: dict[str, str] = {}
     for (source, database, table), found in sorted(_mismatches(troubles).items()):
@@ -46,6 +49,24 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
         if name not in doubts:
             release(app, window, name, f"{what}; it catches up")
     return doubts
+
+
+def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) -> None:
+    """A shard that only its rows, read anew, mend is left out: the others catch up. So is one that nobody knows: it was
+    there before the log was followed, and wasn't kept then.
+    """
+    found: dict[Physical, str] = {}
+    for one in troubles:
+        physical = (one.source, one.problem.database, one.problem.table)
+        unknown = not app.histories[physical[0]].versions(*physical[1:])
+        reread = REREAD in one.problem.message and not one.problem.table_map  # else it may be healed
+        if is_shard(app, physical) and (unknown or reread):
+            found.setdefault(physical, one.problem.message)
+    later = {app.logical_name(*one[1:]) for one in leave_out(app, sorted(found))}
+    for physical, why in sorted(found.items()):
+        name = app.logical_name(*physical[1:])
+        if name not in window.held and name not in later:
+            release(app, window, name, f"{name}: {'.'.join(physical[1:])} of {physical[0]} is left out: {why}")
 
 
 def _mismatches(troubles: Iterable[Trouble]) -> dict[Physical, Mismatch]:

@@ -54,6 +54,11 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: b
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
+    """The version in force of every physical table that silver has rows of then, in order of name."""
+    return [one for one in there_at(app, entry, commit_ts) if not (entry.routed and one.status.waits)]
+
+
+def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
     """The version in force of every physical table that exists then, in order of name."""
     return [
         version
@@ -73,9 +78,9 @@ def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[C
     ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
     found: list[Change] = []
     for source, database, table in sorted(entry.physical):
-        before: TableVersion | None = None
+        before, begin_ts = None, entry.begins((source, database, table))
         for version in app.histories[source].versions(database, table):
-            if entry.after_ts < version.commit_ts <= cut_ts and not ignored.intersection(ddl_kinds(before, version)):
+            if begin_ts < version.commit_ts <= cut_ts and not ignored.intersection(ddl_kinds(before, version)):
                 found.append((before, version))
             before = version
     return found

@@ -12,9 +12,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from spark_jobs.window import shards
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold
 from spark_jobs.window.moves import still_given
+from spark_jobs.window.shards import begin_over
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import changed_by_ddl
 from spark_jobs.window.window import Window
@@ -26,7 +28,6 @@ from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
-from tidegate.snapshot.standing import Known
 from tidegate.snapshot.waves import EndedWave, OpenWave
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
 
@@ -81,8 +82,8 @@ def begin(
     if last is not None and last.kind == SNAPSHOT_KIND and last.commit_ts == wave.low_ts:
         _fill(app, window, name, physical, wave)  # a try before this one was killed
         return ""
-    if logical[2]:
-        return "it flows into a table of several, which isn't whole itself"
+    if logical[2] and (reason := begin_over(app, window, physical)):
+        return reason
     if window.behind is not None:
         return "its source is behind the cut"
     told = app.snapshots.tables.get((wave.snapshot, *physical))
@@ -97,11 +98,14 @@ def begin(
         return "its columns aren't known here, and control/snapshots doesn't tell them"
     if reason := unlogged_reason(app, version) or unfit(version):
         return reason
+    if logical[2] and (reason := shards.unfit(app, window, physical, version)):
+        return reason
     failpoint("apply_before_snapshot_version")
-    app.control.append(tables.SNAPSHOTS, [answer(app, physical, EventKind.OPENED, wave).to_row()])
-    app.snapshots = Known.read(app.lake)
-    app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row()]))
-    history.add([version])
+    app.snapshots.record(app.control, [answer(app, physical, EventKind.OPENED, wave)])
+    made = [version, *(shards.gone_again(app, window, physical, wave.low_ts) if logical[2] else ())]
+    app.history_written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in made]))
+    for one in made:
+        app.histories[one.source].add([one])
     failpoint("apply_after_snapshot_version")
     _fill(app, window, name, physical, wave)
     return ""
@@ -109,10 +113,16 @@ def begin(
 
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
     """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
-    app.histories[physical[0]].held.pop(physical[1:], None)
+    for one in app.flows().get(name, ()):
+        app.histories[one[0]].held.pop(one[1:], None)
     window.held.pop(name, None)
     state = app.states.get(name)
     if state is not None and state.state is State.RELEASED:  # without a key, in a window of its own: it catches up
+        return
+    if shards.is_shard(app, physical):  # the others' rows stay
+        if state is not None and state.state is State.HELD:
+            app.note_states({name: TableState(State.SNAPSHOT, "its shards are read anew", applied_ts=app.cut_ts)})
+            app.record_states({})
         return
     found = {name: filling(wave.snapshot, wave.low_ts)}
     for taker, taken in still_given(app, physical, app.applied(name), wave.low_ts):
@@ -177,7 +187,7 @@ def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
 def resting(app: Application, name: str, active: TableState) -> TableState:
     """What a table is that has caught up: it still lacks rows when its snapshot hasn't ended."""
     for physical in app.flows().get(name, ()):
-        event = app.snapshots.filled(physical)
+        event = None if shards.is_shard(app, physical) else app.snapshots.filled(physical)
         if event is not None and event.low_ts is not None and not _anew(app, physical, event.low_ts):
             return replace(filling(event.snapshot, event.low_ts), applied_ts=active.applied_ts)
     return active
@@ -195,6 +205,7 @@ def _empties(version: TableVersion) -> bool:
 
 def let_go(app: Application, window: Window) -> None:
     """A table lacks rows for good when its snapshot is over without having ended."""
+    shards.let_shards_go(app)
     for name, state in app.states.items():
         if state.state is not State.SNAPSHOT:
             continue
@@ -230,8 +241,11 @@ def fails_meanwhile(app: Application, window: Window) -> None:
 def _leave_takers(app: Application, window: Window) -> None:
     """Who takes the rows of a table that lacks some lacks them, too."""
     for move in list(window.moves):
-        state = app.states.get(move.giver)
-        if move.giver != move.taker and state is not None and state.state is State.SNAPSHOT:
+        state, giver = app.states.get(move.giver), (move.old.source, move.old.database, move.old.table)
+        lacks = move.giver != move.taker and state is not None and state.state is State.SNAPSHOT
+        if shards.is_shard(app, giver):
+            lacks = shards.lacks_rows(app, giver, move.commit_ts - 1)
+        if lacks:
             window.moves.remove(move)
             what = f"{move.taker}: {move.giver}, whose rows it takes at {move.new.file}:{move.new.pos}, lacks some"
             hold(app, window, move.taker, NEEDS_SNAPSHOT, f"{what}; {REFILL}", Place.of(move.new))
@@ -254,6 +268,8 @@ def _over(app: Application, physical: Physical, version: TableVersion) -> str:
         return "the table was renamed; what has its rows now has another name"
     if version.status is VersionStatus.DROPPED:
         return "the table was dropped"
+    if version.status.waits and shards.is_shard(app, physical):
+        return "its rows changed without row events"
     before = app.histories[physical[0]].version_at(*physical[1:], version.commit_ts - 1)
     if version.kind not in ("create", "truncate") and before is not None and "change_key" in ddl_kinds(before, version):
         return "the table has another key: begin from the start"
@@ -266,29 +282,30 @@ def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
     """
     waves = window.waves
     found = [*waves.answers, *(told for name, told in waves.taken if name not in window.held)]
-    known = Known.of([*app.snapshots.events, *found]) if found or waves.sweeps else app.snapshots
+    known = app.snapshots
+    known.take_in(found)
+    ended = list[SnapshotEvent]()
     for name, sweep in waves.sweeps:
         told = known.tables.get((sweep.snapshot, *sweep.physical))
         if name in window.held or told is None or (told.state.is_over and told.state is not SnapshotState.DONE):
             continue
         if told.left or told.waiting:
             why = "its end mark came before all of it was taken"
-            found.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, why))
+            ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, why))
             continue
         state = app.states.get(name)
-        if state is not None and state.state is State.SNAPSHOT:
+        if state is not None and state.state is State.SNAPSHOT and not shards.is_shard(app, sweep.physical):
             waves.states[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
         if told.state is not SnapshotState.DONE:
-            found.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.DONE))
-    if found:
-        app.snapshots = Known.of([*app.snapshots.events, *found])
-    return found
+            ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.DONE))
+    known.take_in(ended)
+    return [*found, *ended]
 
 
 def record_answers(app: Application, found: Sequence[SnapshotEvent]) -> None:
     """Before the cut, so that a killed window says it again: what is said twice changes nothing."""
     if found:
-        app.control.append(tables.SNAPSHOTS, [event.to_row() for event in found])
+        app.snapshots.recorded(app.control.append(tables.SNAPSHOTS, [event.to_row() for event in found]))
     for line in _lines(found):
         print(line, file=sys.stderr, flush=True)
 

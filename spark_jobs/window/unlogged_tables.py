@@ -34,6 +34,8 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[tupl
         version = app.histories[source].version_at(database, table, window.cut_ts)
         if version is None:
             continue
+        if version.status.waits and app.logical(database, table)[2]:
+            continue  # this shard alone is left out
         if version.status.waits:
             found = (needs_snapshot_reason(version), NEEDS_SNAPSHOT, app.mark(name), Place.of(version))
             hold_at(app, window, name, TableState(State.HELD, *found))

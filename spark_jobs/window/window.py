@@ -132,7 +132,8 @@ class TableWindow:
 
     changes: versions that begin in it (judge_ddl). plan: what is done to it (choose_writers). MERGE and the counting
     writer take `staged`, the positional writer `upserts`. chunks: of waves that end in the window. again_ts: silver
-    has all up to here already, where waves begin below it: changes of a table with a key can be applied twice.
+    has all up to here already, where waves begin below it: changes of a table with a key can be applied twice. shards:
+    of a routed table those that take part from another commit_ts on: a wave's low mark, or where they begin.
     """
 
     name: str
@@ -145,8 +146,15 @@ class TableWindow:
     upserts: list[StagedUpsert] = field(default_factory=list)
     chunks: list[WaveChunk] = field(default_factory=list)
     again_ts: int = 0
+    shards: dict[tuple[str, str, str], int] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     plan: TablePlan = NOTHING_PLANNED
+
+    def begins(self, physical: tuple[str, str, str]) -> int:
+        """A physical table's changes above it are the window's."""
+        if not self.routed:
+            return self.after_ts
+        return self.shards.get(physical, max(self.after_ts, self.again_ts))
 
     def check_follows(self, after_ts: int, applied_ts: int) -> None:
         """Raises Overtaken when silver has a part of the rows phase that begins at after_ts: they would be in it twice.

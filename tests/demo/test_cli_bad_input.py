@@ -242,13 +242,3 @@ def test_a_lake_without_snapshots_has_none_to_tell_of(run: Run, file: Path, monk
         ended = run("snapshot", word, str(file))
         assert ended.code == 0
         assert "0 tables are read" in ended.out
-
-
-def test_the_table_of_a_route_is_not_one_that_a_snapshot_fills(
-    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(CONNECTION, "mysql://u:p@127.0.0.1:1/")
-    file.write_text(file.read_text().replace("include:", "routes: [{match: 'shop.s[0-9]', to: shop.all}], include:"))
-    ended = run("snapshot", "start", str(file), "shop.all")
-    assert ended.code == EXIT_USAGE
-    assert "shop.all has the rows of several tables (tables.routes)" in ended.line

@@ -119,12 +119,11 @@ def test_what_joins_leaves_and_comes_back_is_whole_or_waits_by_name(
         killed(spark, road.file, point)
     app = road.apply(spark)
     waits = {name: state for name, state in app.states.items() if state.state == "held"}
-    assert set(waits) == {f"{database}.late_taken", f"{database}.shards"}
+    assert set(waits) == {f"{database}.late_taken"}
     assert "renamed from another table" in waits[f"{database}.late_taken"].reason
-    assert f"{database}.s2" in waits[f"{database}.shards"].reason
-    told = {table.table: table.way_out for table in status.table_statuses(road.lake)}
-    assert f"leave it out again by tables.exclude: [{database}.s2]" in told[f"{database}.shards"]
-    assert {state.state for state in app.states.values()} == {"held", "dropped", "active", "left"}
+    told = {table.table: table.reason for table in status.table_statuses(road.lake)}
+    assert f"lacks rows of {database}.s2 of one" in told[f"{database}.shards"], "its other shards go on"
+    assert {state.state for state in app.states.values()} == {"held", "dropped", "active", "left", "snapshot"}
     found = road.assert_equal()
     whole = {f"{prefix}_{kind}" for prefix in ("late", "out") for kind in MEANWHILE if kind != "gone"}
     assert whole <= found.keys()

@@ -158,7 +158,7 @@ def test_a_shard_is_snapshotted_in_place_beside_others(
     stepped(road, spark)
     reader.high()
     stepped(road, spark)
-    assert f"a DDL changed {database}.t_2" in reader.told.refused[0], "its rows from before would come back"
+    assert not reader.told.refused, "what a DDL did to another shard isn't done again"
     app = finished(road, spark, reader)
     assert state(app, database, "t") == "active"
     assert road.assert_equal() == {"t_1": 2, "t_2": 0}

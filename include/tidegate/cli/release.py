@@ -25,21 +25,15 @@ def release(
     """Let a held table go on after its cause is mended."""
     from tidegate import tables
     from tidegate.lake import held
-    from tidegate.lake.followed import SHARD_JOINED
-    from tidegate.lake.status import way_out, way_to_rows
+    from tidegate.lake.status import way_to_rows
 
     loaded, lake = open_lake(pipeline)
     last = held_table(loaded.pipeline, lake, table)
-    if last.error == tables.NEEDS_SNAPSHOT:
+    if last.error in (tables.NEEDS_SNAPSHOT, held.SHARD_JOINED):
         raise UsageError(
             f"{table} needs rows that bronze does not have ({last.reason})",
             where=loaded.pipeline,
             remedy=way_to_rows(last),
-        )
-    if last.error == SHARD_JOINED:
-        what, _, _ = last.reason.rpartition("; ")
-        raise UsageError(
-            f"{table} would go on without older rows ({what})", where=loaded.pipeline, remedy=way_out(last)
         )
     found = held.release(lake, last)
     typer.echo(f"{table} goes on from commit_ts {found.applied_ts} with the next window")

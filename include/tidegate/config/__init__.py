@@ -16,7 +16,7 @@ from tidegate.config.file import load, parse
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.snapshot import Snapshot, SnapshotMode
+from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
 from tidegate.config.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
 from tidegate.config.table_patterns import OWN_DATABASES, matches
 from tidegate.config.tables import Route, Tables
@@ -46,6 +46,7 @@ __all__ = [
     "Protocol",
     "Route",
     "Snapshot",
+    "SnapshotMarks",
     "SnapshotMode",
     "Start",
     "Tables",

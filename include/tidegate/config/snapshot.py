@@ -21,12 +21,24 @@ class SnapshotMode(StrEnum):
     MANUAL = "manual"  # a person does: tidegate snapshot start
 
 
+class SnapshotMarks(StrEnum):
+    """Where the marks of a snapshot go."""
+
+    AUTO = "auto"  # into the source's log, unless the account or the server may not be written to
+    UNLOGGED = "unlogged"  # into the lake alone: nothing is written at the source
+
+
 class Snapshot(Section):
     """How `tidegate snapshot` reads rows by SELECT, and how much of a source it takes."""
 
     mode: SnapshotMode = Field(
         SnapshotMode.AUTO,
         description="auto: a table whose rows the log doesn't tell is read by itself; manual: once a person asks for it",
+    )
+    marks: SnapshotMarks = Field(
+        SnapshotMarks.AUTO,
+        description="auto: marks are written into tidegate.watermark at the source, where it may be written to;"
+        " unlogged: never, as of a read-only replica",
     )
     parallel: int = Field(
         limits.SNAPSHOT_THREADS_DEFAULT, ge=1, le=64, description="Connections that read a source at the same time"

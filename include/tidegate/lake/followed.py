@@ -23,8 +23,6 @@ from tidegate.tables import State
 
 FOLLOWED, CATCHING_UP = "followed", "catching_up"
 SELECTION, SOURCE, TABLE = "selection", "source", "table"
-# table_states.error of a table that waits since a shard with a past joined it; and what to do.
-SHARD_JOINED: Final = "ShardJoined"
 _SELECTS: Final = ("include", "exclude", "routes")
 
 Physical = tuple[str, str, str]  # source, database, table
@@ -77,7 +75,6 @@ class Followed:
     behind: sources that are behind the cut -> up to where all of theirs is in silver. left: (physical table, silver
     table) that are no longer kept -> up to where silver has it. When silver lacked rows of it already, so that bronze
     wouldn't make it whole from there on: the negative commit_ts at or below which those rows are.
-    late: likewise those that were held when they joined, as silver lacks what they held before.
     sources_left: likewise of whole sources. changes: of the newest change of the selection, number selected_in.
     """
 
@@ -86,7 +83,6 @@ class Followed:
     selection: Selection | None = None
     behind: dict[str, int] = field(default_factory=dict)
     left: dict[tuple[Physical, str], int] = field(default_factory=dict)
-    late: set[tuple[Physical, str]] = field(default_factory=set)
     sources_left: dict[str, int] = field(default_factory=dict)
     selected_in: int = 0
     changes: list[Change] = field(default_factory=list)
@@ -108,11 +104,8 @@ class Followed:
     def _table(self, change: Change) -> None:
         flow = (change.physical, change.logical)
         self.left.pop(flow, None)
-        self.late.discard(flow)
         if change.state == State.LEFT:
             self.left[flow] = change.commit_ts
-        elif change.state == State.HELD:
-            self.late.add(flow)
 
     def _source(self, change: Change) -> None:
         for known in (self.behind, self.sources_left):

@@ -24,6 +24,8 @@ JUDGE: Final = "tidegate schema judge"
 _ASKED: Final = (tables.DDL_ASKS, XA_PARKED)
 # table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
 DDL_NOT_READ: Final = DdlNotRead.__name__
+# ... of one that an earlier version held since a shard with a past joined it.
+SHARD_JOINED: Final = "ShardJoined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class TableState:
     @property
     def lacks_rows(self) -> bool:
         """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew."""
-        return self.state is State.HELD and (self.error == tables.NEEDS_SNAPSHOT or REREAD in self.reason)
+        return self.state is State.HELD and (
+            self.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED) or REREAD in self.reason
+        )
 
     @property
     def judgeable(self) -> bool:

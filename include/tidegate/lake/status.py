@@ -21,7 +21,6 @@ from tidegate.errors import RECREATE, SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import SHARD_JOINED
 from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
 from tidegate.prewrites_table import XA_PARKED
 from tidegate.segments.segment import Server
@@ -155,8 +154,6 @@ def way_out(state: TableState) -> str:
     if state.lacks_rows:
         judge = f"{_judge(state)}, which may spare it that" if state.judgeable else ""
         return f"{way_to_rows(state)}{judge}"
-    if state.error == SHARD_JOINED:
-        return state.reason.rpartition("; ")[2]
     if state.error == tables.UNLOGGED_CHANGES:
         return (
             "take its cause away at the source: a snapshot then reads it anew, by itself unless snapshot.mode is manual"

@@ -20,6 +20,8 @@ SNAPSHOT_WAVE_BYTES_DEFAULT: Final = 256 * MIB
 SNAPSHOT_WAVE_SECONDS_DEFAULT: Final = 10.0
 # control/snapshots and a busy source are looked at again after this.
 SNAPSHOT_LOOK_SECONDS: Final = 0.5
+# So long a wave waits for capture to come to its end, where no mark is logged.
+SNAPSHOT_STANDING_SECONDS: Final = 120.0
 # The server is asked for the columns of each table of a wave.
 SNAPSHOT_WAVE_TABLES_MAX: Final = 200
 # Who waits for the lock on tables without a key keeps new writers waiting behind it: no longer than this, then again.

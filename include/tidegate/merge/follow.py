@@ -24,8 +24,8 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
 11. Join, never followed, not in silver: released at the last CREATE or TRUNCATE (or empty baseline) - 1, if versions
     since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise,
     or at its last CREATE, TRUNCATE or DROP since, where bronze reaches no further or silver lacked rows of before. Else
-    held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: held
-    until it flows elsewhere.
+    held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: left out
+    until its own rows are read; the others go on (spark_jobs/window/shards.py).
 12. Leave: state `left` at applied(t); silver stays as it is. `left` takes part in no window and pins no bronze.
 13. A source joins at the position where it was left, else at 0: it is behind until its windows reach the cut.
 14. A source that is stalled too long becomes behind at the cut, its tables released with it; it is back by 6.
@@ -48,8 +48,6 @@ Physical = tuple[str, str, str]  # source, database, table
 
 _ANEW: Final = ("create", "truncate")
 _SHARDS_NAMED_MAX: Final = 3
-# Ends the reason of a logical table that waits for a shard with a past; before it stands how to leave that one out.
-APART: Final = "or route it to a table of its own: the others then go on with the next apply"
 GONE: Final = (
     "leave it out of the pipeline file again; should the source create such a table again, it goes on with that"
 )
@@ -57,7 +55,9 @@ GONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """state: released, held or left, at commit_ts. physical: the tables that joined it or left it."""
+    """state: released, held or left, at commit_ts; snapshot: only the shards `physical` wait, and are left out.
+    physical: the tables that joined it or left it.
+    """
 
     state: State | None
     commit_ts: int
@@ -83,8 +83,7 @@ class Ground:
     emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table. bare: whether silver has
     no row of it.
     begins: source -> the commit_ts after which bronze begins; 0 when left out. gaps: source -> commit_ts of the newest
-    accepted gap that may hide DDL. late: (physical table, logical table) that joined one which goes on, and had a past.
-    waits: whether a logical table waits for such ones.
+    accepted gap that may hide DDL.
     """
 
     cut_ts: int
@@ -96,8 +95,6 @@ class Ground:
     begins: Mapping[str, int]
     bare: Callable[[str], bool] = lambda _name: False
     gaps: Mapping[str, int] = field(default_factory=dict)
-    late: Collection[tuple[Physical, str]] = ()
-    waits: Callable[[str], bool] = lambda _name: False
 
 
 def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, Verdict]:
@@ -115,9 +112,6 @@ def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: 
             found[name] = _comes(name, joined, ground)
         else:
             found[name] = _shards_join(name, joined, ground)
-            if found[name] is GOES_ON and ground.waits(name) and not any((one, name) in ground.late for one in is_now):
-                reason = f"{name}: what it waited for no longer flows into it; it catches up from bronze"
-                found[name] = Verdict(State.RELEASED, ground.applied(name), reason, tuple(sorted(is_now)))
     return {name: verdict for name, verdict in found.items() if verdict.state}
 
 
@@ -140,10 +134,8 @@ def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Ver
     late = sorted(set(late))
     shards = ", ".join(f"{database}.{table} of {source}" for source, database, table in late[:_SHARDS_NAMED_MAX])
     more = f" and {len(late) - _SHARDS_NAMED_MAX} others" if len(late) > _SHARDS_NAMED_MAX else ""
-    patterns = ", ".join(sorted({f"{database}.{table}" for _, database, table in late}))
     what = f"{name}: {shards}{more} flow{'s' * (len(late) == 1)} into it now, and what it held before isn't in silver"
-    way = f"leave it out again by tables.exclude: [{patterns}] in the pipeline file, {APART}"
-    return Verdict(State.HELD, ground.applied(name), f"{what}; {way}", tuple(late))
+    return Verdict(State.SNAPSHOT, ground.applied(name), f"{what} until a snapshot has read it", tuple(late))
 
 
 def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from tidegate.config import Cascades, Pipeline, SnapshotMode, Start
+from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMarks, SnapshotMode, Start
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze.table import check_writable
 from tidegate.lake.files import LakeFiles
@@ -165,7 +165,7 @@ class _Source:
         yield from self._start(facts, began)
         if facts.position is not None and not refused:
             yield from self._tables(facts, began)
-            yield from self._marks()
+            yield from self._marks(facts)
 
     def _line(self, verdict: Verdict, text: str, tables: tuple[str, ...] = ()) -> Line:
         return Line(self.name, verdict, text, tables)
@@ -233,20 +233,33 @@ class _Source:
         )
         yield from self._about(Verdict.CAUTION, text, full, lambda v: told[v.database, v.table] is None)
 
-    def _marks(self) -> Iterator[Line]:
-        """Whether the account may write what a snapshot writes at the source."""
+    def _marks(self, facts: SourceFacts) -> Iterator[Line]:
+        """Where the marks of snapshots go."""
         if self.pipeline.snapshot.mode is SnapshotMode.MANUAL:
             return
         with self.connection.cursor() as cursor:
             cursor.execute("SELECT CURRENT_USER()")
             grantee = "@".join(f"'{part}'" for part in str(cursor.fetchone()[0]).rsplit("@", 1))
             cursor.execute(_MAY_WRITE, (grantee, grantee, WATERMARK_DATABASE, grantee, WATERMARK_DATABASE))
-            if cursor.fetchone() is None:
-                text = (
-                    f"the account has no grant of its own to write {WATERMARK}, which snapshots need; run there: GRANT"
-                    f" CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {grantee}"
-                )
-                yield self._line(Verdict.CAUTION, text)
+            writes = cursor.fetchone() is not None
+            cursor.execute("SELECT @@global.read_only")
+            (is_read_only,) = cursor.fetchone()
+        grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {grantee}"
+        why = ""
+        if self.pipeline.snapshot.marks is SnapshotMarks.UNLOGGED:
+            why = "snapshot.marks is unlogged"
+        elif is_read_only:
+            why = "the server is read-only"
+        elif not writes:
+            why = f"the account has no grant of its own to write {WATERMARK} ({grants})"
+        if not why:
+            return
+        if facts.flavour is Flavour.MYSQL and not facts.on("gtid_mode"):
+            text = f"{why}, and without gtid_mode=ON snapshots need marks: what waits for one stays held"
+            yield self._line(Verdict.CAUTION, text)
+        else:
+            text = f"snapshots are read without marks in the log, each wave when capture has come to its end: {why}"
+            yield self._line(Verdict.NOTE, text)
 
     def _by_snapshot(self, what: str) -> tuple[Verdict, str]:
         """Of tables whose rows a snapshot reads."""

@@ -31,6 +31,7 @@ from tidegate.tables import State, splits
 
 _DAY: Final = timedelta(days=1)
 _GROWS: Final = 4
+_GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,6 @@ class Outlook:
         return self.due_at is not None and self.due_at <= now
 
 
-def unreadable(pipeline: Pipeline, database: str, table: str) -> str:
-    """Why no snapshot can fill silver from a physical table, whatever its columns are; "" when one can."""
-    *target, is_routed = pipeline.tables.logical(database, table)
-    return routed(".".join(target)) if is_routed else ""
-
-
-def routed(name: str) -> str:
-    """Why no snapshot can fill the table of a route."""
-    return f"{name} has the rows of several tables (tables.routes), which a snapshot can't fill"
-
-
 def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ...]]:
     """Logical tables that lack rows, with the physical tables that have them. Raises LakeUnavailable."""
     states, patterns = last_states(lake), pipeline.tables
@@ -73,8 +63,11 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
     gone: set[str] = set()
     for source in pipeline.sources:
         for (database, table), status in newest_statuses(lake, source).items():
-            name = ".".join(patterns.logical(database, table)[:2])
-            if not patterns.keeps(database, table) or (name not in wanted and (name in states or not status.waits)):
+            *pair, is_routed = patterns.logical(database, table)
+            name = ".".join(map(str, pair))
+            told = states.get(name)
+            goes_on = told is None or (is_routed and told.state in _GOES_ON)  # a shard waits by its version alone
+            if not patterns.keeps(database, table) or (name not in wanted and not (goes_on and status.waits)):
                 continue
             if status is VersionStatus.DROPPED:
                 gone.add(name)
@@ -97,7 +90,22 @@ def outlooks(
     for one in known:
         if one.source in pipeline.sources:
             snapshots.setdefault(".".join(pipeline.tables.logical(*one.name)[:2]), []).append(one)
-    return {name: _outlook(pipeline, tuple(of), snapshots.get(name, ()), now) for name, of in waits.items()}
+    return {name: _of_all(pipeline, tuple(of), snapshots.get(name, ()), now) for name, of in waits.items()}
+
+
+def _of_all(
+    pipeline: Pipeline, physical: tuple[Physical, ...], past: Collection[TableProgress], now: datetime
+) -> Outlook:
+    """Each shard of a routed table waits for itself; what is due first says when."""
+    if not any(pipeline.tables.logical(*one[1:])[2] for one in physical):
+        return _outlook(pipeline, physical, past, now)
+    each = [_outlook(pipeline, (one,), [t for t in past if (t.source, *t.name) == one], now) for one in physical]
+    due = [one for one in each if one.is_due(now)]
+    if due:
+        return replace(due[0], physical=tuple(shard for one in due for shard in one.physical))
+    under_way = [one for one in each if one.under_way]
+    later = sorted((one for one in each if one.due_at is not None), key=lambda one: one.due_at or now)
+    return (under_way or later or each)[0]
 
 
 def _outlook(
@@ -112,7 +120,6 @@ def _outlook(
     tries = sum(one.told_at > now - _DAY for one in past)
     why = last.reason if last is not None and last.state is not SnapshotState.DONE else ""
     for stops in (
-        next((why_not for one in physical if (why_not := unreadable(pipeline, *one[1:]))), ""),
         "snapshot.mode is manual" if pipeline.snapshot.mode is SnapshotMode.MANUAL else "",
         "its snapshot was cancelled by a person" if last is not None and last.by_hand else "",
         "" if physical else "no source has it as a table of its own",

@@ -4,7 +4,8 @@ In:  events of control/snapshots: a person's requests, a reader's waves, apply's
 Out: per table how far its snapshot is: its state, what is left to read, which waves wait for apply's answer.
 
 Who writes what. A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high watermark),
-ended (after its end mark, once apply has answered all waves of the table), failed. Apply: opened (a low mark at a cut,
+ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in the log),
+failed. Apply: placed (each such mark, once), opened (a low mark at a cut,
 so that what comes above it is kept), applied or refused (each wave, once per table), done.
 
 A wave that its reader didn't record, because it died after the high mark, is read again: its rows are applied twice,
@@ -32,6 +33,8 @@ class EventKind(StrEnum):
     REQUESTED = "requested"  # a person, or a pipeline file that says so
     RANGES = "ranges"  # the reader: `spans` are what the table was divided into, `rows` about how many it has
     WAVE = "wave"  # the reader: `spans` were read, and the high mark is written
+    MARKED = "marked"  # the reader, at a server that may not be written to: the mark that isn't in its log
+    PLACED = "placed"  # apply: where such a mark stands in its order
     OPENED = "opened"  # apply: the wave's low mark is below the cut, its high mark isn't
     APPLIED = "applied"  # apply: the wave's rows of the table are in silver
     REFUSED = "refused"  # apply: they aren't and won't be; read them again
@@ -174,22 +177,52 @@ _STATE_OF: Final = {
 }
 
 
-def progress(events: Iterable[SnapshotEvent]) -> dict[tuple[str, str, str, str], TableProgress]:
-    """(snapshot, source, database, table) -> how far it is. events: in any order, of any number of snapshots."""
-    requests: dict[tuple[str, str, str, str], SnapshotEvent] = {}
-    said: dict[tuple[str, str, str, str], list[SnapshotEvent]] = {}
-    for event in sorted(events, key=lambda one: one.recorded_at):
-        key = (event.snapshot, event.source, *event.name)
-        said.setdefault(key, []).append(event)
-        if event.table and event.event is EventKind.REQUESTED:
-            requests[key] = event
-    found = {}
-    for key, request in requests.items():
+TableKey = tuple[str, str, str, str]  # snapshot, source, database, table
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far each table is, by its key and in order of the requests. What no event is about isn't counted again.
+
+    waves: snapshot -> the largest number of a wave.
+    """
+
+    tables: dict[TableKey, TableProgress] = field(default_factory=dict)
+    waves: dict[str, int] = field(default_factory=dict)
+    _requests: dict[TableKey, SnapshotEvent] = field(default_factory=dict)
+    _said: dict[TableKey, list[SnapshotEvent]] = field(default_factory=dict)
+    _of: dict[str, list[TableKey]] = field(default_factory=dict)  # keys of a snapshot
+
+    def take_in(self, events: Iterable[SnapshotEvent]) -> None:
+        """events: in any order, of any number of snapshots."""
+        touched: dict[TableKey, None] = {}
+        for event in sorted(events, key=lambda one: one.recorded_at):
+            key = (event.snapshot, event.source, *event.name)
+            self.waves[event.snapshot] = max(event.wave, self.waves.get(event.snapshot, 0))
+            if not event.table and event.event not in _STATE_OF:
+                continue  # about a wave as a whole
+            self._said.setdefault(key, []).append(event)
+            if event.table and event.event is EventKind.REQUESTED:
+                if key not in self._requests:
+                    self._of.setdefault(event.snapshot, []).append(key)
+                self._requests[key] = event
+            touched |= dict.fromkeys([key] if event.table else self._of.get(event.snapshot, ()))
+        for key in touched:
+            if key in self._requests:
+                self.tables[key] = self._told(key)
+
+    def _told(self, key: TableKey) -> TableProgress:
         snapshot, source, database, table = key
         places = ((source, database, table), ("", database, table), (source, "", ""), ("", "", ""))
-        mine = [one for place in places for one in said.get((snapshot, *place), ())]
-        found[key] = _table(request, sorted(mine, key=lambda one: one.recorded_at))
-    return found
+        mine = [one for place in places for one in self._said.get((snapshot, *place), ())]
+        return _table(self._requests[key], sorted(mine, key=lambda one: one.recorded_at))
+
+
+def progress(events: Iterable[SnapshotEvent]) -> dict[TableKey, TableProgress]:
+    """(snapshot, source, database, table) -> how far it is. events: in any order, of any number of snapshots."""
+    found = Tally()
+    found.take_in(events)
+    return found.tables
 
 
 def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress:

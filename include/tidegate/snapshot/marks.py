@@ -12,18 +12,40 @@ same server.
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pymysql
+from pymysql.constants import ER
 
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
 from tidegate.mysql.branches import prepared_branches, see_commits
 from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.position import Position
 from tidegate.snapshot.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 
 _CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not the server's
+_MAY_NOT: Final = frozenset(
+    {
+        *(ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.OPTION_PREVENTS_STATEMENT),
+        ER.COLUMNACCESS_DENIED_ERROR,
+    }
+)
 _NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
+
+
+class Marks(Protocol):
+    """Where a reader's marks go."""
+
+    def begin(self) -> None: ...
+
+    def over(self, connection: Any) -> Marks: ...
+
+    def write(self, mark: Mark) -> Position | None: ...
+
+
+class MarksRefused(SourceRefused):
+    """Nothing may be written at the server. Snapshots are read without marks in its log."""
 
 
 class MarkWriter:
@@ -60,7 +82,7 @@ class MarkWriter:
         found._connection = connection  # noqa: SLF001 - of our own class
         return found
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: Mark) -> Position | None:
         """One mark, committed when this returns. Raises SourceRefused, SourceUnavailable (not known whether it is)."""
         try:
             with self._connection.cursor() as cursor:
@@ -73,6 +95,7 @@ class MarkWriter:
             raise SourceUnavailable(
                 f"our row of {WATERMARK} is gone", where=self._info.where, remedy="leave that table to tidegate"
             )
+        return None
 
     @staticmethod
     def _may_list_branches(cursor: Any) -> bool:
@@ -100,7 +123,9 @@ class MarkWriter:
         told = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
         on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in told.items()}
         if on.get("read_only") == "1":
-            raise self._unfit("the server is read-only, and a snapshot writes marks", "read from its primary")
+            raise MarksRefused(
+                "the server is read-only", where=self._info.where, remedy="snapshots are read without marks there"
+            )
         for name, wanted in _NEEDED.items():
             if on.get(name, wanted) != wanted:
                 raise self._unfit(f"{name} is {told[name]}, and marks need {wanted}", f"set {name} there")
@@ -114,7 +139,8 @@ class MarkWriter:
     def _refused(self, error: BaseException) -> BaseException:
         found = named(error, self._info)
         if isinstance(found, SourceRefused):
-            found.remedy = (
-                f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {self._account}"
-            )
+            grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {self._account}"
+            if error.args and error.args[0] in _MAY_NOT:
+                return MarksRefused(found.what, where=self._info.where, remedy=grants)
+            found.remedy = grants
         return found

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidegate.compiled import load_all
+from tidegate.config import SnapshotMarks
 from tidegate.errors import Terminal
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
@@ -40,13 +41,14 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
-from tidegate.snapshot.marks import MarkWriter
+from tidegate.snapshot.marks import Marks
 from tidegate.snapshot.ranges import divide
 from tidegate.snapshot.reading import result_kernel
 from tidegate.snapshot.reading.result_plan import make_read_plan
 from tidegate.snapshot.reading.table_reader import ChunkBounds, Pace, WaveOf
-from tidegate.snapshot.requests import events_of, told
+from tidegate.snapshot.requests import Told
 from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.unlogged_marks import marks_for
 from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
 from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection, versions_of
@@ -76,6 +78,7 @@ class ReaderSettings:
     bytes_per_second: int = 0
     waves_waiting: int = 3
     zero_dates: ZeroDates = ZeroDates.NULL
+    marks: SnapshotMarks = SnapshotMarks.AUTO
 
 
 class SnapshotReader:
@@ -93,7 +96,7 @@ class SnapshotReader:
         """report: takes a line about what has to wait."""
         self._pipeline, self._source, self._info, self._lake = pipeline, source, info, lake
         self._settings, self._report = settings or ReaderSettings(), report
-        self._control = ControlTables(lake)
+        self._control, self._told = ControlTables(lake), Told(lake, pipeline)
         self._paces: dict[Name, Pace] = {}
         self._troubles: dict[Name, int] = {}
         self._defined: dict[Name, str] = {}  # fingerprints of definitions that an event has told
@@ -111,10 +114,10 @@ class SnapshotReader:
         load_all(result_kernel.__name__)
         writer = ChunkWriter(self._lake, self._source, claim_reader(self._control, self._source))
         with WorkerConnection(self._info) as asked, connect(self._info) as marking:
-            marks = MarkWriter(marking, self._info, self._pipeline, self._source)
-            marks.begin()
+            names = (self._pipeline, self._source)
+            marks = marks_for(asked, marking, self._lake, names, self._settings.marks, self._report)
             while not stop():
-                active = [one for one in told(self._lake, self._pipeline, self._source) if one.state in _ACTIVE]
+                active = [one for one in self._told.tables(self._source) if one.state in _ACTIVE]
                 if not active:
                     return
                 active = self._divided(self._not_refused_for_good(active), asked)
@@ -188,13 +191,10 @@ class SnapshotReader:
     # --- a wave ---------------------------------------------------------------------------------------
 
     def _begun(self, snapshot: str, asked: WorkerConnection) -> WaveOf:
-        past = [one.wave for one in events_of(self._lake, self._pipeline) if one.snapshot == snapshot]
-        number = max(past, default=0) + 1
+        number = self._told.last_wave(snapshot) + 1
         return WaveOf(self._source, snapshot, number, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
 
-    def _wave(
-        self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: MarkWriter, writer: ChunkWriter
-    ) -> None:
+    def _wave(self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter) -> None:
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
         marks.write(wave.mark(MarkKind.LOW))
         work = self._work(todo, asked, keyed=True)
@@ -209,7 +209,7 @@ class SnapshotReader:
         self,
         todo: Sequence[TableProgress],
         asked: WorkerConnection,
-        marks: MarkWriter,
+        marks: Marks,
         writer: ChunkWriter,
         stop: Callable[[], bool],
     ) -> None:
@@ -222,7 +222,7 @@ class SnapshotReader:
 
         def look(name: Name) -> None:
             check_nobody_waits(asked, name)
-            states = {one.name: one.state for one in told(self._lake, self._pipeline, self._source)}
+            states = {one.name: one.state for one in self._told.tables(self._source)}
             if stop() or states.get(name) not in _ACTIVE:
                 raise _Stopped
 
@@ -275,7 +275,7 @@ class SnapshotReader:
         todo: Sequence[TableProgress],
         wave: WaveOf,
         work: Sequence[TableWork],
-        marks: MarkWriter,
+        marks: Marks,
         started: float,
         at: str = "",
     ) -> None:
@@ -325,7 +325,7 @@ class SnapshotReader:
 
     # --- behind the last one --------------------------------------------------------------------------
 
-    def _end(self, whole: Sequence[TableProgress], marks: MarkWriter) -> None:
+    def _end(self, whole: Sequence[TableProgress], marks: Marks) -> None:
         for snapshot in dict.fromkeys(one.snapshot for one in whole):
             mine = [one for one in whole if one.snapshot == snapshot]
             tables = tuple(Manifest(*one.name) for one in mine)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tidegate.compiled import load_all
+from tidegate.config import SnapshotMarks
 from tidegate.errors import VerifyError
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
@@ -28,10 +29,10 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
-from tidegate.snapshot.marks import MarkWriter
 from tidegate.snapshot.reading import result_kernel
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
 from tidegate.snapshot.spans import WHOLE, Span
+from tidegate.snapshot.unlogged_marks import marks_for
 from tidegate.snapshot.watermark import Manifest, MarkKind
 from tidegate.snapshot.wave_reading import WorkerConnection, versions_of
 
@@ -48,6 +49,7 @@ class Wanted:
     conditions: tuple[str, ...]
     there: pa.Table
     zero_dates: ZeroDates = ZeroDates.NULL
+    marks: SnapshotMarks = SnapshotMarks.AUTO
 
 
 def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: Wanted) -> str:
@@ -59,8 +61,7 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
     load_all(result_kernel.__name__)
     writer = ChunkWriter(lake, source, claim_reader(ControlTables(lake), source))
     with WorkerConnection(info) as asked, connect(info) as marking:
-        marks = MarkWriter(marking, info, pipeline, source)
-        marks.begin()
+        marks = marks_for(asked, marking, lake, (pipeline, source), wanted.marks)
         wave = WaveOf(source, uuid.uuid4().hex, 1, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
         marks.write(wave.mark(MarkKind.LOW))
         name = (wanted.database, wanted.table)

@@ -6,6 +6,7 @@ Out: events in control/snapshots; TableProgress of each table.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,8 @@ from typing import Any
 
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.events import EventKind, SnapshotEvent, TableProgress, progress
+from tidegate.snapshot.event_log import EventLog
+from tidegate.snapshot.events import EventKind, SnapshotEvent, TableProgress, Tally
 from tidegate.tables import SNAPSHOTS
 
 Physical = tuple[str, str, str]  # source, database, table
@@ -63,5 +65,30 @@ def events_of(lake: LakeFiles, pipeline: str) -> list[SnapshotEvent]:
 
 def told(lake: LakeFiles, pipeline: str, source: str = "") -> list[TableProgress]:
     """How far each table's snapshots are, in order of their requests; of one source, or of all."""
-    found = progress(events_of(lake, pipeline)).values()
-    return [one for one in found if source in ("", one.source)]
+    return Told(lake, pipeline).tables(source)
+
+
+class Told:
+    """The same for whoever asks often: what came since is read. For many threads."""
+
+    def __init__(self, lake: LakeFiles, pipeline: str) -> None:
+        self._pipeline, self._log, self._tally = pipeline, EventLog(lake), Tally()
+        self._lock = threading.Lock()
+
+    def tables(self, source: str = "") -> list[TableProgress]:
+        """As told(). Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return [one for one in self._tally.tables.values() if source in ("", one.source)]
+
+    def last_wave(self, snapshot: str) -> int:
+        """The largest number of a snapshot's waves; 0 before the first. Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return self._tally.waves.get(snapshot, 0)
+
+    def _look(self) -> None:
+        anew, events = self._log.look()
+        if anew:
+            self._tally = Tally()
+        self._tally.take_in(one for one in events if one.pipeline == self._pipeline)

@@ -10,46 +10,85 @@ says where a wave's low mark is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidegate.lake import control
+from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.events import EventKind, SnapshotEvent, TableProgress, progress
+from tidegate.snapshot.events import EventKind, SnapshotEvent, TableKey, TableProgress, Tally
 from tidegate.tables import SNAPSHOTS
 
 Physical = tuple[str, str, str]  # source, database, table
-ProgressKey = tuple[str, str, str, str]  # snapshot, then the physical table
 
 
-@dataclass(frozen=True, slots=True)
 class Known:
-    """Events, oldest first, and what follows from them."""
+    """Events, oldest first, and what follows from them.
 
-    events: tuple[SnapshotEvent, ...] = ()
-    tables: Mapping[ProgressKey, TableProgress] = field(default_factory=dict)
+    marked: marks that aren't in a source's log. placed: token of such a mark -> its commit_ts in apply's order.
+    version: of control/snapshots, up to which all of its events are here.
+    """
+
+    def __init__(self, version: int = -1) -> None:
+        self.version = version
+        self.marked: list[SnapshotEvent] = []
+        self.placed: dict[str, int] = {}
+        self._tally = Tally()
+        self._opened: list[SnapshotEvent] = []
+        self._lows: dict[tuple[str, str], int | None] = {}
+        self._by_table: dict[Physical, list[SnapshotEvent]] = {}
 
     @classmethod
-    def of(cls, events: Iterable[SnapshotEvent]) -> Known:
+    def of(cls, events: Iterable[SnapshotEvent], version: int = -1) -> Known:
         """From events in any order."""
-        told = tuple(sorted(events, key=lambda one: one.recorded_at))
-        return cls(told, progress(told))
+        found = cls(version)
+        found.take_in(events)
+        return found
 
     @classmethod
     def read(cls, lake: LakeFiles) -> Known:
         """Raises LakeUnavailable."""
-        return cls.of(SnapshotEvent.from_row(row) for row in control.read(lake, SNAPSHOTS).to_pylist())
+        version = control.version(lake, SNAPSHOTS)  # what comes meanwhile is read twice
+        return cls.of((SnapshotEvent.from_row(row) for row in control.read(lake, SNAPSHOTS).to_pylist()), version)
+
+    def take_in(self, events: Iterable[SnapshotEvent]) -> None:
+        """Events that came since; of any order among themselves."""
+        told = sorted(events, key=lambda one: one.recorded_at)
+        self._tally.take_in(told)
+        for one in told:
+            self._by_table.setdefault((one.source, *one.name), []).append(one)
+            if one.event is EventKind.OPENED:
+                self._opened.append(one)
+                if not one.table:
+                    self._lows[one.source, one.token] = one.low_ts
+            elif one.event is EventKind.PLACED:
+                self.placed[one.token] = one.high_ts or 0
+            elif one.event is EventKind.MARKED:
+                self.marked.append(one)
+
+    def record(self, tables: ControlTables, events: Sequence[SnapshotEvent]) -> None:
+        """Append events to the lake, and take them in."""
+        self.take_in(events)
+        self.recorded(tables.append(SNAPSHOTS, [event.to_row() for event in events]))
+
+    def recorded(self, version: int) -> None:
+        """What was taken in is in the lake with this version; if somebody's events came before it, they are missing."""
+        if version == self.version + 1:
+            self.version = version
+
+    @property
+    def tables(self) -> Mapping[TableKey, TableProgress]:
+        """How far each table is, in order of the requests."""
+        return self._tally.tables
 
     def low_ts(self, source: str, token: str) -> int | None:
         """Where the low mark of a wave is that was open at some window's end."""
-        found = (one.low_ts for one in reversed(self.events) if self._opens(one, source, token) and not one.table)
-        return next(found, None)
+        return self._lows.get((source, token))
 
     def open_lows(self) -> list[int]:
         """Low marks of waves of snapshots that aren't over."""
         going = {told[0] for told, of in self.tables.items() if not of.state.is_over}
-        opened = (one for one in self.events if one.event is EventKind.OPENED and not one.table)
+        opened = (one for one in self._opened if not one.table)
         return [one.low_ts for one in opened if one.snapshot in going and one.low_ts is not None]
 
     def began(self, snapshot: str, physical: Physical) -> int | None:
@@ -59,27 +98,28 @@ class Known:
 
     def filled(self, physical: Physical) -> SnapshotEvent | None:
         """The `opened` event since which a table lacks rows; None when it lacks none by these events."""
-        for event in reversed(self.events):
-            if (event.source, *event.name) == physical:
-                if event.event is EventKind.DONE:
-                    return None
-                if event.event is EventKind.OPENED:
-                    return event
+        for event in reversed(self._by_table.get(physical, ())):
+            if event.event is EventKind.DONE:
+                return None
+            if event.event is EventKind.OPENED:
+                return event
         return None
+
+    @property
+    def began_empty(self) -> Mapping[Physical, SnapshotEvent]:
+        """Tables that lack rows by these events, with filled() of each."""
+        opened = {(one.source, *one.name) for one in self._opened if one.table}
+        return {physical: event for physical in opened if (event := self.filled(physical)) is not None}
 
     def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
-        mine = (one for one in self.events if one.event is EventKind.OPENED and one.snapshot == snapshot)
-        return next((one for one in mine if (one.source, *one.name) == physical), None)
+        mine = (one for one in self._by_table.get(physical, ()) if one.snapshot == snapshot)
+        return next((one for one in mine if one.event is EventKind.OPENED), None)
 
     def definition(self, token: str, physical: Physical) -> Mapping[str, Any]:
         """The table as the server had it while a wave was read; {} when nobody said so."""
-        mine = (one for one in self.events if one.token == token and (one.source, *one.name) == physical)
+        mine = (one for one in self._by_table.get(physical, ()) if one.token == token)
         return next((one.definition for one in mine if one.definition), {})
-
-    @staticmethod
-    def _opens(event: SnapshotEvent, source: str, token: str) -> bool:
-        return event.event is EventKind.OPENED and event.source == source and event.token == token
 
 
 def under_way(lake: LakeFiles) -> list[TableProgress]:

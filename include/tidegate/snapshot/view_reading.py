@@ -37,7 +37,7 @@ from tidegate.limits import (
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.sql import quote_name
 from tidegate.snapshot.chunk import Chunk
-from tidegate.snapshot.marks import MarkWriter
+from tidegate.snapshot.marks import Marks, MarkWriter
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, WaveOf
 from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.watermark import Mark
@@ -87,7 +87,7 @@ class ExactView:
     at: the place, `file:offset`; "" when it is the mark's.
     """
 
-    def __init__(self, asked: WorkerConnection, marks: MarkWriter, mark: Mark, names: Sequence[Name]) -> None:
+    def __init__(self, asked: WorkerConnection, marks: Marks, mark: Mark, names: Sequence[Name]) -> None:
         """asked: another connection, which watches over the lock. marks: whose names the mark is written under.
 
         Raises TablesBusy, SourceRefused, SourceUnavailable.
@@ -111,14 +111,14 @@ class ExactView:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def _marked(self, marks: MarkWriter, mark: Mark) -> str:
+    def _marked(self, marks: Marks, mark: Mark) -> str:
         """Where the view lies. The server tells a new file's beginning before it commits what ends the old one; as the
         mark is committed all before it is, so without a new file since then the place is exact.
         """
-        before = self._placed()
-        marks.write(mark)
+        before = self._placed().rpartition(":")[0]
+        end = marks.write(mark)  # where no mark is logged, the server told it when nothing of an old file was left
         at = self._placed()
-        if before.rpartition(":")[0] != at.rpartition(":")[0]:
+        if (end.file if end is not None else before) != at.rpartition(":")[0]:
             raise TablesBusy("the log went on in another file as the view was opened")
         return at
 
@@ -135,16 +135,20 @@ class ExactView:
             )
         return f"{file}:{offset}"
 
-    def _locked(self, asked: WorkerConnection, marks: MarkWriter, mark: Mark, names: Sequence[Name]) -> None:
+    def _locked(self, asked: WorkerConnection, marks: Marks, mark: Mark, names: Sequence[Name]) -> None:
         places = [f"{quote_name(*name)} READ" for name in names]
-        lock = f"LOCK TABLES {', '.join(places)}, {quote_name(WATERMARK_DATABASE, WATERMARK_TABLE)} WRITE"
+        if isinstance(marks, MarkWriter):
+            places.append(f"{quote_name(WATERMARK_DATABASE, WATERMARK_TABLE)} WRITE")
+        lock = f"LOCK TABLES {', '.join(places)}"
         with connect(asked.info) as locking:  # when it is closed its locks are gone, whatever went wrong
             try:
                 with locking.cursor() as cursor:
                     cursor.execute("SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
                     with _gives_up(asked, locking):
                         cursor.execute(lock)
-                    marks.over(locking).write(mark)
+                    # The log's end: nothing of these tables is behind it, and what is before it is committed.
+                    end = marks.over(locking).write(mark)
+                    self.at = "" if end is None else str(end)
                     self.connection.ask(_BEGIN)
                     cursor.execute("UNLOCK TABLES")
             except (pymysql.err.MySQLError, OSError) as error:

@@ -34,11 +34,11 @@ from tidegate.limits import (
 )
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.schema.model.types import ZeroDates
-from tidegate.snapshot.automatic import due, routed, unreadable, waiting
+from tidegate.snapshot.automatic import due, waiting
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
-from tidegate.snapshot.requests import Physical, request, told
+from tidegate.snapshot.requests import Physical, Told, request
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
 
 # What is there, and about how many rows: estimates of the storage engine, NULL where it has none.
@@ -65,6 +65,7 @@ def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> Re
         threads_running_max=section.threads_running_max,
         bytes_per_second=rate,
         zero_dates=zero_dates,
+        marks=section.marks,
     )
 
 
@@ -95,10 +96,14 @@ class SnapshotWork:
     info_of: Callable[[str], ConnectionInfo]
     report: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
+    told: Told = field(init=False)
     _asking: threading.Lock = field(default_factory=threading.Lock)
     _waits: dict[str, tuple[Physical, ...]] = field(default_factory=dict)
     _waits_at: list[int] = field(default_factory=list)  # versions of the tables that say so
     _asked: set[str] = field(default_factory=set)  # ids of what was asked for by itself
+
+    def __post_init__(self) -> None:
+        self.told = Told(self.lake, self.pipeline.pipeline)
 
     def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
         """Ask for these logical tables; without names for all that wait for a snapshot. What is new of it.
@@ -107,25 +112,22 @@ class SnapshotWork:
         Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
         LakeUnavailable.
         """
-        for route in self.pipeline.tables.routes:
-            if route.to in names:
-                raise self._refused(routed(route.to))
-        wanted = set(names) or {name for name, state in held_tables(self.lake).items() if state.lacks_rows}
-        if not wanted:
-            return []
         patterns = self.pipeline.tables
-        shown = [
+        shards: set[Physical] = set()
+        wanted = set(names)
+        if not names:
+            wanted = {name for name, state in held_tables(self.lake).items() if state.lacks_rows}
+            waits = waiting(self.pipeline, self.lake)
+            shards = {one for name, of in waits.items() if name not in wanted for one in of}
+            shards = {one for one in shards if patterns.logical(*one[1:])[2]}
+        if not wanted and not shards:
+            return []
+        found = [
             (source, *name)
             for source in self.pipeline.sources
             for name in self._shown(source)
-            if patterns.keeps(*name) and ".".join(patterns.logical(*name)[:2]) in wanted
+            if patterns.keeps(*name) and (".".join(patterns.logical(*name)[:2]) in wanted or (source, *name) in shards)
         ]
-        found = []
-        for physical in shown:
-            if not (reason := unreadable(self.pipeline, *physical[1:])):
-                found.append(physical)
-            elif names:
-                raise self._refused(reason)
         there = {".".join(patterns.logical(*physical[1:])[:2]) for physical in found}
         if names and (missing := sorted(wanted - there)):
             raise UsageError(
@@ -135,15 +137,12 @@ class SnapshotWork:
             )
         for name in sorted(wanted - there):
             self.report(f"{name} waits, but no snapshot can fill it: no source has it as a table of its own")
-        known = told(self.lake, self.pipeline.pipeline)
+        known = self.told.tables()
         had = {(one.source, *one.name) for one in known if not one.state.is_over or one.snapshot == snapshot}
         new = [physical for physical in found if physical not in had]
         if new:
             request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
         return new
-
-    def _refused(self, reason: str) -> UsageError:
-        return UsageError(reason, where=self.pipeline.pipeline, remedy="see docs/operate.md, existing rows")
 
     def ask(self) -> list[Physical]:
         """Ask for the tables that wait and that nobody has to ask for; none with snapshot.mode manual. What is new.
@@ -156,7 +155,7 @@ class SnapshotWork:
             versions = [control.version(self.lake, table) for table in (TABLE_STATES, SCHEMA_HISTORY)]
             if versions != self._waits_at:
                 self._waits, self._waits_at = waiting(self.pipeline, self.lake), versions
-            new = due(self.pipeline, self._waits, told(self.lake, self.pipeline.pipeline))
+            new = due(self.pipeline, self._waits, self.told.tables())
             if new:
                 self._asked.add(request(self.lake, self.pipeline.pipeline, new))
                 names = [f"{database}.{table}" for _, database, table in new]
@@ -166,7 +165,7 @@ class SnapshotWork:
 
     def open(self) -> list[TableProgress]:
         """Tables that a reader has to go on with. Raises LakeUnavailable."""
-        mine = told(self.lake, self.pipeline.pipeline)
+        mine = self.told.tables()
         return [one for one in mine if one.state in _OPEN and one.source in self.pipeline.sources]
 
     def read(self, *, snapshot: str = "") -> list[TableProgress]:
@@ -186,7 +185,7 @@ class SnapshotWork:
                     done.result()
             if self.stop.is_set() or not self.ask():
                 break
-        after = told(self.lake, self.pipeline.pipeline)
+        after = self.told.tables()
         mine = self._asked | {snapshot}
         return [one for one in after if (one.snapshot, one.source, one.name) in active or one.snapshot in mine]
 
@@ -239,11 +238,7 @@ class _Watch:
         now = time.monotonic()
         if not last and now - self._said < REPORT_SECONDS:
             return
-        tables = [
-            one
-            for one in told(self._work.lake, self._work.pipeline.pipeline, self._source)
-            if (one.snapshot, one.name) in self._mine
-        ]
+        tables = [one for one in self._work.told.tables(self._source) if (one.snapshot, one.name) in self._mine]
         rows = sum(one.rows for one in tables)
         seconds, before = now - self._said, self._before
         self._said, self._before = now, rows

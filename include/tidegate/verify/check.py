@@ -115,7 +115,7 @@ class Check:
         """A silver table as DuckDB can read it: where it lies, or a copy of it."""
         path = tables.silver_path(*logical.split(".", 1))
         if self.lake.lake.is_local:
-            return Silver(f"{self.lake.root}/{path}", version, only)
+            return Silver(f"{self.lake.lake.root}/{path}", version, only)
         return Silver(self.copies.at(path, version), 0, only)
 
     # --- a group of tables ----------------------------------------------------------------------------

@@ -18,10 +18,11 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable, VerifyError
-from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS, VERIFY_VIEW_ATTEMPTS_MAX
+from tidegate.lake.captured_places import Visible
+from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.sql import above, key_order, quote_name, upto
-from tidegate.position import MysqlGtidSet
+from tidegate.mysql.visible import visible_place
 from tidegate.verify.cells import Cell, cell
 from tidegate.verify.forms import Form, FormKind, form, source_hash
 from tidegate.verify.settle import Key, Row
@@ -101,18 +102,6 @@ class Prints:
     text: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Visible:
-    """Everything up to this place of the log is visible to a read that begins now.
-
-    gtids: ... as far as it is in this set too (MySQL); None: it is known without.
-    """
-
-    file: str
-    offset: int
-    gtids: MysqlGtidSet | None = None
-
-
 class SourceSide:
     """One source while it is verified: UTC, utf8mb4, no sql_mode that changes what SELECT shows."""
 
@@ -172,33 +161,17 @@ class SourceSide:
     def look(self) -> Visible:
         """Begin a round of reads by key; `looked` ends it.
 
-        MariaDB: a view of the rows at one place of the log, which it tells. MySQL: what @@gtid_executed has is
-        committed in the engine. The log's end would not do: during a commit it is ahead of what a read sees.
+        On MariaDB the reads are of one view.
         """
-        if self.mariadb:
-            file, offset = before = self.position()
-            for _ in range(VERIFY_VIEW_ATTEMPTS_MAX):
-                file, offset = self._view()
-                if not file or file == before[0]:
-                    break
-                before = self.position()
-            return Visible(file, offset) if file else Visible(*before)
-        place = self.position()
-        if not self._gtids:
+        try:
+            with self._connection.cursor() as cursor:
+                found = visible_place(cursor, mariadb=self.mariadb, gtids=self._gtids)
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self.info) from error
+        if not self.mariadb and not self._gtids:
             self.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # a locking read locks no gaps
             self.ask(f"SET SESSION innodb_lock_wait_timeout = {VERIFY_LOCK_SECONDS}")
-            return Visible(*place)
-        return Visible(*place, MysqlGtidSet.parse(_text(self.ask("SELECT @@global.gtid_executed")[0][0])))
-
-    def _view(self) -> tuple[str, int]:
-        """Open a view; where in the log it lies.
-
-        As the log goes on in another file, the server tells that file's beginning before it commits what ends the old
-        one. Who was told the same file before (SHOW MASTER STATUS waits for such a commit to begin) isn't told so.
-        """
-        self.ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        told = {str(name).lower(): _text(value) for name, value in self.ask("SHOW STATUS LIKE 'binlog_snapshot_%'")}
-        return told.get("binlog_snapshot_file", ""), int(told.get("binlog_snapshot_position") or 0)
+        return found or Visible("", 0)
 
     def looked(self) -> None:
         """The round's reads have ended."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 from tidegate.config import Verify
 from tidegate.errors import TidegateError
+from tidegate.lake.captured_places import Visible
 from tidegate.limits import (
     VERIFY_CHUNK_ROWS_DEFAULT,
     VERIFY_MEMORY_BYTES_DEFAULT,
@@ -21,7 +22,7 @@ from tidegate.limits import (
 from tidegate.verify.report import Difference, Outcome, TableResult
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.silver_side import FirstPass, Silver, SilverSide
-from tidegate.verify.source_side import Prints, SourceSide, SourceTable, Visible
+from tidegate.verify.source_side import Prints, SourceSide, SourceTable
 
 DIFFERENCES_MAX: Final = 10
 

@@ -8,12 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tidegate.errors import RECREATE
-from tidegate.lake.followed import SHARD_JOINED
-from tidegate.lake.held import TableState
-from tidegate.lake.status import way_out
 from tidegate.merge.follow import Ground, follow
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.tables import State
 
 T = ("s", "d", "t")
 HELD, DROPPED = VersionStatus.NEEDS_SNAPSHOT, VersionStatus.DROPPED
@@ -143,24 +139,14 @@ def test_a_table_that_comes_back_when_it_is_gone_isn_t_to_be_emptied_at_the_sour
     assert (nothing.state, nothing.commit_ts) == ("released", 90)
 
 
-def test_a_shard_with_a_past_holds_the_table_it_joins_until_it_flows_elsewhere() -> None:
+def test_a_shard_with_a_past_is_left_out_of_the_table_that_it_joins() -> None:
     other, late = ("s", "d", "one"), ("s", "d", "two")
     flows = {other: "d.all", late: "d.all"}
     ground = Ground(90, lambda _: versions(CREATED), {}, lambda _: 40, lambda _: True, lambda _: True, {"s": 0})
     found = follow({other: "d.all"}, flows, ground)["d.all"]
-    assert (found.state, found.commit_ts, found.physical) == ("held", 40, (late,))
-    assert found.reason.startswith("d.all: d.two of s flows into it now, and what it held before isn't in silver; ")
-    assert "leave it out again by tables.exclude: [d.two] in the pipeline file" in found.reason
-    state = TableState(State.HELD, found.reason, SHARD_JOINED, pipeline="p", table="d.all")
-    assert found.reason.endswith(f"; {way_out(state)}")
+    assert (found.state, found.commit_ts, found.physical) == ("snapshot", 40, (late,))
+    assert found.reason.startswith("d.all: d.two of s flows into it now, and what it held before isn't in silver until")
     third = ("s", "d", "three")
     both = follow({other: "d.all"}, {**flows, third: "d.all"}, ground)["d.all"]
     assert "d.three of s, d.two of s flow" in both.reason
-    assert "[d.three, d.two]" in both.reason
-    waiting = replace(ground, late={(late, "d.all")}, waits=lambda name: name == "d.all")
-    assert follow(flows, {**flows, ("s", "d", "new"): "d.new"}, waiting).get("d.all") is None
-    for now in ({other: "d.all"}, {other: "d.all", late: "d.two"}):
-        gone = follow(flows, now, replace(waiting, late={(late, "d.two")}) if late in now else waiting)["d.all"]
-        assert (gone.state, gone.commit_ts) == ("released", 40)
     assert follow(flows, {other: "d.all"}, ground) == {}, "it waits for nobody"
-    assert follow(flows, {late: "d.all"}, waiting) == {}, "the late one is still there"

@@ -65,9 +65,10 @@ def test_who_is_not_asked_for_says_why() -> None:
     assert outlook(ended(SnapshotState.PAUSED, 0)).due_at is None, "a person paused it"
     assert "cancelled by a person" in outlook(ended(SnapshotState.CANCELLED, 900, by_hand=True)).why
     assert "manual" in outlook(of=pipeline(section="snapshot: {mode: manual}")).why
-    routed = pipeline(", routes: [{match: 'd.t', to: d.all}]")
-    found = outlooks(routed, {"d.all": (TABLE,)}, (), NOW)["d.all"]
-    assert (found.due_at, "tables.routes" in found.why) == (None, True)
+    other, third = ("s", "d", "u"), ("s", "d", "v")
+    both = pipeline(", routes: [{match: 'd.[tuv]', to: d.all}]")
+    found = outlooks(both, {"d.all": (TABLE, other, third)}, (ended(SnapshotState.RUNNING, 0),), NOW)["d.all"]
+    assert (found.due_at, found.physical) == (NOW, (other, third)), "each shard waits for itself"
 
 
 def state_of(lake: LakeFiles, table: str, reason: str, error: str) -> None:

@@ -1,0 +1,89 @@
+"""Where places of a server's log lie in commit time, by what capture has landed of it.
+
+In:  bronze/segments; places: a file and an offset, on MySQL the transactions that the engine has committed, too.
+Out: the commit_ts up to which a read at a place saw everything; the one that covers all that was logged by a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from tidegate import tables
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import bronze_files
+from tidegate.position import MysqlGtidSet, Position
+
+_PLACES: Final = ["server_id", "file", "end_pos", "resolved_ts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """Everything up to this place of the log is visible to a read that begins now.
+
+    gtids: ... as far as it is in this set too (MySQL); None: it is known without.
+    """
+
+    file: str
+    offset: int
+    gtids: MysqlGtidSet | None = None
+
+
+@dataclass(slots=True)
+class CapturedPlaces:
+    """servers: server_id per source.
+
+    What is asked twice a second costs as much as came since: bronze's files are read newest first.
+    """
+
+    lake: LakeFiles
+    servers: Mapping[str, int]
+    _below: set[str] = field(default_factory=set)  # files of bronze without a position that was wanted
+
+    def covered_by(self, source: str, file: str, offset: int) -> int | None:
+        """The resolved_ts that a cut must have reached to hold all up to a position; None: not captured yet.
+
+        Positions of a server that was captured before a failover say nothing of its successor's.
+        """
+        wanted = Position.of(file, offset)
+        found: list[int] = []
+        for path in self._newest_first(source):
+            if path in self._below:
+                break
+            with self.lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
+                rows = pq.read_table(handle, columns=_PLACES, partitioning=None).to_pylist()
+            mine = [row for row in rows if row["server_id"] == self.servers[source]]
+            covering = [row["resolved_ts"] for row in mine if Position.of(row["file"], row["end_pos"]) >= wanted]
+            found += covering
+            if not covering:
+                self._below.add(path)
+            if len(covering) < len(mine):
+                break  # what a server wrote before lies lower
+        return min(found, default=None)
+
+    def visible_ts(self, source: str, place: Visible) -> int:
+        """A commit_ts: every transaction at or below it was visible to a read that began at this place; 0: none known.
+
+        That of a segment that ends at or before the place, so nothing of a later one counts.
+        """
+        wanted = Position.of(place.file, place.offset)
+        for path in self._newest_first(source):
+            with self.lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
+                rows = pq.read_table(handle, columns=[*_PLACES, "gtid_executed"], partitioning=None).to_pylist()
+            found = [
+                row["resolved_ts"]
+                for row in rows
+                if row["server_id"] == self.servers[source]
+                and Position.of(row["file"], row["end_pos"]) <= wanted
+                and (place.gtids is None or place.gtids.covers(MysqlGtidSet.parse(row["gtid_executed"])))
+            ]
+            if found:
+                return int(max(found))
+        return 0
+
+    def _newest_first(self, source: str) -> list[str]:
+        return [unquote(file.path) for file in reversed(bronze_files(self.lake).get(source, []))]

@@ -1,0 +1,56 @@
+"""What of a server's log a read sees that begins now.
+
+In:  a cursor.
+Out: a Visible: all up to this place of the log is visible; on MariaDB the cursor's connection has a view there.
+
+During a commit the end of the log is ahead of what a read sees, above all while the commit waits for a
+semi-synchronous replica. So the end alone would not do. MariaDB opens a view at one place of its log, and tells it. On
+MySQL a transaction is in @@gtid_executed once the engine has committed it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.lake.captured_places import Visible
+from tidegate.limits import VERIFY_VIEW_ATTEMPTS_MAX
+from tidegate.mysql.server_facts import current_position
+from tidegate.position import MysqlGtidSet
+
+
+def visible_place(cursor: Any, *, mariadb: bool, gtids: bool = True) -> Visible | None:
+    """None: the server writes no log. gtids: of MySQL, whether its transactions have GTIDs. Raises MySQLError."""
+    end = current_position(cursor)
+    if end is None:
+        return None
+    if not mariadb:
+        if not gtids:
+            return Visible(end.file, end.offset)
+        cursor.execute("SELECT @@global.gtid_executed")
+        return Visible(end.file, end.offset, MysqlGtidSet.parse(_text(cursor.fetchone()[0])))
+    found = Visible(end.file, end.offset)
+    for _ in range(VERIFY_VIEW_ATTEMPTS_MAX):
+        view = _view(cursor)
+        if view is None:
+            return found
+        # As the log goes on in another file, the server tells that file's beginning before it commits what ends the old
+        # one. Who was told the same file before (SHOW MASTER STATUS waits for such a commit to begin) isn't told so.
+        if view.file == found.file:
+            return view
+        end = current_position(cursor)
+        if end is not None:
+            found = Visible(end.file, end.offset)
+    return found
+
+
+def _view(cursor: Any) -> Visible | None:
+    """Open a view; where in the log it lies."""
+    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    told = {_text(name).lower(): _text(value) for name, value in cursor.fetchall()}
+    file, offset = told.get("binlog_snapshot_file", ""), told.get("binlog_snapshot_position") or "0"
+    return Visible(file, int(offset)) if file else None
+
+
+def _text(cell: Any) -> str:
+    return cell.decode() if isinstance(cell, bytes) else str(cell)

@@ -1,0 +1,223 @@
+"""Shards of a routed table that lack rows: they are left out, and the table goes on with the others.
+
+In:  schema histories, control/snapshots, a window's tables.
+Out: from where on a shard takes part in a window; routed tables that lack rows, in words; versions of kind `left_out`.
+
+A shard lacks rows when its newest version says that the log doesn't tell them, or when its snapshot has begun and isn't
+done. Nothing of it is applied from the one on, until a version empties it: CREATE, TRUNCATE, or a snapshot's first low
+mark. That version deletes what silver has of this shard, so what was skipped before is no loss. The other shards need
+nothing of it: each row of a routed table has its shard in its key.
+
+What schema_history doesn't say by itself is written there, as a version that changes nothing else: that a shard with a
+past joins, or that its snapshot ended before all of it was read. It has the commit_ts of a published cut, so no
+statement that a window is still to replay lies below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.shapes import shape_of
+from spark_jobs.window.window import TableWindow, Window
+from tidegate import tables
+from tidegate.errors import SchemaMismatch
+from tidegate.lake.followed import Physical
+from tidegate.lake.held import TableState
+from tidegate.schema.model.columns import WAITING, TableVersion, VersionStatus
+from tidegate.schema.replay.history import LEFT_OUT
+from tidegate.snapshot.events import SnapshotState
+from tidegate.tables import State
+
+_NAMED_MAX = 3
+
+
+def is_shard(app: Application, physical: Physical) -> bool:
+    """Whether a physical table flows into a routed one."""
+    return app.logical(*physical[1:])[2]
+
+
+def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> int | None:
+    """After which commit_ts a shard's changes in (after_ts, cut_ts] count; None when it lacks rows at the end."""
+    begin, waits = after_ts, False
+    for version in app.histories[physical[0]].versions(*physical[1:]):
+        if version.commit_ts > cut_ts:
+            break
+        if waits and not version.status.waits:
+            begin = max(begin, version.commit_ts - 1)
+        waits = version.status.waits
+    return None if waits else begin
+
+
+def leave_out_shards(app: Application, window: Window) -> None:
+    """Take the shards out of the window's tables that lack rows at its end. It comes behind all that makes versions."""
+    for entry in [entry for entry in window.tables.values() if entry.routed]:
+        for physical in sorted(entry.physical):
+            begin = part(app, physical, entry.begins(physical), window.cut_ts)
+            if begin is None:
+                entry.physical.discard(physical)
+                entry.chunks = [chunk for chunk in entry.chunks if chunk.physical != physical]
+            elif begin > entry.begins(physical):
+                entry.shards[physical] = begin
+        if not entry.physical:
+            del window.tables[entry.name]
+
+
+def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
+    """Whether rows of a shard that the source had at a commit_ts aren't in silver, and won't come by the log."""
+    history = app.histories[physical[0]]
+    version = history.version_at(*physical[1:], at_ts)
+    if version is None or version.status is VersionStatus.DROPPED:
+        return False
+    event = app.snapshots.filled(physical)
+    if event is None or event.low_ts is None:
+        return version.status.waits
+    low_ts = event.low_ts
+    anew = any(one.commit_ts > low_ts and one.kind in ("create", "truncate") for one in history.versions(*physical[1:]))
+    return version.status.waits or not anew
+
+
+def rest_shards(app: Application, window: Window) -> dict[str, TableState]:
+    """The states of routed tables that begin to lack rows at the window's end, or no longer do."""
+    if not app.pipeline.tables.routes:
+        return {}
+    lacking: dict[str, list[Physical]] = {}
+    for physical in _doubted(app):
+        at_ts = app.followed.position(physical[0], max(window.cut_ts, app.cut_ts))
+        if app.keeps(*physical) and is_shard(app, physical) and lacks_rows(app, physical, at_ts):
+            lacking.setdefault(app.logical_name(*physical[1:]), []).append(physical)
+    found = {name: _lacks(name, of, window.cut_ts) for name, of in lacking.items()}
+    for name, state in app.states.items():
+        if state.state is State.SNAPSHOT and name not in found and _is_route(app, name):
+            found[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
+    return {name: state for name, state in found.items() if not _is_so(app, name, state)}
+
+
+def _is_so(app: Application, name: str, state: TableState) -> bool:
+    there = app.states.get(name)
+    return there is not None and (there.state, there.reason) == (state.state, state.reason)
+
+
+def _doubted(app: Application) -> set[Physical]:
+    found = {(source, *name) for source, history in app.histories.items() for name in history.ever(*WAITING)}
+    return found | {physical for physical in app.snapshots.began_empty if physical[0] in app.histories}
+
+
+def _is_route(app: Application, name: str) -> bool:
+    return any(is_shard(app, physical) for physical in app.flows().get(name, ()))
+
+
+def _lacks(name: str, shards: Iterable[Physical], cut_ts: int) -> TableState:
+    named = [f"{database}.{table} of {source}" for source, database, table in sorted(shards)]
+    more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
+    what = f"{name} lacks rows of {', '.join(named[:_NAMED_MAX])}{more} until they are read by a snapshot"
+    return TableState(State.SNAPSHOT, what, applied_ts=cut_ts)
+
+
+def leave_out(app: Application, shards: Iterable[Physical]) -> list[Physical]:
+    """Write down that these shards lack rows from the published cut on; those that this can't be said of yet, since
+    something is known of them above the cut. Said once.
+    """
+    made, later = list[TableVersion](), list[Physical]()
+    for physical in shards:
+        last = app.histories[physical[0]].last(physical[1:])
+        if last is not None and (last.status.waits or last.status is VersionStatus.DROPPED):
+            continue
+        if last is not None and last.commit_ts > app.cut_ts:
+            later.append(physical)
+        else:
+            made.append(_left_out(physical, last, app.cut_ts))
+    if made:
+        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
+        for version in made:
+            app.histories[version.source].add([version])
+    return later
+
+
+def _left_out(physical: Physical, last: TableVersion | None, commit_ts: int) -> TableVersion:
+    if last is None:
+        unknown = VersionStatus.UNPROVEN
+        return TableVersion(*physical, 1, commit_ts, "", 0, LEFT_OUT, "", (), (), "utf8mb4", status=unknown)
+    status, number = last.status.without_rows, last.version + 1
+    return replace(last, version=number, commit_ts=commit_ts, kind=LEFT_OUT, ddl="", status=status, moved=None)
+
+
+def let_shards_go(app: Application) -> None:
+    """A shard whose snapshot is over without having ended lacks rows, and waits for another one."""
+    for physical, event in app.snapshots.began_empty.items():
+        told = app.snapshots.tables.get((event.snapshot, *physical))
+        if physical[0] not in app.histories or told is None or not told.state.is_over or not is_shard(app, physical):
+            continue
+        if told.state is not SnapshotState.DONE and lacks_rows(app, physical, app.cut_ts):
+            leave_out(app, [physical])
+
+
+def unfit(app: Application, window: Window, physical: Physical, version: TableVersion) -> str:
+    """Why a shard can't begin with these columns beside the others; "" when it can."""
+    entry = TableWindow(app.logical_name(*physical[1:]), *app.logical(*physical[1:]), window.cut_ts)
+    beside = [one for one in _others(app, entry.name, physical) if part(app, one, 0, window.cut_ts) is not None]
+    versions = [app.histories[one[0]].version_at(*one[1:], window.cut_ts) for one in beside]
+    there = [one for one in versions if one is not None and one.status is VersionStatus.ACTIVE]
+    try:
+        shape_of([*there, version], routed=True)
+    except SchemaMismatch as error:
+        return str(error)
+    return ""
+
+
+def splits_window(app: Application, window: Window, physical: Physical, low_ts: int, *, anew: bool) -> str:
+    """Why rows from low_ts on can't be applied again in this window; "" when they can.
+
+    A phase that ends where silver is, or below, counts as done. So nothing may begin a phase between the lowest low
+    mark that the window takes and silver; nor right behind silver.
+    """
+    name = app.logical_name(*physical[1:])
+    applied, entry = app.applied(name), window.tables.get(name)
+    lows = {one: after_ts + 1 for one, after_ts in entry.shards.items()} if entry else {}
+    lows[physical] = min(low_ts, lows.get(physical, low_ts))
+    lowest = min(lows.values())
+    if lowest > applied:
+        return ""
+    begins = [low_ts] if anew else []
+    for one in app.flows().get(name, ()):
+        after_ts = lowest if one in lows else applied
+        begins += [v.commit_ts for v in app.histories[one[0]].versions(*one[1:]) if v.commit_ts > after_ts]
+    if any(lowest < commit_ts <= applied + 1 for commit_ts in begins):
+        return "a DDL, or another shard's beginning, lies between its low watermark and what is in silver"
+    return ""
+
+
+def begin_over(app: Application, window: Window, physical: Physical) -> str:
+    """Let a routed table that is held for rows go on: each of its shards is read anew. Why it can't, or ""."""
+    name = app.logical_name(*physical[1:])
+    state = app.states.get(name)
+    if name in window.held:
+        return f"it is held: {window.held[name].reason}"
+    if state is None or state.state is not State.HELD:
+        return ""
+    if not state.lacks_rows or not window.main:
+        return f"it is held: {state.reason}"
+    if leave_out(app, _others(app, name, physical)):
+        return "a DDL of another shard is to be followed first"
+    return ""
+
+
+def gone_again(app: Application, window: Window, physical: Physical, commit_ts: int) -> list[TableVersion]:
+    """Versions that say once more that shards are gone: silver has their rows, as their table was held meanwhile."""
+    name = app.logical_name(*physical[1:])
+    state = app.states.get(name)
+    if state is None or state.state is not State.HELD:
+        return []
+    last = [app.histories[one[0]].last(one[1:]) for one in _others(app, name, physical)]
+    return [
+        replace(one, version=one.version + 1, commit_ts=commit_ts, moved=None)
+        for one in last
+        if one is not None
+        and one.status is VersionStatus.DROPPED
+        and state.applied_ts < one.commit_ts < min(commit_ts, window.cut_ts)
+    ]
+
+
+def _others(app: Application, name: str, physical: Physical) -> list[Physical]:
+    return sorted(set(app.flows().get(name, ())) - {physical})

@@ -1,0 +1,75 @@
+"""Waves whose marks aren't in their source's log, since nothing may be written there.
+
+In:  events `marked` of control/snapshots: a mark, L and H (snapshot/unlogged_marks.py).
+Out: per source the waves and ends that this window takes; events `placed`.
+
+A chunk may come however late: its rows are right in each window that ends at H or above (snapshot/__init__.py). So
+apply gives such a mark a commit_ts of its own, above H and above all that is in silver of its tables, and writes it
+down before anything is applied. From there on the mark is like one in the log: a killed window finds it at the same
+place, and whether silver has it is told by silver's own commit_ts. A DDL of the table between L and that place refuses
+the wave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
+from tidegate.errors import DecodeError
+from tidegate.failpoint import failpoint
+from tidegate.snapshot.events import EventKind, SnapshotEvent
+from tidegate.snapshot.watermark import Mark, MarkKind
+from tidegate.snapshot.waves import EndedWave, Followed, WholeTable
+
+
+def unlogged_waves(app: Application, window: Window) -> dict[str, Followed]:
+    """By source, in the order of their places."""
+    sources = {window.behind} if window.behind is not None else set(app.histories)
+    mine = [one for one in app.snapshots.marked if one.source in sources and _is_ours(app, one)]
+    if window.main:
+        _place(app, window, [one for one in mine if one.token not in app.snapshots.placed])
+    placed = app.snapshots.placed
+    found: dict[str, Followed] = {}
+    for event in sorted(mine, key=lambda one: placed.get(one.token, 0)):
+        if window.low_ts < placed.get(event.token, 0) <= window.cut_ts:
+            _take(found.setdefault(event.source, Followed()), event, placed[event.token])
+    return found
+
+
+def _is_ours(app: Application, event: SnapshotEvent) -> bool:
+    return event.pipeline == app.pipeline.pipeline
+
+
+def _mark(event: SnapshotEvent) -> Mark:
+    mark = Mark.from_text(str(event.options["mark"]))
+    if mark is None:
+        raise DecodeError("a mark of control/snapshots is empty", where=event.snapshot)
+    return mark
+
+
+def _place(app: Application, window: Window, events: list[SnapshotEvent]) -> None:
+    """Say where marks stand that this window reaches; the others are a later window's."""
+    now, found = datetime.now(UTC), list[SnapshotEvent]()
+    for event in events:
+        names = {app.logical_name(*one.name) for one in _mark(event).tables}
+        applied = [app.applied(name) for name in names]
+        place = max([window.low_ts, (event.high_ts or 0) - 1, *applied]) + 1
+        if place <= window.cut_ts:
+            found.append(
+                replace(event, event=EventKind.PLACED, high_ts=place, low_ts=None, options={}, recorded_at=now)
+            )
+    if found:
+        app.snapshots.record(app.control, found)
+        failpoint("apply_after_placed")
+
+
+def _take(found: Followed, event: SnapshotEvent, place: int) -> None:
+    mark = _mark(event)
+    if mark.kind is MarkKind.END:
+        found.whole += [WholeTable(mark.snapshot, *one.name, place) for one in mark.tables]
+    elif mark.kind is MarkKind.HIGH:
+        server = str(event.options.get("server_uuid", ""))
+        ids = (mark.snapshot, mark.wave, mark.token, event.low_ts or 0, place, server)
+        found.ended.append(EndedWave(*ids, mark.tables, "", mark.at))
