@@ -23,6 +23,7 @@ from spark_jobs.maintain_steps.forget_records import forget_records
 from spark_jobs.maintain_steps.keep_changelogs import keep_changelogs
 from spark_jobs.maintain_steps.purge_deleted_rows import purge_deleted_rows
 from spark_jobs.maintain_steps.remove_old_segments import remove_old_segments
+from spark_jobs.maintain_steps.remove_orphan_chunks import remove_orphan_chunks
 from spark_jobs.maintain_steps.retain_versions import retain_versions
 from spark_jobs.maintain_steps.vacuum_bronze import vacuum_bronze
 from spark_jobs.maintain_steps.vacuum_files import vacuum_files
@@ -44,7 +45,12 @@ STEPS: Final[tuple[Callable[[Maintenance, SilverTable], None], ...]] = (
     vacuum_files,
 )
 # Segments go before the others are packed: nothing is rewritten that then goes.
-BRONZE: Final[tuple[Callable[[Maintenance], None], ...]] = (remove_old_segments, compact_bronze, vacuum_bronze)
+BRONZE: Final[tuple[Callable[[Maintenance], None], ...]] = (
+    remove_old_segments,
+    remove_orphan_chunks,
+    compact_bronze,
+    vacuum_bronze,
+)
 AFTER: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_records, keep_changelogs, compact_control)
 
 

@@ -105,6 +105,11 @@ def test_shards_with_a_past_are_read_one_by_one_and_the_others_go_on(
     for name in "tk":
         assert_rebuilt(road, spark, f"{database}.{name}")
 
+    _changed_unheard(reading, database, whole)
+
+
+def _changed_unheard(reading: Reading, database: str, whole: dict[str, int]) -> None:
+    road, spark, mariadb = reading.road, reading.spark, reading.road.server
     # What changed without row events is read again, alone; a TRUNCATE mends another one before anybody has read it.
     with mariadb.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION binlog_format = 'STATEMENT'")

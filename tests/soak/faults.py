@@ -52,6 +52,18 @@ def kill(world: World, after: float) -> None:
     world.capture.kill()
 
 
+def snapshot(world: World, seconds: float) -> None:
+    """A table that changes is read again while everything else goes on."""
+    world.shots.begin()
+    time.sleep(seconds)
+
+
+def kill_reader(world: World, after: float) -> None:
+    world.shots.begin()
+    time.sleep(after)
+    world.shots.kill()
+
+
 def kill_point(world: World, point: str) -> None:
     child = world.capture.arm(point)
     world.capture.died(child, _POINT_SECONDS)
@@ -180,6 +192,6 @@ _KINDS: Final[dict[str, Callable[..., None]]] = table_faults.KINDS | {
     function.__name__: function
     for function in (
         *(kill, kill_point, kill_chasing, cut, half_open, trickle, flush_logs, checksum, restart_source, crash_source),
-        *(stall_lake, fill_lake, move_lake, two_captures, upkeep, add_column),
+        *(stall_lake, fill_lake, move_lake, two_captures, upkeep, add_column, snapshot, kill_reader),
     )
 }

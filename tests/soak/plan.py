@@ -120,6 +120,8 @@ _KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] 
     "recreate": (3, lambda rng: {"table": rng.choice(TABLES)}),
     "rename": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": _seconds(rng, 0.0, 0.6)}),
     "statement": (2, lambda rng: {"table": rng.choice(TABLES)}),
+    "snapshot": (4, lambda rng: {"seconds": _seconds(rng, 0.0, 3.0)}),
+    "kill_reader": (4, lambda rng: {"after": _seconds(rng, 0.0, 12.0)}),
 }
 
 

@@ -19,6 +19,7 @@ from tests.integration.capture_support import binlog_end
 from tests.soak.applies import Applies
 from tests.soak.disk import Disk
 from tests.soak.kept import Kept
+from tests.soak.shots import Shots
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
 from tests.support.fault_proxy import FaultProxy
@@ -28,6 +29,7 @@ from tidegate import config
 from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.tables import WATERMARK_DATABASE
 from tidegate.verify.report import Outcome
 from tidegate.verify.under_way import Options
 from tidegate.verify.verification import verify
@@ -159,6 +161,10 @@ class World:
         )
         self.applies = self.stack.enter_context(Applies(self.folder / "soak.yaml", self.folder / "apply.log"))
         login = f"mysql://{server.user}:{server.password}@{self.proxy.host}:{self.proxy.port}"
+        server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
+        self.shots = self.stack.enter_context(
+            Shots(self.folder / "soak.yaml", {"AIRFLOW_CONN_ONE": login}, self.folder / "snapshot.log")
+        )
         self.capture = Capture(nursery, self.folder, {"AIRFLOW_CONN_ONE": login})
         self.witness = Witness(self.lake, server, "one")
         self.sessions = Sessions(server, self.seed)

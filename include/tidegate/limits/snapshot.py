@@ -20,6 +20,8 @@ SNAPSHOT_WAVE_BYTES_DEFAULT: Final = 256 * MIB
 SNAPSHOT_WAVE_SECONDS_DEFAULT: Final = 10.0
 # control/snapshots and a busy source are looked at again after this.
 SNAPSHOT_LOOK_SECONDS: Final = 0.5
+# Chunks that nobody took stay so long: their wave may still be at work, or wait for an answer.
+SNAPSHOT_ORPHAN_DAYS: Final = 7
 # So long a wave waits for capture to come to its end, where no mark is logged.
 SNAPSHOT_STANDING_SECONDS: Final = 120.0
 # The server is asked for the columns of each table of a wave.

@@ -163,6 +163,11 @@ def _refs(lake: LakeFiles, source: str, path: str) -> list[ChunkRef]:
     return [ChunkRef(Chunk.from_row(row | {"source": source}), place, number) for number, row in enumerate(rows)]
 
 
+def chunks_in(lake: LakeFiles, source: str, path: str) -> list[Chunk]:
+    """A file's chunks without their bytes. Raises StreamCorrupt, OSError."""
+    return [ref.chunk for ref in _refs(lake, source, path)]
+
+
 def _write(sink: Any, chunks: Sequence[Chunk]) -> None:
     """Each chunk in a row group; its payload is packed already."""
     with pq.ParquetWriter(

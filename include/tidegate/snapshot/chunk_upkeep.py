@@ -1,0 +1,103 @@
+"""Chunks that no rebuild reads leave bronze: of waves that apply refused, or that ended with their reader.
+
+In:  bronze/chunks, control/snapshots, the time.
+Out: files that can go, all of whose chunks are such; a commit without them.
+
+Apply answers each wave once per table. A chunk whose wave apply took stays: a rebuild reads it. Without an answer it
+stays as long as its snapshot isn't over, for a table that is held may take it when it goes on; and a repair, which
+nobody asked for in control/snapshots, has no end but its answer. So what nobody answered goes by age, too, and nothing
+goes that is younger than a few days: a reader lands chunks before anybody hears of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from urllib.parse import unquote
+
+from tidegate.delta.actions import moved
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.properties import set_properties
+from tidegate.delta.state import TableState, file_key
+from tidegate.delta.vacuum import unneeded
+from tidegate.errors import LakeUnavailable
+from tidegate.lake.bronze_log import APPEND_ONLY
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import SNAPSHOT_ORPHAN_DAYS
+from tidegate.snapshot.chunk import Chunk
+from tidegate.snapshot.chunk_table import chunks_in
+from tidegate.snapshot.event_log import EventLog
+from tidegate.snapshot.events import EventKind, SnapshotEvent, progress
+from tidegate.tables import CHUNKS
+
+_Pair = tuple[str, str, str, str]  # token, source and table
+
+
+def orphan_files(lake: LakeFiles, now: datetime) -> list[LiveFile]:
+    """Raises LakeUnavailable, StreamCorrupt."""
+    state = lake.log(CHUNKS.path).state()
+    day = (now - timedelta(days=SNAPSHOT_ORPHAN_DAYS)).date()
+    old = [file for file in state.files if _day(file) < day] if state.created else []
+    if not old:
+        return []
+    _, events = EventLog(lake).look()
+    judge = _Judge(events)
+    return [file for file in old if all(map(judge.is_orphan, chunks_in(lake, _source(file), unquote(file.path))))]
+
+
+def remove(lake: LakeFiles, files: Iterable[LiveFile]) -> None:
+    """Take files out of the table, for which delta.appendOnly is lifted. Raises CommitConflict, LakeUnavailable."""
+    log = lake.log(CHUNKS.path)
+    before = log.state().configuration.get(APPEND_ONLY, "true")
+
+    def decide(read: TableState) -> Change:
+        gone = [read.live[file_key(file.action)] for file in files if file_key(file.action) in read.live]
+        lifted = {"metaData": {**read.metadata, "configuration": read.configuration | {APPEND_ONLY: "false"}}}
+        return Change([lifted, *moved(gone, [], data_change=True)], "DELETE")
+
+    log.update(decide)
+    set_properties(log, {APPEND_ONLY: before})
+
+
+def vacuum_chunks(lake: LakeFiles) -> list[str]:
+    """Delete files that are out of the table, or never were in it, for some days. Raises LakeUnavailable."""
+    log = lake.log(CHUNKS.path)
+    if not log.state().created:
+        return []
+    try:
+        written_ms = lake.written_ms(CHUNKS.path)
+    except OSError as error:
+        raise LakeUnavailable(f"can't be listed: {error}", where=lake.uri(CHUNKS.path)) from error
+    gone = unneeded(log, written_ms, keep_seconds=timedelta(days=SNAPSHOT_ORPHAN_DAYS).total_seconds())
+    for path in gone:
+        folder, _, name = path.rpartition("/")
+        lake.store(f"{CHUNKS.path}/{folder}".rstrip("/")).delete([name])
+    return gone
+
+
+class _Judge:
+    def __init__(self, events: Iterable[SnapshotEvent]) -> None:
+        told = list(events)
+        self._applied = {_pair(one) for one in told if one.event is EventKind.APPLIED}
+        self._refused = {_pair(one) for one in told if one.event is EventKind.REFUSED}
+        self._tables = progress(told)
+
+    def is_orphan(self, chunk: Chunk) -> bool:
+        pair = (chunk.low_token, chunk.source, *chunk.name)
+        if pair in self._applied:
+            return False
+        table = self._tables.get((chunk.snapshot, chunk.source, *chunk.name))
+        return pair in self._refused or table is None or table.state.is_over
+
+
+def _pair(event: SnapshotEvent) -> _Pair:
+    return event.token, event.source, *event.name
+
+
+def _day(file: LiveFile) -> date:
+    return date.fromisoformat(file.action["partitionValues"]["day"])
+
+
+def _source(file: LiveFile) -> str:
+    return str(file.action["partitionValues"]["source"])

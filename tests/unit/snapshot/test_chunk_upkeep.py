@@ -1,0 +1,57 @@
+"""Which chunks leave bronze: those that no rebuild reads, and no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.unit.snapshot.test_contracts import chunk
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.snapshot.chunk import Chunk
+from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs, claim_reader
+from tidegate.snapshot.chunk_upkeep import orphan_files, remove, vacuum_chunks
+from tidegate.snapshot.events import EventKind, SnapshotEvent
+
+NOW = datetime.now(UTC)
+OLD = NOW - timedelta(days=9)
+
+
+def test_chunks_that_apply_did_not_take_go_and_those_of_a_rebuild_stay(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    writer = ChunkWriter(lake, "s", claim_reader(ControlTables(lake), "s"))
+    first = SnapshotEvent("c" * 32, "p", "s", EventKind.REQUESTED, OLD, "d", "t")
+    other = replace(first, snapshot="e" * 32)
+
+    def landed(token: str, snapshot: str = "c" * 32, read_at: datetime = OLD, table: str = "t") -> Chunk:
+        made = chunk(1, [(1, "a")])
+        return replace(made, low_token=token * 32, snapshot=snapshot, read_at=read_at, table=table)
+
+    writer.append([landed("a")])  # taken
+    writer.append([landed("b")])  # refused
+    writer.append([landed("c"), landed("c", table="u")])  # refused of one table, taken of the other
+    writer.append([landed("d")])  # its reader died; the snapshot goes on
+    writer.append([landed("f", "e" * 32)])  # its reader died; the snapshot is over
+    writer.append([landed("1", "9" * 32)])  # a repair that nobody answered
+    writer.append([landed("2", "e" * 32, NOW)])  # young
+    events = [
+        *(first, other, replace(other, event=EventKind.CANCELLED)),
+        replace(first, event=EventKind.APPLIED, token="a" * 32, low_ts=5),
+        replace(first, event=EventKind.REFUSED, token="b" * 32),
+        replace(first, event=EventKind.REFUSED, token="c" * 32),
+        replace(first, event=EventKind.APPLIED, token="c" * 32, table="u", low_ts=5),
+    ]
+    told = [replace(one, recorded_at=OLD + timedelta(seconds=at)) for at, one in enumerate(events)]
+    control.append(lake, tables.SNAPSHOTS, [one.to_row() for one in told])
+    remove(lake, orphan_files(lake, NOW))
+    tokens = [letter * 32 for letter in "abcdf12"]
+    assert {ref.chunk.low_token[0] for ref in chunk_refs(lake, "s", tokens)} == set("acd2")
+    log = lake.log(tables.CHUNKS.path)
+    assert log.state().configuration["delta.appendOnly"] == "true"
+    assert not orphan_files(lake, NOW)
+    assert vacuum_chunks(lake) == [], "readers of an older version are at work for some days"
+    writer.append([landed("3")])
+    assert len(chunk_refs(lake, "s", ["3" * 32])) == 1, "readers go on"
