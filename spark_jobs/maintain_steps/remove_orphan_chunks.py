@@ -10,7 +10,7 @@ import time
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
 from tidegate.errors import CommitConflict
-from tidegate.snapshot.chunk_upkeep import orphan_files, remove, vacuum_chunks
+from tidegate.snapshot.orphans import orphan_files, remove, vacuum_chunks
 from tidegate.tables import CHUNKS
 
 

@@ -26,10 +26,10 @@ from tidegate.errors import SchemaMismatch
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import TableState
 from tidegate.schema.model.columns import WAITING, TableVersion, VersionStatus
-from tidegate.schema.replay.history import LEFT_OUT
 from tidegate.snapshot.events import SnapshotState
 from tidegate.tables import State
 
+LEFT_OUT = "left_out"  # kind of a version from which on a shard lacks rows that the log doesn't have
 _NAMED_MAX = 3
 
 

@@ -47,7 +47,6 @@ __all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
 
 BASELINE: Final = "baseline"
 SNAPSHOT: Final = "snapshot"  # kind of a version at which a table is empty, and filled by a snapshot from there on
-LEFT_OUT: Final = "left_out"  # kind of a version from which on a shard lacks rows that the log doesn't have
 UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would have changed, nobody knows how
 
 

@@ -22,7 +22,7 @@ from tidegate.delta.properties import set_properties
 from tidegate.delta.state import TableState, file_key
 from tidegate.delta.vacuum import unneeded
 from tidegate.errors import LakeUnavailable
-from tidegate.lake.bronze_log import APPEND_ONLY
+from tidegate.lake.bronze.log import APPEND_ONLY
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_ORPHAN_DAYS
 from tidegate.snapshot.chunk import Chunk

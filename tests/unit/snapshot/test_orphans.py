@@ -13,8 +13,8 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.chunk import Chunk
 from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs, claim_reader
-from tidegate.snapshot.chunk_upkeep import orphan_files, remove, vacuum_chunks
 from tidegate.snapshot.events import EventKind, SnapshotEvent
+from tidegate.snapshot.orphans import orphan_files, remove, vacuum_chunks
 
 NOW = datetime.now(UTC)
 OLD = NOW - timedelta(days=9)
