@@ -7,8 +7,9 @@ Out: lines; nothing is written, and of the files their names, schema files and f
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from tidegate.capture.standing import Server
 from tidegate.changefeed.folders import Folders, TableFolders
 from tidegate.changefeed.storage import Storage
 from tidegate.commit_ts import physical_ms, time_text
@@ -44,6 +45,16 @@ def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -
     if not kept:
         yield Line(source, Verdict.CAUTION, "tables.include matches no table that the changefeed has written")
     yield from _tables(source, entry, list(kept.values()))
+
+
+def asked_checkpoint(entry: TicdcSource, options: Callable[[], dict[str, str]]) -> Server:
+    """For `tidegate status`: there is no server to ask, so how old the newest capture is says how far it is behind."""
+    try:
+        storage = Storage(entry.path.rstrip("/"), options())
+        written_ts = Folders(storage, Form.of(entry)).checkpoint_ts()
+    except TidegateError as error:
+        return Server(error=str(error))
+    return Server(error=f"a changefeed has no end to ask for; it is written up to {time_text(written_ts)}")
 
 
 def _files(source: str, folders: Folders) -> Iterator[Line]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from tidegate.config import MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
-from tidegate.errors import ConfigError
 from tidegate.lake.storage import delta_options, store_keys
 from tidegate.pipelines.files import find, load
 
@@ -131,6 +130,7 @@ def capture_run(
 
 def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask:
     """How `standing` asks the pipeline's sources where they are."""
+    from tidegate.capture.standing import Server
 
     def ask(name: str) -> Server:
         match pipeline.sources[name]:
@@ -139,9 +139,11 @@ def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask
 
                 return asked.ask(pipeline, lambda: source_info(pipeline, name, connections, lake))
             case TidbSource():
-                raise ConfigError(f"source {name} is a Pump: it has no position of its own to ask for")
-            case TicdcSource():
-                raise ConfigError(f"source {name} is a changefeed: it has no server to ask for a position")
+                return Server(error="a Pump has no position of its own to ask for")
+            case TicdcSource() as entry:
+                from tidegate.changefeed.examination import asked_checkpoint
+
+                return asked_checkpoint(entry, lambda: changefeed_options(entry, connections))
             case kind:
                 assert_never(kind)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.changefeed_writer import CREATE_PLAIN, ID, PLAIN, Change, Changefeed, plain, ts
 from tidegate.cli import main
-from tidegate.commit_ts import compose
+from tidegate.commit_ts import compose, time_text
 from tidegate.home import EXIT_ERROR
 
 
@@ -50,4 +50,7 @@ def test_check_says_which_tables_wait_and_what_capture_would_refuse(
     assert "REFUSED" in told
     assert "enable-tidb-extension=true" in told
     feed.checkpoint(ts(3))
+    with pytest.raises(SystemExit):
+        main.run(["status", str(feed.path.with_name("p.yaml"))])
+    assert f"it is written up to {time_text(ts(3))}" in " ".join(capsys.readouterr().out.split())
     assert "is the changefeed running?" in checked(feed, capsys)[1]
