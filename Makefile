@@ -46,7 +46,7 @@ bench: environment jars ## the benchmarks, each beside its peers: .tidegate/benc
 soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9 READERS=1)
 	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(READERS),--readers)
 
-together: environment jars ## apply, maintain, rebuild, verify and people's OPTIMIZE and DELETE on one lake at once (MINUTES=30 STORE=s3 READERS=1)
+together: environment $(if $(filter s3,$(STORE)),jars-s3,jars) ## apply, maintain, rebuild, verify and people's OPTIMIZE and DELETE on one lake at once (MINUTES=30 STORE=s3 READERS=1)
 	@$(BIN)/python -m tests.together --minutes $(or $(MINUTES),30) $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(READERS),--readers)
 
 replay: environment jars ## MariaDB's own test files on a real server, then: is silver equal? (FILES=30 SEED=7 FLAVOUR=mysql9 ONLY=gcol READERS=1)
