@@ -19,7 +19,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.batch import RowsError
-from tidegate.binlog.decode import HeldError
+from tidegate.binlog.table_rows import HeldError
 from tidegate.changelog.rows import Name, segment_changes
 from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, told
 from tidegate.config import TidbSource

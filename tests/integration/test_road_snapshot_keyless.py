@@ -194,7 +194,7 @@ def test_a_table_without_a_key_is_exact_while_sessions_write_to_it(
     writers = [Busy(any_server, database, seed) for seed in range(4)]
     for writer in writers:
         writer.start()
-    for _ in range(3):
+    for _ in range(2):
         request(road.lake, "road", [("one", database, "logs")])
         finished(road, spark, seconds=2)
     for writer in writers:

@@ -59,7 +59,7 @@ class Sessions(threading.Thread):
 
     def run(self) -> None:
         with self._connection.cursor() as cursor:
-            while not self._done.wait(0.005):
+            while not self._done.wait(0.02):
                 n = self._random.choice(CHURNED)
                 table = self._random.choice(["t", "t", "bare", *KEYS])
                 try:
@@ -162,7 +162,7 @@ def meanwhile(road: Road, spark: SparkSession, work: Callable[[], Report]) -> Re
     thread = threading.Thread(target=run)
     thread.start()
     while thread.is_alive():
-        road.capture(seconds=1)
+        road.capture(seconds=2)  # a window each time costs more than the rows in it
         road.apply(spark)
     (told,) = found
     if isinstance(told, BaseException):
@@ -213,5 +213,6 @@ def test_what_was_planted_is_found_and_mended_under_load_and_nothing_else(
     road.apply(spark)
     report = verify(road.pipeline, connections, road.lake.root, {}, options)
     assert {one.table.split(".")[1] for one in report.tables if one.outcome is not Outcome.EQUAL} == {"bare"}
-    plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.t", "", "")
-    assert rebuild(plan, BackgroundSession(lambda: spark), compare=True, report=said.append) == 0, said
+    if any_server.flavour == "mariadb":  # what it reads is the lake's alone, and knows no flavour
+        plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.t", "", "")
+        assert rebuild(plan, BackgroundSession(lambda: spark), compare=True, report=said.append) == 0, said

@@ -47,8 +47,6 @@ MOVE_POINTS = (
     "apply_in_move",  # the other one
     "apply_in_move",  # a partition has become a table
     "apply_in_move",  # and that one a partition again
-    "apply_in_merge:2",
-    "apply_before_publish",
 )
 
 

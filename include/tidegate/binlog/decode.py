@@ -14,40 +14,31 @@ the ledger: decoded, ignored by a named rule, or quarantined with its table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate import tables
-from tidegate.binlog.batch import Batch, RowsError, decode_batch
+from tidegate.binlog.batch import decode_batch
 from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import UNREAD_ROWS_TYPES, EventFlag, EventType, type_name
+from tidegate.binlog.events import EventFlag, EventType, type_name
 from tidegate.binlog.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED, Fates, Settlement, fates_by_type
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
-from tidegate.binlog.plan import Plan, make_plan
-from tidegate.binlog.prewritten import answered, changed_meanwhile, check_same_table, passed_over
-from tidegate.binlog.refusals import refusal, unlogged
+from tidegate.binlog.prewritten import answered, passed_over
 from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
+from tidegate.binlog.table_rows import BatchDecoder, HeldError, Name, TableRows, decode_table
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
-from tidegate.binlog.versioned import current_rows
 from tidegate.errors import (
-    RECREATE,
     REFILL,
-    SchemaMismatch,
     StreamCorrupt,
-    Terminal,
     UnknownEvent,
-    UnsupportedValue,
     unexpected,
 )
-from tidegate.schema.model.columns import TableVersion, VersionStatus, was_there
+from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 
@@ -63,33 +54,8 @@ __all__ = [
     "decode_segment",
 ]  # fmt: skip
 
-Name = tuple[str, str]
 Versions = Mapping[Name, Sequence[TableVersion]]
 Windows = Mapping[Name, CommitSpan]
-# data, events (int64[n, EVENT_WORDS]), plan, seq -> Batch; raises RowsError
-BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int], Batch]
-
-
-class HeldError(Exception):
-    """A table's trouble at an event; becomes its Problem. table_map: the body that schema_history contradicts."""
-
-    def __init__(self, event: int, error: Terminal, table_map: bytes = b"") -> None:
-        super().__init__(str(error))
-        self.event = event
-        self.error = error
-        self.table_map = table_map
-
-
-@dataclass(frozen=True, slots=True)
-class TableRows:
-    """Rows events of one table in its window: numbers of events, ascending. started: the commit_ts at which each was
-    prepared, of rows that are read for their answers.
-    """
-
-    name: Name
-    events: npt.NDArray[np.int64]
-    window: CommitSpan
-    started: npt.NDArray[np.int64] | None = None
 
 
 def decode_segment(
@@ -189,7 +155,7 @@ def _decode_index(
         if rows.name in problems:
             continue
         try:
-            found, null_dates = _decode_table(index, rows, versions.get(rows.name, ()), decode)
+            found, null_dates = decode_table(index, rows, versions.get(rows.name, ()), decode)
         except HeldError as trouble:
             problems[rows.name] = problem_of(index, rows.name, trouble)
             continue
@@ -296,105 +262,4 @@ def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -
     return judge_unfollowed(index, event, windows, known, error, named)
 
 
-_UNREAD: Final = np.isin(np.arange(256), list(UNREAD_ROWS_TYPES))  # by an event's type, which is a byte
 _LOST: Final = "the source lost events here (INCIDENT)"
-
-
-def _decode_table(
-    index: EventIndex, rows: TableRows, versions: Sequence[TableVersion], decode: BatchDecoder
-) -> tuple[list[TableChanges], int]:
-    """All changes of one table. Raises HeldError."""
-    changes, null_dates = [], 0
-    for version, events in rows_by_version(index, rows, versions):
-        batches = []
-        contents = index.events[events, K.CONTENT]
-        for content in np.unique(contents).tolist():
-            mine = events[contents == content]
-            try:
-                plan = make_plan(
-                    index.bodies[content], version, rows.window.zero_dates, mariadb=index.format.is_mariadb
-                )
-                numbered = index.rows_records(mine)
-                batch = decode(index.data, numbered, plan, index.segment.seq)
-                if rows.window.whole_deletes:
-                    _check_deletes(batch)
-                batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
-            except RowsError as error:
-                raise HeldError(int(mine[error.event]), error.error) from None
-            except Terminal as error:
-                corrects = isinstance(error, SchemaMismatch) and rows.started is None  # of its own time alone
-                contradicted = index.bodies[content] if corrects else b""
-                raise HeldError(int(mine[0]), error, contradicted) from None
-            null_dates += batch.null_dates
-        changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
-    return changes, null_dates
-
-
-def _check_deletes(batch: Batch) -> None:
-    """Raises RowsError for a delete that doesn't tell the whole row."""
-    if bare := batch.bare_delete:
-        what = (
-            f"a deleted row lacks column {bare.column} (binlog_row_image is not FULL), and soft_delete keeps its image"
-        )
-        remedy = f"set binlog_row_image=FULL at the source, or leave it out of soft_delete; {REFILL}"
-        raise RowsError(bare.event, UnsupportedValue(what, remedy=remedy))
-
-
-def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> pa.RecordBatch:
-    """What a plain SELECT shows: no history of a system-versioned table, no hidden columns."""
-    if plan.row_end >= 0:
-        moves = plan.keyed == 0 or bool(plan.words.reshape(-1, L.COLUMN_WORDS)[plan.row_end, L.KEY])
-        rows = current_rows(rows, events, (plan.row_start, plan.row_end), moves=moves)
-    return rows.select(range(rows.num_columns - plan.hidden)) if plan.hidden else rows
-
-
-def rows_by_version(
-    index: EventIndex, rows: TableRows, versions: Sequence[TableVersion]
-) -> Iterator[tuple[TableVersion, npt.NDArray[np.int64]]]:
-    """The table's rows events under each version in force. Raises HeldError for what can't be decoded under any."""
-    events = index.events[rows.events]
-    refused = np.flatnonzero(_UNREAD[events[:, K.TYPE]])
-    if len(refused):
-        raise HeldError(int(rows.events[refused[0]]), refusal(events[refused[0]]))
-    in_order = sorted(versions, key=lambda version: version.commit_ts)
-    if rows.started is not None and (at := check_same_table(in_order, rows.started, events[:, K.COMMIT_TS])) >= 0:
-        raise HeldError(int(rows.events[at]), changed_meanwhile())
-    starts = np.array([version.commit_ts for version in in_order], np.int64)
-    which = np.searchsorted(starts, events[:, K.COMMIT_TS], side="right") - 1
-    for at in np.unique(which).tolist():
-        mine = rows.events[which == at]
-        if at < 0:
-            first = in_order[0].commit_ts if in_order else None
-            known = "no version" if first is None else f"its first version at commit_ts {first}"
-            raise HeldError(
-                int(mine[0]),
-                SchemaMismatch(
-                    f"rows at commit_ts {int(index.events[mine[0], K.COMMIT_TS])}, but schema_history has {known}",
-                    remedy=REFILL if in_order else RECREATE,
-                ),
-            )
-        if in_order[at].status is VersionStatus.DROPPED:
-            error = SchemaMismatch(
-                f"rows of a table that schema_history version {in_order[at].version} says was dropped",
-                remedy=f"a CREATE TABLE was missed; {RECREATE}",
-            )
-            raise HeldError(int(mine[0]), error)
-        if (wrong := unlogged(index, in_order[at])) is not None:
-            raise HeldError(int(mine[0]), wrong)
-        yield in_order[at], mine
-
-
-def _in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch in log order; several only when a table was mapped in two ways under one version."""
-    if len(batches) == 1:
-        return batches[0]
-    whole = pa.Table.from_batches(batches).combine_chunks().sort_by(tables.ORDINAL)
-    return whole.to_batches()[0]
-
-
-def _placed(rows: pa.RecordBatch, base: int) -> pa.RecordBatch:
-    """Ordinals count from the segment's beginning, not from its piece's."""
-    if base == 0:
-        return rows
-    at = rows.schema.get_field_index(tables.ORDINAL)
-    return rows.set_column(at, rows.schema.field(at), pc.add(rows.column(at), base))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tidegate import tables
 from tidegate.binlog.batch import Images, decode_images
-from tidegate.binlog.decode import HeldError, Name, judge_rows, rows_by_version
+from tidegate.binlog.decode import judge_rows
 from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.fates import fates_by_type
@@ -27,6 +27,7 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import undo_known
 from tidegate.binlog.plan import Plan, make_plan
+from tidegate.binlog.table_rows import HeldError, Name, rows_by_version
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known
