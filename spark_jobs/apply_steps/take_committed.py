@@ -57,17 +57,17 @@ def _names(app: Application, pairs: Pairs) -> dict[Place, set[Name]]:
     newest = newest_id(history)
     found: dict[Place, set[Name]] = {}
     for place, touched in pairs.touched.items():
-        for table_id, stamps in touched.items():
+        for table_id, (low_ts, high_ts) in touched.items():
             if table_id > newest:
                 ref = pairs.refs[place]
                 raise UnknownEvent(
-                    f"rows of table id {table_id}, committed at {min(stamps)}, which no DDL job in bronze made",
+                    f"rows of table id {table_id}, committed at {low_ts}, which no DDL job in bronze made",
                     where=f"{ref.source} at {ref.file}:{ref.start_pos}",
                     remedy="report it; a new lake goes on without what lies before it",
                 )
             # What is in none of them is of a table that is gone: a transaction began before its DROP or TRUNCATE.
             for name, from_ts, upto_ts in by_id.get(table_id, ()):
-                if any(from_ts <= stamp < upto_ts for stamp in stamps) and app.keeps(pairs.owner, *name):
+                if from_ts <= high_ts and low_ts < upto_ts and app.keeps(pairs.owner, *name):
                     found.setdefault(place, set()).add(name)
     return found
 

@@ -76,7 +76,7 @@ class Pairs:
     owner: str
     refs: dict[Place, SegmentRef] = field(default_factory=dict)
     rows: dict[Place, dict[int, int]] = field(default_factory=dict)
-    touched: dict[Place, dict[int, set[int]]] = field(default_factory=dict)
+    touched: dict[Place, dict[int, tuple[int, int]]] = field(default_factory=dict)
     ddl: list[CommittedDdl] = field(default_factory=list)
     jobs: dict[int, bytes] = field(default_factory=dict)
     tables: list[tuple[int, bytes, SegmentRef]] = field(default_factory=list)
@@ -116,7 +116,8 @@ def _paired(app: Application, window: Window, owner: str) -> Pairs:
                 found.rows.setdefault(place, {})[start_ts] = commit_ts
                 touched = found.touched.setdefault(place, {})
                 for table_id in ids:
-                    touched.setdefault(table_id, set()).add(commit_ts)
+                    low_ts, high_ts = touched.get(table_id, (commit_ts, commit_ts))
+                    touched[table_id] = (min(low_ts, commit_ts), max(high_ts, commit_ts))
         for start_ts, binlog in summary.ddl.items():
             if start_ts in waiting:
                 found.ddl.append(CommittedDdl(waiting.pop(start_ts), binlog))

@@ -7,6 +7,7 @@ Out: a lake; how a silver table differs from a recorded one.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +25,7 @@ from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.pump.reader import PumpReader, PumpSettings, PumpSource
 from tidegate.pump.server import Write
+from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 from tidegate.segments.segment import Segment
@@ -109,7 +111,7 @@ def segments_of(folder: Path, payloads_each: int) -> dict[str, list[Segment]]:
 
 
 def lake_with(
-    folder: Path, segments: dict[str, list[Segment]], *, apply: str = ""
+    folder: Path, segments: dict[str, list[Segment]], *, include: str = "*.*", apply: str = ""
 ) -> tuple[config.Pipeline, LakeFiles]:
     """Bronze with these, and a pipeline over it."""
     lake = LakeFiles(str(folder / "lake"))
@@ -118,7 +120,8 @@ def lake_with(
             Bronze(lake, source).append(mine)
     listed = ", ".join(f"{s}: {{conn_id: tidb, flavour: tidb, listen: ['unix:{s}.sock']}}" for s in segments)
     text = (
-        f"pipeline: road\nlake: {{path: {folder / 'lake'}}}\nsources: {{{listed}}}\ntables: {{include: ['*.*']}}\n"
+        f"pipeline: road\nlake: {{path: {folder / 'lake'}}}\nsources: {{{listed}}}\n"
+        f"tables: {{include: ['{include}']}}\n"
         f"apply: {{mode: batch{apply}}}\n"
     )
     return config.parse(text, where="road.yaml"), lake
@@ -137,17 +140,17 @@ def compared(app: Application, expected: dict[str, Any]) -> str:
     if state is not None and state.state == tables.State.HELD:
         return f"held: {state.reason}"
     wanted = [column for column in expected["columns"] if not column.get("hidden")]
-    want = sorted((_told(row, wanted) for row in expected["rows"]), key=_order)
+    version = app.histories[next(iter(app.pipeline.sources))].last((expected["db"].lower(), expected["table"]))
+    assert version is not None
+    columns = version.columns
+    if [column.name for column in columns] != [column["name"] for column in wanted]:
+        return f"columns {[column.name for column in columns]}"
+    want = sorted((_told(row, columns) for row in expected["rows"]), key=_order)
     path = Path(app.lake.root) / tables.silver_path(expected["db"].lower(), expected["table"])
     if not path.exists():
         return "" if not want else "no silver table"
     rows = by_polars(str(path))
-    columns = app.histories[next(iter(app.pipeline.sources))].last((expected["db"].lower(), expected["table"]))
-    assert columns is not None
-    names = [column.silver for column in columns.columns]
-    if [column.name for column in columns.columns] != [column["name"] for column in wanted]:
-        return f"columns {names}"
-    texts = [[_text(column, cell) for cell in rows[column.silver].to_pylist()] for column in columns.columns]
+    texts = [[_text(column, cell) for cell in rows[column.silver].to_pylist()] for column in columns]
     found = sorted((list(row) for row in zip(*texts, strict=True)), key=_order)
     if found == want:
         return ""
@@ -156,13 +159,12 @@ def compared(app: Application, expected: dict[str, Any]) -> str:
     return f"{len(want)}/{len(found)} rows, missing {missing[:2]}, extra {extra[:2]}"
 
 
-def _told(row: list[str | None], columns: list[dict[str, Any]]) -> list[str | None]:
+def _told(row: list[str | None], columns: Sequence[Column]) -> list[str | None]:
     """Silver has NULL for what no calendar knows."""
-    moments = ("date", "datetime", "timestamp")
-    dates = [str(column.get("column_type", "")).split("(")[0] in moments for column in columns]
+    moments = (Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP)
     return [
-        None if cell is not None and is_date and "-00" in cell[:10] else cell
-        for cell, is_date in zip(row, dates, strict=False)
+        None if cell is not None and canonical(column).kind in moments and "-00" in cell[:10] else cell
+        for cell, column in zip(row, columns, strict=False)
     ]
 
 

@@ -16,7 +16,7 @@ import typer
 
 from tidegate import pipelines
 from tidegate.cli.lake import open_lake
-from tidegate.config import TicdcSource
+from tidegate.config import TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.text_layout import paragraph
@@ -30,6 +30,7 @@ def check(
     from tidegate.changefeed.examination import changefeed_lines
     from tidegate.mysql.connection import ConnectionInfo
     from tidegate.mysql.examination import Verdict, examine
+    from tidegate.pump.examination import pump_lines
 
     loaded, lake = open_lake(pipeline)
     elsewhere: dict[str, Callable[[], Iterable[Any]]] = {}
@@ -37,6 +38,8 @@ def check(
         if isinstance(source, TicdcSource):
             options = pipelines.changefeed_options(source, from_environment)
             elsewhere[name] = partial(changefeed_lines, loaded, name, options)
+        elif isinstance(source, TidbSource):
+            elsewhere[name] = partial(pump_lines, loaded, name, ConnectionInfo.of(from_environment(source.conn_id)))
         else:
             pipelines.source_info(loaded, name, from_environment)
     found = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)

@@ -1,0 +1,53 @@
+"""What `tidegate check` says of a Pump's TiDB before it begins.
+
+In:  a pipeline, the name of a TiDB source in it, TiDB's SQL connection.
+Out: Lines: timestamps, the DDL history, who answers for orphans, tables that will be held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.commit_ts import time_text
+from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
+from tidegate.errors import SourceUnavailable
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.examination import Line, Verdict
+from tidegate.pump.cluster import Clock, History, Mvcc
+from tidegate.tidb.live_tables import LiveTables
+
+_NO_KEY = b"t"  # of no row: TiDB answers that it has nothing
+
+
+def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator[Line]:
+    """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
+    entry = pipeline.sources[source]
+    assert isinstance(entry, TidbSource), "whoever asks looks at its kind"
+    clock = Clock(sql)
+    try:
+        tso = clock.tso()
+    finally:
+        clock.close()
+    yield Line(source, Verdict.NOTE, f"{sql.where} gives PD's timestamps, now {time_text(tso)}")
+    there = LiveTables.from_text(History(sql).tables(tso))
+    yield Line(source, Verdict.NOTE, "its DDL history can be read (mysql.tidb_ddl_history)")
+    yield _fates(source, entry)
+    if len(pipeline.pumps(source)) == 1:
+        yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
+    kept = sorted(".".join(name) for name, _ in there if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
+    if kept:
+        text = "tables that are there before the first Pump begins are held, unless they are emptied or made anew"
+        yield Line(source, Verdict.CAUTION, text, tuple(kept))
+    if pipeline.tables.changelog:
+        yield Line(source, Verdict.CAUTION, "tables.changelog keeps no changes of TiDB's tables")
+
+
+def _fates(source: str, entry: TidbSource) -> Line:
+    if not entry.status_url:
+        text = "without status_url a transaction whose answer got lost holds everything behind it back for ever"
+        return Line(source, Verdict.CAUTION, text)
+    try:
+        Mvcc(entry.status_url).fate(_NO_KEY, 1)
+    except SourceUnavailable as error:
+        return Line(source, Verdict.UNKNOWN, str(error))
+    return Line(source, Verdict.NOTE, f"{entry.status_url} answers for orphans")
