@@ -18,7 +18,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze.index import read_segments
-from tidegate.lake.lookback import lookback
+from tidegate.lake.bronze.lookback import lookback
 from tidegate.limits import TIDB_KEPT_SEGMENTS_MAX
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef

@@ -19,7 +19,7 @@ from tests.support.readers import by_polars
 from tests.support.seeds import LONG
 from tidegate import tables
 from tidegate.cli.tidb_replay import recorded_tables
-from tidegate.lake.bronze import Bronze
+from tidegate.lake.bronze.table import Bronze
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

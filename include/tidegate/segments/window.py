@@ -28,7 +28,7 @@ class SegmentRef:
     rolled_back_ts: the same when a later segment ends it with ROLLBACK; what isn't rows of it stands. whole: the reader
     of its kind promises that a transaction in here is committed in here, or in the segments that go on with it. Else a
     window needs besides the segments of its own range those before them that rows may still wait in for their commit
-    (lake/lookback.py). prev_commit_ts: what was resolved before it, where it isn't whole.
+    (lake/bronze/lookback.py). prev_commit_ts: what was resolved before it, where it isn't whole.
     """
 
     source: str

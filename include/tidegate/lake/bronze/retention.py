@@ -150,7 +150,7 @@ def whole_transactions(
     lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile]
 ) -> Sequence[BronzeFile]:
     """Fewer of them, when what would be left would begin inside a transaction, or be committed of rows in what would go
-    (lake/lookback.py). files: all of this source.
+    (lake/bronze/lookback.py). files: all of this source.
     """
     while gone and _needs(lake, files[len(gone)], gone[-1]):
         gone = gone[:-1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidegate.lake.bronze.lookback import lookback
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.lookback import lookback
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag
 
