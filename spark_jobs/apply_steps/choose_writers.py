@@ -145,7 +145,13 @@ def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState) -> Upsert
         phase, shape = planned.phase, planned.shape
         if isinstance(phase, DdlPhase) or shape is None:
             continue
-        arrow = {column.silver: canonical(column).arrow for version in planned.versions for column in version.columns}
+        widest = {column.name: column.type for column in shape.columns}
+        arrow = {
+            column.silver: kind.arrow
+            for version in planned.versions
+            for column in version.columns
+            if (kind := canonical(column)).delta == widest[column.silver]  # another shard's may be narrower
+        }
         arrow |= {column.name: _SYSTEM_TYPES[column.type] for column in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
         layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))

@@ -89,10 +89,12 @@ def _found_above(app: Application, window: Window, found: dict[str, TableState])
     """What dropped tables, and such as were released at the cut or above, are at the window's end."""
     names = set(window.tables)
     names |= {name for name, state in app.states.items() if state.state == State.RELEASED}
-    flows: Mapping[str, Collection[Physical]] = app.flows() if len(names) > len(window.tables) else {}
+    released = any(state.state == State.RELEASED for state in app.states.values())
+    flows: Mapping[str, Collection[Physical]] = app.flows() if released else {}
     for name in sorted(names - found.keys()):
         state, entry = app.states.get(name), window.tables.get(name)
-        physical = entry.physical if entry else flows.get(name, ())
+        # Of a shard that had no change here, too: its source may be the one that is behind.
+        physical = flows.get(name) or (entry.physical if entry else ())
         if state is not None and state.state == State.RELEASED and not _goes_on(app, window, name, physical):
             continue
         dropped = _is_dropped(app, name, physical, window.cut_ts)

@@ -95,7 +95,8 @@ def laid_out(batch: pa.RecordBatch, layout: FileLayout, physical: tuple[str, str
     columns = {}
     for column in layout.schema:
         if column.name in names:
-            columns[column.name] = batch.column(column.name)
+            cells = batch.column(column.name)  # a shard's type may be narrower than the layout's; see merge/widening.py
+            columns[column.name] = cells if cells.type == column.type else cells.cast(column.type)
         elif column.name in shard:
             columns[column.name] = pa.repeat(pa.scalar(shard[column.name], pa.string()), rows)
         else:

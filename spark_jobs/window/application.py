@@ -84,9 +84,7 @@ class Application:
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
     snapshots: Known = field(default_factory=Known)
     prewrites: dict[str, Prewrites] = field(default_factory=dict)  # per source
-    damaged: dict[tuple[str, Physical], str] = field(
-        default_factory=dict
-    )  # a wave's token and table -> why it can't be
+    damaged: dict[tuple[str, Physical], str] = field(default_factory=dict)  # a wave's token and table -> why
     _memory: dict[type, Any] = field(default_factory=dict)
     control: ControlTables = field(init=False)
     checkpoints: Checkpoints = field(init=False)
@@ -180,15 +178,11 @@ class Application:
             self._flows = ([], {})
             self._note_prewritten()
             needed = needed_rows(self.lake, self.pipeline.sources, self._floor)
-            self.histories = {
-                source: SchemaHistory(
-                    source,
-                    found.rows,
-                    partial(self.keeps, source),
-                    bounds=Bounds(found.next_id, found.floor, found.standing),
-                )
-                for source, found in needed.items()
-            }
+            made = {}
+            for source, of in needed.items():
+                bounds = Bounds(of.next_id, of.floor, of.standing)
+                made[source] = SchemaHistory(source, of.rows, partial(self.keeps, source), bounds=bounds)
+            self.histories = made
             for history in self.histories.values():
                 self._hold_in(history)
 
@@ -282,9 +276,15 @@ class Application:
         return state is not None and state.state is State.HELD
 
     def waits_below(self, name: str, low_ts: int) -> bool:
-        """Whether a table is released, and to catch up with low_ts first."""
+        """Whether a table is released, and to catch up with low_ts first; at the cut: or with a source of its own."""
         state = self.states.get(name)
-        return state is not None and state.state == State.RELEASED and self.mark(name) < low_ts
+        waits = state is not None and state.state == State.RELEASED
+        return waits and (self.mark(name) < low_ts or (low_ts >= self.cut_ts and bool(self.late_sources(name))))
+
+    def late_sources(self, name: str) -> set[str]:
+        """Those that feed a table and are behind the cut."""
+        late = self.followed.behind.keys()
+        return {one[0] for one in self.flows().get(name, ())} & late if late else set()
 
     def flows(self) -> Mapping[str, Collection[Physical]]:
         """Every kept logical table that histories know, and the physical ones that flow into it."""

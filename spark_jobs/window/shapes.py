@@ -16,6 +16,7 @@ from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import DdlPhase, Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.widening import wider
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.types import canonical
@@ -31,16 +32,21 @@ def described(column: Column) -> str:
 def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False) -> SilverShape:
     """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
     columns: dict[str, SilverColumn] = {}
+    keyed = all(version.key for version in versions)  # without one the hash of a row knows its types
     for version in versions:
         for column in version.columns:
             delta = canonical(column).delta
             known = columns.setdefault(column.silver, SilverColumn(column.silver, delta, described(column)))
-            if known.type != delta:
+            if known.type == delta:
+                continue
+            if (both := wider(known.type, delta) if keyed else None) is None:
                 raise SchemaMismatch(
                     f"column {column.name} is {delta} here and {known.type} in another shard",
                     where=f"{version.source} {version.name}",
                     remedy="route tables of one shape together",
                 )
+            if both == delta:
+                columns[column.silver] = SilverColumn(column.silver, delta, described(column))
     keys = {version.silver_key for version in versions}
     if len(keys) > 1:
         raise SchemaMismatch(

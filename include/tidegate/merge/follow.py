@@ -11,7 +11,7 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
  3. A window (low, upto] takes t only if low <= applied(t), its segments hold all changes of t in (low, upto], and no
     source that feeds t is unresolved at upto. It writes (applied(t), upto] in transactions of version <= upto.
  4. Main window: low = cut, upto = min resolved(s) of sources that aren't behind; takes active and dropped tables, and
-    released ones with applied(t) >= cut. Tables below the cut are to it as held ones.
+    released ones with applied(t) >= cut that no source which is behind feeds. The other ones are to it as held ones.
  5. Catch-up window of tables: low = min applied(t) of the released ones, upto <= min position(s) that feeds them.
  6. Catch-up window of a source s that is behind: low = position(s), upto <= min(cut, resolved(s)); takes tables that s
     alone feeds and that were released with it, or that it meets for the first time and silver hasn't got.

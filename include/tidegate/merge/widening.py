@@ -1,0 +1,40 @@
+"""A column's type where shards of one table differ in it: the wider one, when the other's values all fit.
+
+In:  two Spark SQL types, as silver has them.
+Out: the one that holds the values of both, each as it is; None when neither does.
+
+A shard's column becomes wider minutes before the next one's (INT to BIGINT, DECIMAL with more digits): silver takes the
+wider type with the first, and what the others still write fits it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+_DIGITS: Final = dict(zip(_INTEGERS, (3, 5, 10, 19), strict=True))
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def wider(one: str, other: str) -> str | None:
+    """Either of the two."""
+    if one == other or _fits(other, one):
+        return one
+    return other if _fits(one, other) else None
+
+
+def _fits(narrow: str, wide: str) -> bool:
+    """Digits before the point are enough, and behind it there are as many: 1.50 and 1.5000 don't read the same."""
+    if wide in _INTEGERS:
+        return narrow in _INTEGERS and _DIGITS[narrow] <= _DIGITS[wide]
+    before, behind = _digits(narrow), _digits(wide)
+    return before is not None and behind is not None and before[0] <= behind[0] and before[1] == behind[1]
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    """Before and behind the point."""
+    if kind in _INTEGERS:
+        return _DIGITS[kind], 0
+    found = _DECIMAL.fullmatch(kind)
+    return (int(found[1]) - int(found[2]), int(found[2])) if found else None
