@@ -22,7 +22,7 @@ from tidegate.binlog.batch import RowsError
 from tidegate.binlog.table_rows import HeldError
 from tidegate.changelog.rows import Name, segment_changes
 from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, told
-from tidegate.config import TidbSource
+from tidegate.config import TicdcSource, TidbSource
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnsupportedValue, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
@@ -61,7 +61,7 @@ def write_changelog(app: Application, window: Window) -> None:
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
     for source in sorted({physical[0] for physical in of}):
         mine = {physical[1:]: log for physical, log in of.items() if physical[0] == source}
-        if isinstance(app.pipeline.sources[source], TidbSource):
+        if isinstance(app.pipeline.sources[source], TidbSource | TicdcSource):
             _lose(mine.values(), UnsupportedValue("changes of TiDB's tables are kept in no changelog"))
             continue
         plain = [(ref, None) for ref in window.refs]

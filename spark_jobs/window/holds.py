@@ -17,7 +17,7 @@ from dataclasses import replace
 from spark_jobs.window.application import Application
 from spark_jobs.window.moves import partners
 from spark_jobs.window.window import Window
-from tidegate.config import TidbSource
+from tidegate.config import TicdcSource, TidbSource
 from tidegate.errors import RECREATE, REFILL, REREAD
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
@@ -46,7 +46,7 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
 def _told(app: Application, name: str, state: TableState) -> TableState:
     """Its reason without a remedy that its source doesn't have: no snapshot reads a table of TiDB."""
     sources = {source for source, _, _ in app.flows().get(name, ())}
-    if not any(isinstance(app.pipeline.sources.get(source), TidbSource) for source in sources):
+    if not any(isinstance(app.pipeline.sources.get(source), TidbSource | TicdcSource) for source in sources):
         return state
     return replace(state, reason=state.reason.replace(f"{REREAD}; or ", ""))
 
@@ -130,6 +130,8 @@ def needs_snapshot_reason(version: TableVersion) -> str:
     place = f"{version.name} at {version.file}:{version.pos} of {version.source}"
     if version.status is VersionStatus.UNPROVEN:
         return f"{place}: {why_unproven(version)}; {RECREATE}"
+    if version.kind == "create":
+        return f"{place}: it was there with rows that the source's log doesn't tell ({version.ddl[:120]}); {REFILL}"
     if version.kind == "rename":
         return f"{place}: renamed from another table ({version.ddl[:120]}); {REFILL}"
     if version.kind == "baseline":

@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tidb"
 MUCH_DDL = ("l01_conversions", "l02_partitions", "l04_concurrent", "p05_ddl", "p06_ddl_concurrent", "p12_fuzz")
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir() and (LONG or path.name not in MUCH_DDL))
 _MODIFIED: Final = "the server rewrote rows"
-_CAME_BACK: Final = "create changed rows that the binlog does not show"
+_CAME_BACK: Final = "it was there with rows that the source's log doesn't tell"
 _COMPUTED: Final = "the server computed it for each row"
 # The types of their column x don't hold all values of the one before.
 _CONVERTED: Final = (

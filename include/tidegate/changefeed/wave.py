@@ -65,10 +65,10 @@ def _known_upto(streams: Sequence[Stream], after_ts: int, ceiling_ts: int, chunk
     upto_ts = ceiling_ts
     for stream in streams:
         size = chunk_bytes
-        while stream.more and stream.last_ts <= min(upto_ts, after_ts + 1):
+        while stream.more and stream.last_ts <= after_ts + 1:
             before = stream.held_bytes
             stream.fill(size)
-            stream.take(0, after_ts)  # what is captured needn't be held
+            stream.take(after_ts, after_ts)  # what is captured needn't be held
             size = size * 2 if stream.held_bytes > before else size
         if stream.more:
             upto_ts = min(upto_ts, stream.last_ts - 1)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tidegate.config import Pipeline, SnapshotMode
+from tidegate.config import MysqlSource, Pipeline, SnapshotMode
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
 from tidegate.lake.status import TableStatus
@@ -61,7 +61,8 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
     wanted = {name for name, state in states.items() if state.lacks_rows}
     found: dict[str, list[Physical]] = {}
     gone: set[str] = set()
-    for source in pipeline.sources:
+    servers = [name for name, source in pipeline.sources.items() if isinstance(source, MysqlSource)]
+    for source in servers:  # nobody reads a snapshot of another kind
         for (database, table), status in newest_statuses(lake, source).items():
             *pair, is_routed = patterns.logical(database, table)
             name = ".".join(map(str, pair))
@@ -77,7 +78,7 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
         if len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one[1:])[2] for one in of):
             of.clear()  # apply refuses the rows of either
     for name in wanted - found.keys() - gone:  # no version is known of it: the reader asks the server
-        places = [(source, *pair) for source in pipeline.sources for pair in splits(name) if patterns.keeps(*pair)]
+        places = [(source, *pair) for source in servers for pair in splits(name) if patterns.keeps(*pair)]
         found[name] = [one for one in places if not patterns.logical(*one[1:])[2]]
     return {name: tuple(sorted(physical)) for name, physical in found.items()}
 

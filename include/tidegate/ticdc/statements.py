@@ -7,6 +7,8 @@ A table that the changefeed found is told by a CREATE TABLE IF NOT EXISTS at the
 where the table is known already, so a reader may say it again. Whether such a table may have had rows is what the
 pipeline file says (all_rows); if so it waits for a snapshot.
 
+So does one that RECOVER or FLASHBACK TABLE brings back.
+
 Statements that leave rows and columns as they are, and are TiDB's own, are left out by their number. Where the text of
 one can't be read, the file still says which table it is about: that one is held, and no other.
 """
@@ -63,6 +65,7 @@ class Action(IntEnum):
 
 
 _QUIET: Final = frozenset(Action)
+RECOVER_TABLE: Final = 25  # FLASHBACK TABLE too: a table is there again, with the rows that it had
 Pair: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
 
 
@@ -75,8 +78,11 @@ def ddl_statements(segment: Segment) -> list[DdlStatement]:
             continue
         file = schema_file(placed.data, f"{segment.file}/{placed.piece.path}")
         if placed.piece.found:
-            said = EventSaid(atomic=form.all_rows)
+            said = EventSaid(atomic=True, with_rows=not form.all_rows)
             found.append(_statement(segment, placed, segment.prev_commit_ts + 1, file.created, file, said))
+        elif file.action == RECOVER_TABLE:
+            said = EventSaid(atomic=True, with_rows=True)
+            found.append(_statement(segment, placed, file.version, file.created, file, said))
         elif file.query and file.action not in _QUIET:
             found.append(_statement(segment, placed, file.version, file.query, file, EventSaid(atomic=True)))
     return list(_merged(sorted(found, key=lambda one: one.commit_ts)))

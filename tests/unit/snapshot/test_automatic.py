@@ -107,6 +107,9 @@ def test_tables_wait_by_their_state_and_on_a_first_start_by_their_version(tmp_pa
     assert found == {name: (("s", *name.split(".")),) for name in ("d.full", "d.odd", "d.unknown")}
     assert [table for _, _, table in due(pipeline(), found, ())] == ["full", "odd", "unknown"]
     assert due(pipeline(section="snapshot: {mode: manual}"), found, ()) == []
+    text = "sources: {s: {flavour: ticdc, path: x, protocol: csv, time_zone: UTC}}"
+    other = parse(f"pipeline: p\nlake: {{path: x}}\n{text}\ntables: {{include: ['d.*']}}\n", where="p.yaml")
+    assert not any(waiting(other, lake).values()), "nobody reads a snapshot of a changefeed's tables"
 
 
 def test_a_reader_is_started_once_for_what_waits_and_again_when_nothing_comes_of_it(

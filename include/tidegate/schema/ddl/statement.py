@@ -18,7 +18,8 @@ class EventSaid:
     explicit_timestamps: explicit_defaults_for_timestamp of the session, as MySQL writes it where it counts, None else.
     mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: of a database that is made
     without one, "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one;
-    an IF NOT EXISTS that found its table there did not. thread_specific: a temporary table was used.
+    an IF NOT EXISTS that found its table there did not. thread_specific: a temporary table was used. with_rows: the
+    table that it makes has rows that the source doesn't tell.
     """
 
     explicit_timestamps: bool | None = None
@@ -26,6 +27,7 @@ class EventSaid:
     database_charset: str = ""
     atomic: bool = False
     thread_specific: bool = False
+    with_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

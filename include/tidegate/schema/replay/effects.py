@@ -108,6 +108,8 @@ class TableEffects:
 
     def _status_of_new(self, statement: CreateTable | CreateLike) -> VersionStatus:
         """IF NOT EXISTS of a table that nobody knows makes none when there is one, which may have other columns."""
+        if self._logged.said.with_rows:
+            return VersionStatus.NEEDS_SNAPSHOT
         name = statement.table
         known, database = self._history.last(name), self._history.last((name[0], ""))
         gap_ts = self._context.settings.gap_ts
