@@ -138,7 +138,7 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     state = window.held.get(name) or app.states.get(name)
     whole = history.versions(*physical[1:]) and (state is None or state.state is not State.HELD)
     if whole and is_shard(app, physical):
-        whole = part(app, physical, 0, wave.low_ts) is not None
+        whole = all(part(app, physical, 0, at_ts) is not None for at_ts in (wave.low_ts, window.cut_ts))
     anew = not whole or _replaces(history.versions(*physical[1:]), share)
     if is_shard(app, physical) and (reason := splits_window(app, window, physical, wave.low_ts, anew=anew)):
         return reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from tests.integration.test_road_shards import Shards
 from tests.integration.test_snapshots_by_themselves import Reading, rows, states
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
@@ -135,3 +137,50 @@ def _changed_unheard(reading: Reading, database: str, whole: dict[str, int]) -> 
     app = reading.run()
     assert states(app)["t"] == "active"
     assert road.assert_equal()["t_4"] == 39
+
+
+@pytest.mark.timeout(1800)
+def test_shards_of_two_servers_with_rows_from_before_are_read_at_the_same_time(
+    mariadb: Server, mysql9: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    road = Shards({"one": mariadb, "two": mysql9}, tmp_path, 2)
+    for server in (mariadb, mysql9):
+        server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
+    try:
+        road.create()
+        road.fill(1000, 50)
+        for shard in road.shards:  # one key in each
+            road.on(shard, "INSERT INTO {t} (id, note) VALUES (7, 'before')")
+        road.capture_all()
+        app = road.apply(spark)
+        assert app.states[road.logical].state == "snapshot"
+        work = SnapshotWork(road.pipeline, road.lake, road.info_at, road.lines.append)
+        failed: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                work.ask()
+                work.read()
+            except BaseException as error:  # noqa: BLE001 - told below
+                failed.append(error)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        for step in range(30):
+            for at, shard in enumerate(road.shards):
+                road.on(
+                    shard,
+                    f"UPDATE {{t}} SET note = 'step {step}' WHERE id % 3 = {step % 3}",
+                    f"DELETE FROM {{t}} WHERE id = {1000 + at * 50 + step}",
+                )
+            road.capture_all()
+            app = road.apply(spark)
+            if not reader.is_alive():
+                break
+        assert not failed, failed
+        road.capture_all()
+        app = road.apply(spark)
+        assert states(app)[road.logical.split(".")[1]] == "active", told(road.lake, "road")
+        assert road.in_silver(spark) == road.at_sources()
+    finally:
+        road.drop()
