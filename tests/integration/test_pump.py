@@ -154,6 +154,24 @@ def test_a_pump_serves_while_nobody_gives_it_timestamps(tmp_path: Path) -> None:
     assert len(sent(tmp_path)) == 1
 
 
+def test_a_pump_serves_while_tidb_leaves_it_without_an_answer(tmp_path: Path) -> None:
+    """A dead network refuses nothing: TiDB's commits don't wait for what a Pump asks."""
+    answers = threading.Event()
+
+    class Silent(Counter):
+        def tso(self) -> int:
+            answers.wait(60)
+            return super().tso()
+
+    with running(pump_run(tmp_path, Silent())):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        payloads = [encode.binlog(PREWRITE, 1000 + n, key=b"k%d" % n) for n in range(3)]
+        assert [client.write(payload, seconds=10) for payload in payloads] == [""] * 3
+        answers.set()
+        client.close()
+    assert sent(tmp_path) == payloads
+
+
 def test_another_pump_under_the_same_name_is_refused(tmp_path: Path) -> None:
     run = pump_run(tmp_path, Counter())
     with running(run):

@@ -6,7 +6,8 @@ Out: a PumpSource, whose readers keep the promises of capture/source.py.
 How it keeps them. Nobody can be asked again for what a Pump was told, so nothing is acknowledged before it is in the
 value log: every write asks for a reply (reply_due), capture cuts and syncs, then `acknowledge` answers. A kill in
 between leaves TiDB without an answer: it sends again, and the value log has it twice or once. Whatever runs together is
-one segment and one sync. TiDB commits nothing while no Pump answers, so nothing that can wait stops this one.
+one segment and one sync. TiDB commits nothing while no Pump answers, so what is asked for every few seconds, PD's
+timestamps, is waited for beside the stream (aside.py). Orphans and DDL jobs, which are rare, are asked for in it.
 
 resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). What isn't answered when a run begins is
 found again in the segments that may hold it: those that name a timestamp at or above resolved_ts.
@@ -31,6 +32,7 @@ from tidegate.capture.source import ClockState, Retention
 from tidegate.commit_ts import physical_ms
 from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
 from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX
+from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
 from tidegate.pump.place import NOTHING, PumpCheckpoint, PumpPlace, check_continues
 from tidegate.pump.server import PumpServer, Write
@@ -112,6 +114,7 @@ class PumpReader:
         self._taken: list[tuple[bytes, Binlog]] = []
         self._writes: list[Write] = []
         self._cut: list[Write] = []
+        self._told_tso = Aside[int]("timestamps")
         self._fake_at = 0.0
         self._orphans_at = 0.0
         self.checkpoint = NOTHING
@@ -241,17 +244,30 @@ class PumpReader:
         now = time.monotonic()
         if now < self._fake_at:
             return
-        self._fake_at = now + self._settings.fake_seconds
         try:
-            tso = self._timestamps.tso()
+            tso = self._timestamp()
         except SourceUnavailable as error:
+            self._fake_at = now + self._settings.fake_seconds
             log.warning("no timestamp: while TiDB writes nothing, resolved_ts stands still: %s", error)
             return
+        if tso is None:
+            return
+        self._fake_at = now + self._settings.fake_seconds
         if self._begins and (listed := self._notes.begin(tso)) is not None:
             self._take(listed, binlog_of(listed))
             self._begins = False
         payload = fake_payload(tso)
         self._take(payload, binlog_of(payload))
+
+    def _timestamp(self) -> int | None:
+        """None: it is asked for. One that comes late is true all the same: what wasn't prepared when PD gave it out is
+        committed above it. Where a Pump begins, the tables are listed at the newest, so nothing comes in between.
+        """
+        if self._begins:
+            return self._timestamps.tso()
+        if not self._told_tso.waits:
+            self._told_tso.ask(self._timestamps.tso)
+        return self._told_tso.answer()
 
     def _ask_for_orphans(self) -> None:
         now, fates = time.monotonic(), self._settings.fates

@@ -1,0 +1,54 @@
+"""A question that may take long, asked on a thread of its own: who asks goes on, and looks for the answer.
+
+In:  a question, one at a time.
+Out: its answer once it is there; what it raised is raised by who looks.
+
+A Pump that waited for TiDB's own answer would keep TiDB's commits waiting: TiDB gives a write up after 15 seconds, and
+a dead network answers nothing for thirty.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+class Aside(Generic[Answer]):
+    """For one thread that asks. An answer that nobody looks for any more ends with its thread."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._answers: queue.SimpleQueue[Callable[[], Answer]] = queue.SimpleQueue()
+        self.waits = False
+
+    def ask(self, question: Callable[[], Answer]) -> None:
+        """While none waits."""
+        assert not self.waits, "one question at a time"
+        self.waits = True
+        threading.Thread(target=self._run, args=(question,), name=self._name, daemon=True).start()
+
+    def answer(self) -> Answer | None:
+        """None: there is none yet. Raises what the question raised."""
+        try:
+            told = self._answers.get_nowait()
+        except queue.Empty:
+            return None
+        self.waits = False
+        return told()
+
+    def _run(self, question: Callable[[], Answer]) -> None:
+        try:
+            found = question()
+        except Exception as error:  # noqa: BLE001 - raised where the answer is looked for
+            raised = error
+            self._answers.put(lambda: _raise(raised))
+        else:
+            self._answers.put(lambda: found)
+
+
+def _raise(error: Exception) -> Answer:  # type: ignore[type-var]
+    raise error
