@@ -122,7 +122,7 @@ def _decoded(
             for number, runs in sorted(table.runs.items()):
                 at_ts = table.first_ts[number]
                 version = _version(in_force, number, at_ts)
-                batch, nulls = _batch(b"".join(runs), version, form, windows[name], (segment.seq, ordinal))
+                batch, nulls = _batch(runs, version, form, windows[name], (segment.seq, ordinal))
                 made.append(TableChanges(*name, version.version, batch))
                 ordinal += batch.num_rows
                 nulled += nulls
@@ -174,11 +174,11 @@ def _version(versions: Sequence[TableVersion], number: int, at_ts: int) -> Table
 
 
 def _batch(
-    data: bytes, version: TableVersion, form: Form, window: CommitSpan, place: tuple[int, int]
+    runs: Sequence[bytes], version: TableVersion, form: Form, window: CommitSpan, place: tuple[int, int]
 ) -> tuple[pa.RecordBatch, int]:
     """place: the segment's seq, and the ordinal of the first row. Raises Terminal."""
     names = [column.name for column in version.columns]
-    rows = rows_of(data, Wanted(form, names, version.key_names, window.whole_deletes))
+    rows = rows_of(runs, Wanted(form, names, version.key_names, window.whole_deletes))
     order = _order(rows)
     take, nulled = pa.array(order), 0
     arrays, fields = [], list(_FIELDS)

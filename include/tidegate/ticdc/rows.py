@@ -4,7 +4,8 @@ In:  whole lines of data files, all with the columns of one table version.
 Out: Rows; SchemaMismatch where the lines have other columns, StreamCorrupt where they are no lines of the protocol.
 
 pyarrow's readers parse them, every value as text. In JSON a column that a line lacks would read as NULL, so the names
-that stand in a file are compared with the version's by one line of each operation: within a file they are the same.
+that stand in a file are compared with the version's by one line of each operation: within a file they are the same,
+as TiCDC begins another one with another definition of the table.
 An UPDATE that changes the key becomes a delete of the old row and the new one.
 """
 
@@ -55,10 +56,10 @@ class Wanted:
     whole_deletes: bool
 
 
-def rows_of(data: bytes, wanted: Wanted) -> Rows:
-    """Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
+def rows_of(runs: Sequence[bytes], wanted: Wanted) -> Rows:
+    """runs: each of one file. Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
     try:
-        return _canal(data, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(data, wanted)
+        return _canal(runs, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(runs, wanted)
     except pa.ArrowInvalid as error:
         what = str(error).splitlines()[0][:200]
         raise StreamCorrupt(f"lines can't be read: {what}", remedy=f"report it; {REFILL}") from None
@@ -67,8 +68,11 @@ def rows_of(data: bytes, wanted: Wanted) -> Rows:
 # --- canal-json ----------------------------------------------------------------------------------------
 
 
-def _canal(data: bytes, wanted: Wanted) -> Rows:
-    has_old = _check_names(data, wanted)
+def _canal(runs: Sequence[bytes], wanted: Wanted) -> Rows:
+    has_old = False
+    for run in runs:
+        has_old |= _check_names(run, wanted)
+    data = b"".join(runs)
     image = pa.list_(pa.struct([(name, pa.string()) for name in wanted.names]))
     fields = [("type", pa.string()), ("data", image), ("_tidb", pa.struct([("commitTs", pa.int64())]))]
     table = pajson.read_json(
@@ -164,12 +168,14 @@ def _split(rows: Rows, old: list[pa.Array], wanted: Wanted) -> Rows:
 # --- csv -----------------------------------------------------------------------------------------------
 
 
-def _csv(data: bytes, wanted: Wanted) -> Rows:
+def _csv(runs: Sequence[bytes], wanted: Wanted) -> Rows:
     csv = wanted.form.csv
     more = ["is_update"] * csv.old_value + ["handle_key"] * csv.handle_key
     head = [_OPERATION, "table", "schema", _STAMP, *more]
     names = [*head, *(f"c{at}" for at in range(len(wanted.names)))]
-    _check_width(data, wanted, len(names))
+    for run in runs:
+        _check_width(run, wanted, len(names))
+    data = b"".join(runs)
     types: dict[str, Any] = {**dict.fromkeys(names, pa.string()), _STAMP: pa.int64()}
     table = pacsv.read_csv(
         io.BytesIO(data),

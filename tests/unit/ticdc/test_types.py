@@ -178,6 +178,19 @@ def test_lines_with_other_columns_than_the_table_hold_it(tmp_path: Path) -> None
     assert problem.error == "SchemaMismatch"
 
 
+def test_each_file_is_looked_at_for_its_columns(tmp_path: Path) -> None:
+    """The second lacks one, as behind a DDL that the changefeed's filter left out."""
+    columns = {"id": ID, "c": {"ColumnType": "INT"}}
+    for protocol in ("canal-json", "csv"):
+        feed = Changefeed(tmp_path / protocol, protocol=protocol)
+        feed.ddl("shop.t", ts(1), "CREATE TABLE t (id BIGINT PRIMARY KEY, c INT)", 3, columns)
+        feed.rows("shop.t", Change(ts(2), {"id": number(1), "c": number(1)}))
+        feed.rows("shop.t", Change(ts(3), {"id": number(2)}))
+        feed.checkpoint(ts(3))
+        (problem,) = decoded(feed, form_of(protocol), ts(3)).problems
+        assert problem.error == "SchemaMismatch"
+
+
 def test_a_delete_that_has_its_key_alone_is_enough_unless_all_of_the_row_is_kept(tmp_path: Path) -> None:
     feed = Changefeed(tmp_path / "feed")
     feed.ddl(
