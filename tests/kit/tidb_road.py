@@ -7,6 +7,7 @@ Out: a lake; how a silver table differs from a recorded one.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -107,6 +108,9 @@ def segments_of(folder: Path, payloads_each: int) -> dict[str, list[Segment]]:
         fed.waiting = [Write(payload, binlog_of(payload)) for payload in [fake_payload(end_ts)]]
         reader._orphans_at = 0.0
         segments += reader.receive(0) + reader.cut_now()
+        while reader.resolved_ts < end_ts:
+            time.sleep(0.01)  # DDL jobs are asked for aside
+            segments += reader.receive(0) + reader.cut_now()
     return found
 
 

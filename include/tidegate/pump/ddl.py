@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
-from tidegate.errors import SourceUnavailable, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS
+from tidegate.pump.aside import Aside
 from tidegate.tidb.payload import Binlog, BinlogType, job_payload, tables_payload
 from tidegate.tidb.summary import moves_sequence
 
@@ -45,6 +47,7 @@ class JobNotes:
     jobs: Jobs | None
     _waiting: dict[int, int] = field(default_factory=dict)
     _ask_at: float = 0.0
+    _asked: Aside[list[tuple[int, int, bytes]]] = field(default_factory=lambda: Aside("ddl jobs"))
 
     def take(self, binlog: Binlog, resolved_ts: int) -> None:
         """A binlog of the stream. resolved_ts: before it."""
@@ -64,19 +67,25 @@ class JobNotes:
         return min(resolved_ts, min(self._waiting, default=_FOREVER) - 1)
 
     def finished(self) -> Iterator[bytes]:
-        """Payloads for jobs that are in the history by now; asks once a second."""
+        """Payloads for jobs that are in the history by now. TiDB is asked aside, once a second: nobody waits for it."""
         now = time.monotonic()
-        if self.jobs is None or not self._waiting or now < self._ask_at:
-            return
-        self._ask_at = now + PUMP_ORPHAN_LOOK_SECONDS
-        for commit_ts, job_id in sorted(self._waiting.items()):
-            try:
-                text = self.jobs.job(job_id)
-            except SourceUnavailable as error:
-                log.warning("DDL job %d isn't known yet, and what comes behind it waits: %s", job_id, error)
-                return
-            if text is not None:
+        try:
+            found = self._asked.answer()
+        except TidegateError as error:
+            log.warning("DDL jobs aren't known yet, and what comes behind them waits: %s", error)
+            found = None
+        for commit_ts, job_id, text in found or ():
+            if commit_ts in self._waiting:
                 yield job_payload(job_id, commit_ts, text)
+        if self._waiting and not self._asked.waits and now >= self._ask_at:
+            self._ask_at = now + PUMP_ORPHAN_LOOK_SECONDS
+            self._asked.ask(partial(self._look_up, sorted(self._waiting.items())))
+
+    def _look_up(self, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int, bytes]]:
+        """(commit_ts, job id, JSON) of those that are finished. Raises SourceUnavailable."""
+        assert self.jobs is not None, "else none waits"
+        texts = [(commit_ts, job_id, self.jobs.job(job_id)) for commit_ts, job_id in wanted]
+        return [(commit_ts, job_id, text) for commit_ts, job_id, text in texts if text is not None]
 
     def begin(self, tso: int) -> bytes | None:
         """A payload with the tables that were there at a timestamp, for a Pump that begins; None: ask again."""
