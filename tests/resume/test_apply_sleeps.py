@@ -43,7 +43,7 @@ TABLES = (
     "one (id INT PRIMARY KEY)",
     "two (word VARCHAR(20) PRIMARY KEY)",
 )
-SECONDS_MAX = 120
+SECONDS_MAX = 300  # it starts a JVM, which a busy machine takes its time for
 
 
 def asleep(driver: Any) -> bool:
@@ -64,7 +64,7 @@ def said(road: Road) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.skipif(not LONG, reason="each sleeper starts a JVM")
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_who_sleeps_anywhere_in_its_window_and_is_overtaken_publishes_nothing_when_it_wakes(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
