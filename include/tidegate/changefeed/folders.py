@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Final
 
 from tidegate.changefeed.storage import Listed, Storage
@@ -75,8 +76,9 @@ class Folders:
 
     @property
     def streams(self) -> Iterator[Stream]:
-        for table in self.tables.values():
-            yield from table.streams.values()
+        """In order of their names: a look finds them in any."""
+        for _, table in sorted(self.tables.items(), key=itemgetter(0)):
+            yield from (stream for _, stream in sorted(table.streams.items(), key=itemgetter(0)))
 
     def look(self, captured_ts: int) -> None:
         """Take in what is new. Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
