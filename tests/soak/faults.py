@@ -60,6 +60,7 @@ def snapshot(world: World, seconds: float) -> None:
 
 def kill_reader(world: World, after: float) -> None:
     world.shots.begin()
+    world.shots.wait()
     time.sleep(after)
     world.shots.kill()
 

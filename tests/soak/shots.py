@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +28,7 @@ class Shots:
 
     def __init__(self, file: Path, environment: dict[str, str], log: Path) -> None:
         self._file, self._environment, self._log = file, os.environ | environment, log
+        self._said = 0  # bytes of the log before the reader that was begun last
         self._process: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
@@ -35,7 +37,16 @@ class Shots:
             return
         command = [str(Path(sys.executable).parent / "tidegate"), "snapshot", "start", str(self._file), TABLE]
         with self._log.open("ab") as log:
+            self._said = log.tell()
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
+
+    def wait(self) -> None:
+        """Until the reader that was begun has said a word: it starts for some seconds."""
+        end = time.monotonic() + _END_SECONDS
+        while self._process is not None and self._process.poll() is None and time.monotonic() < end:
+            if self._log.stat().st_size > self._said:
+                return
+            time.sleep(0.1)
 
     def kill(self) -> None:
         """End the reader where it is."""
