@@ -26,10 +26,11 @@ Convert: TypeAlias = Callable[[Cell], Any]
 
 
 class Converter:
-    """Of one column. nulls: zero and impossible dates that became NULL so far."""
+    """Of one column. nulls: zero and impossible dates that became NULL so far. in_key: they are an error."""
 
-    def __init__(self, column: Column, info: ColumnInfo, zero_dates: ZeroDates) -> None:
+    def __init__(self, column: Column, info: ColumnInfo, zero_dates: ZeroDates, *, in_key: bool = False) -> None:
         self._info = info
+        self._in_key = in_key
         self._zero_dates = zero_dates
         self._kind = canonical(column)
         self.name = column.silver
@@ -80,14 +81,21 @@ class Converter:
                 return date(at.year, at.month, at.day)
             return datetime(*at, tzinfo=UTC if self._kind.kind is Kind.TIMESTAMP else None)
         except ValueError:
-            if self._zero_dates is ZeroDates.ERROR:
-                shown = cell_text(self._info, _number(cell))
-                raise UnsupportedValue(
-                    f"column {self._info.name} has a date that no calendar knows: {shown}",
-                    remedy="set apply.zero_dates: null",
-                ) from None
+            if self._in_key or self._zero_dates is ZeroDates.ERROR:
+                raise self._refused(cell_text(self._info, _number(cell))) from None
             self.nulls += 1
             return None
+
+    def _refused(self, shown: str | None) -> UnsupportedValue:
+        if self._in_key:
+            return UnsupportedValue(
+                f"column {self._info.name} of the key holds {shown}, which no calendar has: NULL would stand for all"
+                " such keys",
+                remedy="repair the row at the source, or leave the table out",
+            )
+        return UnsupportedValue(
+            f"column {self._info.name} has a date that no calendar knows: {shown}", remedy="set apply.zero_dates: null"
+        )
 
 
 def _number(cell: Cell) -> int:

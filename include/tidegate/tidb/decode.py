@@ -223,7 +223,8 @@ def _readings(
 
 
 def _reading(name: Name, version: TableVersion, info: TableInfo, upto_ts: int, zero_dates: ZeroDates) -> _Reading:
-    converters = [Converter(column, told, zero_dates) for column, told in zip(version.columns, info.shown, strict=True)]
+    pairs = zip(version.columns, info.shown, strict=True)
+    converters = [Converter(column, told, zero_dates, in_key=column.id in version.key) for column, told in pairs]
     places = {column.id: at for at, column in enumerate(version.columns)}
     virtual = any(column.is_virtual for column in info.shown)
     return _Reading(name, version, info, upto_ts, converters, virtual, [places[id_] for id_ in version.key])
