@@ -49,16 +49,14 @@ class JobNotes:
     _ask_at: float = 0.0
     _asked: Aside[list[tuple[int, int, bytes]]] = field(default_factory=lambda: Aside("ddl jobs"))
 
-    def take(self, binlog: Binlog, resolved_ts: int) -> None:
-        """A binlog of the stream. resolved_ts: before it."""
+    def take(self, binlog: Binlog) -> None:
+        """A binlog of the stream. Each Commit waits for its job, wherever it is resolved: a Pump that reads its own
+        segments again may meet the Commit without the Prewrite that had held resolved_ts back. A Commit that is sent
+        once more has its job in the stream twice.
+        """
         if binlog.tp is BinlogType.JOB:
             self._waiting.pop(binlog.start_ts, None)
-        elif (
-            self.jobs is not None
-            and binlog.tp is BinlogType.COMMIT
-            and waits_for(binlog)
-            and binlog.commit_ts > resolved_ts
-        ):
+        elif self.jobs is not None and binlog.tp is BinlogType.COMMIT and waits_for(binlog):
             self._waiting[binlog.commit_ts] = binlog.ddl_job_id
             self._ask_at = 0.0
 

@@ -229,7 +229,7 @@ class PumpReader:
 
     def _pair(self, binlog: Binlog) -> None:
         """What contradicts itself is stored as well, for apply to stop at: refusing it would stop TiDB's commits."""
-        self._notes.take(binlog, self._pairing.resolved_ts)
+        self._notes.take(binlog)
         try:
             self._pairing.take(binlog, self._settings.node, waits_for(binlog))
         except StreamCorrupt as error:
