@@ -139,6 +139,8 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     whole = history.versions(*physical[1:]) and (state is None or state.state is not State.HELD)
     if whole and is_shard(app, physical):
         whole = all(part(app, physical, 0, at_ts) is not None for at_ts in (wave.low_ts, window.cut_ts))
+    if reason := _is_there(app, history.version_at(*physical[1:], wave.low_ts), share):
+        return reason
     anew = not whole or _replaces(history.versions(*physical[1:]), share)
     if is_shard(app, physical) and (reason := splits_window(app, window, physical, wave.low_ts, anew=anew)):
         return reason
@@ -157,7 +159,7 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
         damage = _damage(app, share)
     else:
         entry.again_ts = max(entry.again_ts, applied)
-        _again_from(entry, physical, wave, emptied=_begins(version, wave))
+        _again_from(entry, physical, wave, version)
         if entry.routed and _begins(version, wave):
             _take_dropped(app, entry, wave)
         entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damage]
@@ -166,10 +168,15 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     return damage
 
 
-def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, *, emptied: bool) -> None:
-    """The table's changes are applied again from a wave's low mark on; of a routed one this shard's alone."""
+def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version: TableVersion) -> None:
+    """The table's changes are applied again from a wave's low mark on; of a routed one this shard's alone.
+
+    version: in force there. Where that empties the table, what was read before it goes; other waves of the same low
+    mark, as a quiet server without marks in its log has them, have rows of that very version, and stay.
+    """
+    emptied = _begins(version, wave)
     if emptied:
-        entry.chunks = [one for one in entry.chunks if one.physical != physical]
+        entry.chunks = [one for one in entry.chunks if one.physical != physical or one.version >= version.version]
     if entry.routed:
         entry.shards[physical] = wave.after_ts if emptied else min(entry.begins(physical), wave.after_ts)
         entry.after_ts = min(entry.after_ts, wave.after_ts)
@@ -190,6 +197,14 @@ def _replaces(versions: Sequence[TableVersion], share: _Share) -> bool:
     """Whether a wave's rows are to replace all that silver has: rows without a key can't be written twice."""
     mine = [version for version in versions if version.commit_ts <= share.wave.low_ts]
     return bool(mine) and not mine[-1].key and not _begins(mine[-1], share.wave)
+
+
+def _is_there(app: Application, version: TableVersion | None, share: _Share) -> str:
+    """Why a wave of a table without a key isn't taken that begins where another one's rows begin: it has the same."""
+    if version is None or version.key or not _begins(version, share.wave):
+        return ""
+    begun_by = app.snapshots.begun_by(share.physical, version.commit_ts)
+    return "" if begun_by in ("", share.wave.token) else "another wave has begun the table at this very place already"
 
 
 def _begins(version: TableVersion, wave: EndedWave) -> bool:

@@ -116,6 +116,11 @@ class Known:
         mine = (one for one in self._by_table.get(physical, ()) if one.snapshot == snapshot)
         return next((one for one in mine if one.event is EventKind.OPENED), None)
 
+    def begun_by(self, physical: Physical, low_ts: int) -> str:
+        """Token of the wave whose low mark empties a table in silver; "" when nobody said so."""
+        mine = (one for one in reversed(self._by_table.get(physical, ())) if one.event is EventKind.OPENED)
+        return next((one.token for one in mine if one.low_ts == low_ts), "")
+
     def definition(self, token: str, physical: Physical) -> Mapping[str, Any]:
         """The table as the server had it while a wave was read; {} when nobody said so."""
         mine = (one for one in self._by_table.get(physical, ()) if one.token == token)

@@ -1,0 +1,107 @@
+"""A table that held rows before its log was followed, and waves of a snapshot whose marks aren't in the log.
+
+In:  a Log of events; tables with one column, `id INT`.
+Out: chunks in bronze, and in control/snapshots what a reader says of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from spark_jobs.apply_steps.plan_window import plan_window
+from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
+from tests.support.event_log import Log
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion, VersionStatus
+from tidegate.segments.crc32c import crc32c
+from tidegate.snapshot.chunk import Chunk, schema_of, shape_of, to_payload
+from tidegate.snapshot.chunk_table import ChunkWriter
+from tidegate.snapshot.events import EventKind, SnapshotEvent
+from tidegate.snapshot.spans import WHOLE, Span
+from tidegate.snapshot.standing import Known
+from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
+
+TO_WAVES = (plan_window, replay_schema_history, resolve_watermarks)
+
+
+def baseline(log: Log, database: str, table: str, *, key: bool = True) -> TableVersion:
+    """The table is there as capture starts, with rows."""
+    made = TableVersion(
+        "one", database, table, 1, 1, "b.000001", 4, "baseline", "", (Column(1, "id", "int", nullable=not key),),
+        (1,) if key else (), "utf8mb4", indexes=(Index("PRIMARY", IndexKind.PRIMARY, (1,)),) if key else (),
+        status=VersionStatus.NEEDS_SNAPSHOT,
+    )  # fmt: skip
+    control.append(log.lake, tables.SCHEMA_HISTORY, [made.to_row()])
+    return made
+
+
+@dataclass
+class Waves:
+    """A snapshot of one table, as its reader tells it."""
+
+    log: Log
+    version: TableVersion
+    snapshot: str = "s1"
+    writer: ChunkWriter = field(init=False)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.writer = ChunkWriter(self.log.lake, "one", 1 + sum(map(ord, self.snapshot)))
+        self.say(EventKind.REQUESTED)
+        self.say(EventKind.RANGES, spans=(WHOLE,))
+
+    def say(self, kind: EventKind, **cells: Any) -> None:
+        name = (self.version.database, self.version.table)
+        event = SnapshotEvent(self.snapshot, "road", "one", kind, datetime.now(UTC), *name, **cells)
+        control.append(self.log.lake, tables.SNAPSHOTS, [event.to_row()])
+
+    def read(self, ids: Sequence[int], low_ts: int, high_ts: int, span: Span = WHOLE, *, dies: bool = False) -> str:
+        """A wave of one chunk; its token. dies: its reader, before it said what it has read."""
+        self.number += 1
+        token = f"{self.snapshot}{self.number:030x}"
+        schema = schema_of(self.version)
+        rows = pa.RecordBatch.from_arrays([pa.array(ids, schema[0].type)], schema=schema)
+        payload = bytes(to_payload([rows], schema))
+        chunk = Chunk(
+            source="one", snapshot=self.snapshot, database=self.version.database, table=self.version.table,
+            wave=self.number, chunk=1, low_token=token, high_token=token, key_after=span.after, key_upto=span.upto,
+            rows=len(ids), version=1, shape=shape_of(schema), payload=payload, payload_bytes=len(payload),
+            payload_crc32c=crc32c(payload), null_dates=0, server_id=1, server_uuid="", read_at=datetime.now(UTC),
+        )  # fmt: skip
+        self.writer.append([chunk])
+        at = "" if self.version.key else "b.000001:4"
+        self._mark(MarkKind.HIGH, token, Manifest.of(chunk.name, [chunk]), (low_ts, high_ts), at)
+        if not dies:
+            self.say(EventKind.WAVE, wave=self.number, token=token, spans=(span,), rows=len(ids))
+        return token
+
+    def end(self, high_ts: int) -> None:
+        name = (self.version.database, self.version.table)
+        self._mark(MarkKind.END, f"{self.snapshot}end", Manifest(*name), (None, high_ts), "")
+        self.say(EventKind.ENDED)
+
+    def _mark(self, kind: MarkKind, token: str, manifest: Manifest, between: tuple[int | None, int], at: str) -> None:
+        text = Mark(self.snapshot, self.number, kind, token, (manifest,), at).to_text()
+        event = SnapshotEvent(
+            self.snapshot, "road", "one", EventKind.MARKED, datetime.now(UTC), wave=self.number, token=token,
+            low_ts=between[0], high_ts=between[1], options={"mark": text, "server_uuid": ""},
+        )  # fmt: skip
+        control.append(self.log.lake, tables.SNAPSHOTS, [event.to_row()])
+
+    def answers(self) -> dict[str, str]:
+        """Token of a wave -> what apply said of it."""
+        events = [SnapshotEvent.from_row(row) for row in control.read(self.log.lake, tables.SNAPSHOTS).to_pylist()]
+        kinds = (EventKind.APPLIED, EventKind.REFUSED)
+        return {one.token: str(one.event) for one in events if one.snapshot == self.snapshot and one.event in kinds}
+
+    @property
+    def state(self) -> str:
+        name = (self.version.database, self.version.table)
+        return str(Known.read(self.log.lake).tables[self.snapshot, "one", *name].state)
