@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.errors import StreamCorrupt
+from tidegate.schema.ddl.statement import SaidColumn
 from tidegate.schema.model.server import folded
 from tidegate.schema.model.types import UNKNOWN
 
 # ColumnType as the file has it -> as a CREATE TABLE has it, where these differ.
 _OTHER_NAMES: Final = {"VAR_STRING": "VARCHAR"}
 _LENGTHS: Final = ("BIT", "CHAR", "VARCHAR", "BINARY", "VARBINARY")
+_SIZED: Final = ("BIT", "DECIMAL")  # whose values depend on their numbers
 _FRACTIONS: Final = ("DATETIME", "TIMESTAMP", "TIME")
 _LISTS: Final = ("ENUM", "SET")
 
@@ -45,6 +47,14 @@ class SchemaFile:
         if key:
             lines.append(f"PRIMARY KEY ({', '.join(key)})")
         return f"CREATE TABLE IF NOT EXISTS {quoted(self.database)}.{quoted(self.table)} ({', '.join(lines)})"
+
+    @property
+    def said(self) -> tuple[SaidColumn, ...]:
+        """The columns, to compare with those that replay makes."""
+        return tuple(
+            SaidColumn(str(column["ColumnName"]), _whole_type(column), column.get("ColumnIsPk") == "true")
+            for column in self.columns
+        )
 
 
 def schema_file(data: bytes, where: str) -> SchemaFile:
@@ -81,6 +91,11 @@ def _type(column: dict[str, Any]) -> str:
     elif base in _LISTS:
         numbers = f"('{UNKNOWN}')"
     return " ".join([base + numbers, *words[1:]])
+
+
+def _whole_type(column: dict[str, Any]) -> str:
+    sized = str(column["ColumnType"]).upper().split()[0] in _SIZED
+    return "" if sized and not column.get("ColumnPrecision") else _type(column).lower()
 
 
 def _not_null(column: dict[str, Any]) -> str:

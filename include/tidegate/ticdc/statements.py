@@ -84,7 +84,8 @@ def ddl_statements(segment: Segment) -> list[DdlStatement]:
             said = EventSaid(atomic=True, with_rows=True)
             found.append(_statement(segment, placed, file.version, file.created, file, said))
         elif file.query and file.action not in _QUIET:
-            found.append(_statement(segment, placed, file.version, file.query, file, EventSaid(atomic=True)))
+            said = EventSaid(atomic=True, of=(file.database, file.table), columns=file.said)
+            found.append(_statement(segment, placed, file.version, file.query, file, said))
     return list(_merged(sorted(found, key=lambda one: one.commit_ts)))
 
 

@@ -7,8 +7,17 @@ Out: what schema_history replays, in commit_ts order.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidegate.schema.ddl.secrets import masked
+
+
+class SaidColumn(NamedTuple):
+    """A column as the source says that a statement left it. type: as Column has it, "" where it isn't said whole."""
+
+    name: str
+    type: str
+    primary: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,8 @@ class EventSaid:
     mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: of a database that is made
     without one, "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one;
     an IF NOT EXISTS that found its table there did not. thread_specific: a temporary table was used. with_rows: the
-    table that it makes has rows that the source doesn't tell.
+    table that it makes has rows that the source doesn't tell. columns: all that the table `of` has after the
+    statement, () when nothing says it.
     """
 
     explicit_timestamps: bool | None = None
@@ -28,6 +38,8 @@ class EventSaid:
     atomic: bool = False
     thread_specific: bool = False
     with_rows: bool = False
+    of: tuple[str, str] = ("", "")
+    columns: tuple[SaidColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from tidegate.schema.model.unlogged import MERGES, SEQUENCE, Storage, logged_as,
 from tidegate.schema.replay.context import Context
 from tidegate.schema.replay.logged_effects import makes_database, surely_new
 from tidegate.schema.replay.partition_moves import PartitionMoves
+from tidegate.schema.replay.said_columns import check_said
 from tidegate.schema.replay.shape import Shape, alter, copy, create
 from tidegate.schema.replay.table_charsets import resolve_charset
 from tidegate.schema.replay.work import Work
@@ -94,6 +95,7 @@ class TableEffects:
             case DropDatabase(database):
                 for name in self._history.names_of(database):
                     self._work.drop(name, "drop" if name[1] else DEFAULTS)
+        check_said(statement, self._work, self._logged.said)
 
     def _known(self, table: TableName) -> bool:
         """Whether a table's columns are known. Raises DDLError when they are not but should be."""

@@ -1,0 +1,69 @@
+"""Whether a statement left a table as the source says.
+
+In:  what replaying the statement made of its tables; the columns that the source says one of them has since.
+Out: DDLError where these differ.
+
+Replay follows from a text, and a text says less than a server knows: which database a session was in, or which table a
+LIKE meant. Where the source tells the columns as well (a changefeed's schema files), no other table passes for it
+unless it has the same names, types and primary key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tidegate.errors import RECREATE, DDLError, UnsupportedValue
+from tidegate.schema.ddl.reader import touched_tables
+from tidegate.schema.ddl.statement import EventSaid, SaidColumn
+from tidegate.schema.ddl.tree import Statement
+from tidegate.schema.model.columns import Column, IndexKind
+from tidegate.schema.model.types import canonical
+from tidegate.schema.replay.shape import Shape
+from tidegate.schema.replay.work import Work
+
+# TiDB has a column of its own for each part of an index that is an expression; no statement names it.
+_OF_EXPRESSION: Final = "_v$_"
+
+
+def check_said(parsed: Statement, work: Work, said: EventSaid) -> None:
+    """Raises DDLError. A table that the statement dropped, or isn't about, isn't compared."""
+    if not said.columns or said.of not in touched_tables(parsed) or not work.lives(said.of):
+        return
+    shape = work.shape(said.of)
+    other = next(
+        _differences(shape, [one for one in said.columns if not one.name.lower().startswith(_OF_EXPRESSION)]), ""
+    )
+    if other:
+        what = f"`{said.of[0]}.{said.of[1]}` isn't what its statement makes of the table that is known: {other}"
+        raise DDLError(what, remedy=RECREATE)
+
+
+def _differences(shape: Shape, told: Sequence[SaidColumn]) -> Iterator[str]:
+    columns = [column for column in shape.columns if not column.name.lower().startswith(_OF_EXPRESSION)]
+    if [column.name.lower() for column in columns] != [one.name.lower() for one in told]:
+        yield f"it has columns {_listed(told)}, replayed are {_listed(columns)}"
+        return
+    for column, one in zip(columns, told, strict=True):
+        if not _same_type(column, one):
+            yield f"its column {one.name} is {one.type}, replayed is {column.type}"
+    primary = next((index for index in shape.indexes if index.kind is IndexKind.PRIMARY), None)
+    replayed = [column for column in columns if primary and column.id in primary.parts]
+    key = [one for one in told if one.primary]
+    if [column.name.lower() for column in replayed] != [one.name.lower() for one in key]:
+        yield f"its primary key is of ({_listed(key)}), replayed is of ({_listed(replayed)})"
+
+
+def _listed(columns: Sequence[Column] | Sequence[SaidColumn]) -> str:
+    return ", ".join(column.name for column in columns)
+
+
+def _same_type(column: Column, one: SaidColumn) -> bool:
+    """Whether both have the same values: a CHAR and a TEXT have."""
+    if not one.type:
+        return True
+    try:
+        return canonical(replace(column, type=one.type)).delta == canonical(column).delta
+    except UnsupportedValue:
+        return one.type == column.type
