@@ -25,6 +25,7 @@ from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement, EventSaid
 from tidegate.schema.ddl.tree import DropDatabase, RenameTables
 from tidegate.schema.model.server import ServerVersion
+from tidegate.schema.replay.unplaced import unplaced
 from tidegate.segments.segment import Segment
 from tidegate.ticdc.pieces import Placed, form_of, pieces_of
 from tidegate.ticdc.schema_file import SchemaFile, quoted, schema_file
@@ -65,6 +66,7 @@ class Action(IntEnum):
 
 
 _QUIET: Final = frozenset(Action)
+EXCHANGE_PARTITION: Final = 42
 RECOVER_TABLE: Final = 25  # FLASHBACK TABLE too: a table is there again, with the rows that it had
 Pair: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
 
@@ -84,8 +86,10 @@ def ddl_statements(segment: Segment) -> list[DdlStatement]:
             said = EventSaid(atomic=True, with_rows=True)
             found.append(_statement(segment, placed, file.version, file.created, file, said))
         elif file.query and file.action not in _QUIET:
-            said = EventSaid(atomic=True, of=(file.database, file.table), columns=file.said)
-            found.append(_statement(segment, placed, file.version, file.query, file, said))
+            said = EventSaid(atomic=True, of=(file.database, file.table), columns=file.said, of_made=True)
+            # TiCDC writes it anew, and not every version says whether it was WITHOUT VALIDATION.
+            sql = f"{file.query} WITHOUT VALIDATION" if file.action == EXCHANGE_PARTITION else file.query
+            found.append(_statement(segment, placed, file.version, sql, file, said))
     return list(_merged(sorted(found, key=lambda one: one.commit_ts)))
 
 
@@ -163,8 +167,11 @@ def tables_named(file: SchemaFile) -> Collection[tuple[str, str]] | None:
     of_file = {(file.database, file.table)} if file.table else set()
     if not file.query or file.action in _QUIET:
         return of_file
+    server, sql = ServerVersion.of(SERVER), _legible(file.query, file)
     try:
-        parsed = read(_legible(file.query, file), database=file.database, sql_mode=0, server=ServerVersion.of(SERVER))
+        parsed = read(sql, database=file.database, sql_mode=0, server=server)
+        if unplaced(sql, 0, server):
+            return None
     except DdlNotRead:
         return of_file or None
     if isinstance(parsed, DropDatabase):

@@ -29,7 +29,8 @@ class EventSaid:
     without one, "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one;
     an IF NOT EXISTS that found its table there did not. thread_specific: a temporary table was used. with_rows: the
     table that it makes has rows that the source doesn't tell. columns: all that the table `of` has after the
-    statement, () when nothing says it.
+    statement, () when nothing says it. of_made: `database` is
+    that of the table it made, and the session's isn't known.
     """
 
     explicit_timestamps: bool | None = None
@@ -40,6 +41,7 @@ class EventSaid:
     with_rows: bool = False
     of: tuple[str, str] = ("", "")
     columns: tuple[SaidColumn, ...] = ()
+    of_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

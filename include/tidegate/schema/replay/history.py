@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tidegate.errors import DDLError
-from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
+from tidegate.schema.ddl.reader import DdlNotRead, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.ddl.tree import (
     CreateLike,
@@ -40,6 +40,7 @@ from tidegate.schema.replay.context import Context
 from tidegate.schema.replay.effects import DEFAULTS, QueryColumns, TableEffects
 from tidegate.schema.replay.logged_effects import check_base_table
 from tidegate.schema.replay.shape import Shape
+from tidegate.schema.replay.unplaced import read_placed
 from tidegate.schema.replay.work import Work
 from tidegate.tables import splits
 
@@ -224,7 +225,7 @@ class SchemaHistory:
             return []
         server = self.server_of(statement)
         try:
-            parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+            parsed = read_placed(statement, server, self)
         except DdlNotRead as error:
             names = [pair for name in error.tables for pair in splits(name)]
             if not statement.legible:
@@ -335,8 +336,7 @@ class SchemaHistory:
 
     def _context(self, statement: DdlStatement, server: ServerVersion, parsed: Statement) -> Context:
         touched = touched_tables(parsed)
-        database = touched[0][0] if touched else statement.database
-        defaults = self.defaults(database, server)
+        defaults = self.defaults(touched[0][0] if touched else statement.database, server)
         table = touched[0] if touched else ("", "")
         return Context(server, defaults, self.new_id, statement.said, self.settings, table)
 
