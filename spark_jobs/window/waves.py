@@ -7,7 +7,7 @@ Out: marks in log order; segments of tables whose waves began below the window; 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -134,13 +134,29 @@ def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, af
     if earlier is None:
         return None
     found = after_ts
-    for ref in [*earlier, *(ref for ref in window.refs if ref.source == source)]:
+    for ref in _of_its_log(wave, [*earlier, *(ref for ref in window.refs if ref.source == source)]):
         if Position.of(ref.file, ref.end_pos) <= place:
             found = max(found, ref.max_commit_ts)
         elif Position.of(ref.file, ref.start_pos) < place and any(may_name(ref.tables, t.name) for t in wave.tables):
             pieces = index_pieces(app.index.read(ref))
             found = max(found, *(began_before(index, place.offset) for index in pieces))
     return found
+
+
+def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[SegmentRef]:
+    """Those whose places are of the log that a wave's is of: of its server, and up to where that began a log anew. What
+    another server sent after a failover, or this one after its log was reset, isn't seen by the wave's view, however
+    low it lies there.
+    """
+    last: Position | None = None
+    for _, ref in sorted({ref.seq: ref for ref in refs}.items()):  # one that reaches over the window's low end is twice
+        if ref.server_uuid != wave.server_uuid:
+            continue
+        start = Position.of(ref.file, ref.start_pos)
+        if ref.min_commit_ts > wave.high_ts or (last is not None and start < last):
+            return
+        last = start
+        yield ref
 
 
 def changed_by_ddl(

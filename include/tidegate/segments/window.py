@@ -29,6 +29,7 @@ class SegmentRef:
     of its kind promises that a transaction in here is committed in here, or in the segments that go on with it. Else a
     window needs besides the segments of its own range those before them that rows may still wait in for their commit
     (lake/bronze/lookback.py). prev_commit_ts: what was resolved before it, where it isn't whole.
+    server_uuid: whose its place is; one of another server's log, or of this one's before a reset, means something else.
     """
 
     source: str
@@ -48,6 +49,7 @@ class SegmentRef:
     rolled_back_ts: int = 0
     whole: bool = True
     prev_commit_ts: int = 0
+    server_uuid: str = ""
 
     @property
     def payload_bytes(self) -> int:

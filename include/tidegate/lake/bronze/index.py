@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
 from operator import attrgetter
+from sys import intern
 from typing import Any, Final
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ from tidegate.tables import SEGMENTS, SegmentFlag
 
 _SMALL_COLUMNS = [
     "kind", "seq", "file", "start_pos", "end_pos", "prev_commit_ts", "min_commit_ts", "max_commit_ts", "resolved_ts",
-    "tables", "flags",
+    "tables", "flags", "server_uuid",
 ]  # fmt: skip
 
 
@@ -281,4 +282,5 @@ def _ref(row: dict[str, Any], source: str, place: tuple[str, int, int]) -> Segme
         row=index,
         whole=row["kind"] in WHOLE_KINDS,
         prev_commit_ts=row["prev_commit_ts"],
+        server_uuid=intern(row["server_uuid"]),
     )
