@@ -125,19 +125,47 @@ def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, Tide
 
 
 def host_of(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
-    """The host that is this server; else the first that answers; else the first.
-
-    For those who must meet capture's own server: positions of another one mean nothing to them.
+    """The host that is this server; else the first that answers; else the first. For those who write nothing there, and
+    compare no positions.
     """
     if not info.others:
         return info
     answered: list[ConnectionInfo] = []
     for one in info.each:
         with contextlib.suppress(SourceUnavailable, SourceRefused):
-            if server is None or _ids(one) == server:
+            if _ids(one) == server or server is None:
                 return one
             answered.append(one)
     return next(iter([*answered, *info.each]))
+
+
+def captured_host(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
+    """The host that is capture's own server, for those who must meet it: positions of another one mean nothing to them,
+    and what they write at a replica makes it one that can't take over. Before anything is captured (None), as host_of.
+
+    A connection with one host is asked nothing. Raises SourceUnavailable: none that answers is it.
+    """
+    if server is None or not info.others:
+        return host_of(info, server)
+    failures: list[tuple[ConnectionInfo, TidegateError]] = []
+    for one in info.each:
+        try:
+            if (ids := _ids(one)) == server:
+                return one
+            error: TidegateError = SourceUnavailable(f"it is server {_shown(ids)}", remedy="it isn't used")
+        except (SourceUnavailable, SourceRefused) as failure:
+            error = failure
+        failures.append((one, error))
+    each = "; ".join(f"{one.endpoint}: {error.what}" for one, error in failures)
+    raise SourceUnavailable(
+        f"none of the source's hosts is server {_shown(server)}, which was captured last: {each}",
+        where=info.where,
+        remedy="it is tried again; once capture goes on at another host that one is used",
+    )
+
+
+def _shown(server: Server) -> str:
+    return f"{server[0]} ({server[1]})" if server[1] else str(server[0])
 
 
 def _ids(info: ConnectionInfo) -> Server:

@@ -83,7 +83,7 @@ def source_info(
 ) -> ConnectionInfo:
     """How to reach a source of the pipeline; with a lake, of several hosts the one that capture reads.
 
-    Raises ConfigError, LakeUnavailable.
+    Raises ConfigError, LakeUnavailable; SourceUnavailable when that one isn't among those that answer.
     """
     from tidegate.mysql.connection import ConnectionInfo
 
@@ -92,9 +92,9 @@ def source_info(
         return info
 
     from tidegate.lake.status import captured_server
-    from tidegate.mysql.hosts import host_of
+    from tidegate.mysql.hosts import captured_host
 
-    return host_of(info, captured_server(lake, source))
+    return captured_host(info, captured_server(lake, source))
 
 
 def changefeed_options(source: TicdcSource, connections: Connections) -> dict[str, str]:

@@ -13,8 +13,10 @@ import pytest
 
 from tests.unit.mysql.test_server_facts import facts
 from tidegate.errors import ConfigError, PositionLost, SourceBehind, SourceRefused, SourceUnavailable, TidegateError
+from tidegate.mysql import hosts as of_hosts
 from tidegate.mysql.connection import ConnectionInfo, Endpoint
-from tidegate.mysql.hosts import Hosts
+from tidegate.mysql.hosts import Hosts, captured_host, host_of
+from tidegate.segments.segment import Server
 
 A, B, C = (ConnectionInfo(name) for name in "abc")
 ALL = ConnectionInfo("a", others=(Endpoint("b", 3306), Endpoint("c", 3306)))
@@ -116,3 +118,22 @@ def test_one_host_says_what_it_says_itself() -> None:
     hosts = Hosts(A, A)
     with pytest.raises(PositionLost, match=r"^lost$"):
         hosts.first_that(hosts.first(World().opening), World().opening, (0, ""), World(lacks={"a": LOST}).goes_on)
+
+
+def test_who_must_meet_the_captured_server_gets_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ids(host: ConnectionInfo) -> Server:
+        if host.host == "a":
+            raise DOWN
+        return ord(host.host), "u"
+
+    monkeypatch.setattr(of_hosts, "_ids", ids)
+    assert captured_host(ALL, (ord("c"), "u")).host == "c"
+    assert captured_host(ALL, None).host == "b", "before anything is captured, who answers"
+    assert captured_host(A, (ord("c"), "u")) is A, "one host is as it is"
+    assert host_of(ALL, (ord("a"), "u")).host == "b", "a diagnosis is made of whoever answers"
+    for gone in ((ord("a"), "u"), (ord("b"), "of a clone")):
+        with pytest.raises(
+            SourceUnavailable, match=r"none of the source's hosts is server .* a:3306: down; b:3306: it is"
+        ) as caught:
+            captured_host(ALL, gone)
+        assert type(caught.value) is SourceUnavailable
