@@ -5,8 +5,11 @@ Out: per table how far its snapshot is: its state, what is left to read, which w
 
 Who writes what. A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high watermark),
 ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in the log),
-failed. Apply: placed (each such mark, once), opened (a low mark at a cut,
-so that what comes above it is kept), applied or refused (each wave, once per table), done.
+failed; refused, of a wave whose marks capture will never get. Apply: placed (each such mark, once), opened (a low mark
+at a cut, so that what comes above it is kept), applied or refused (each wave, once per table), done.
+
+Apply answers a table's waves in order. One that it passed over, since its mark was lost with its server's log, counts
+as refused.
 
 A wave that its reader didn't record, because it died after the high mark, is read again: its rows are applied twice,
 each time at their own low watermark, which changes nothing.
@@ -21,6 +24,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from tidegate.segments.segment import Server
 from tidegate.snapshot.spans import WHOLE, ReadSpans, Span, left_of, spans_from_text, spans_to_text
 from tidegate.tables import SNAPSHOTS
 
@@ -32,12 +36,12 @@ class EventKind(StrEnum):
 
     REQUESTED = "requested"  # a person, or a pipeline file that says so
     RANGES = "ranges"  # the reader: `spans` are what the table was divided into, `rows` about how many it has
-    WAVE = "wave"  # the reader: `spans` were read, and the high mark is written
+    WAVE = "wave"  # the reader: `spans` were read, and the high mark is written; `options` say at which server
     MARKED = "marked"  # the reader, at a server that may not be written to: the mark that isn't in its log
     PLACED = "placed"  # apply: where such a mark stands in its order
     OPENED = "opened"  # apply: the wave's low mark is below the cut, its high mark isn't
     APPLIED = "applied"  # apply: the wave's rows of the table are in silver
-    REFUSED = "refused"  # apply: they aren't and won't be; read them again
+    REFUSED = "refused"  # apply, or the reader of a lost wave: they aren't and won't be; read them again
     ENDED = "ended"  # the reader: the end mark is written
     DONE = "done"  # apply: the table is whole from this cut on
     PAUSED = "paused"
@@ -123,8 +127,9 @@ def _json(cell: Mapping[str, Any]) -> str | None:
 class TableProgress:
     """How far the snapshot of one table is.
 
-    left: key ranges to be read. waiting: tokens of waves that apply hasn't answered. low_ts: L0, commit_ts of the first
-    applied wave's low mark; None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
+    left: key ranges to be read. waiting: tokens of waves that apply hasn't answered. waiting_at: of these the server
+    that they were read from, where their reader said so. low_ts: L0, commit_ts of the first applied wave's low mark;
+    None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
     options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
     estimate: about how many rows it has; 0 when nobody knows. began_at, read_at: of its first ranges, its last wave.
     """
@@ -148,6 +153,7 @@ class TableProgress:
     estimate: int = 0
     began_at: datetime = _NEVER
     read_at: datetime = _NEVER
+    waiting_at: Mapping[str, Server] = field(default_factory=dict)
 
     @property
     def name(self) -> tuple[str, str]:
@@ -236,16 +242,19 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
     applied = [one for one in events if one.event is EventKind.APPLIED]
     refused = {one.token: one for one in events if one.event is EventKind.REFUSED}
     answered = refused.keys() | {one.token for one in applied}
+    last = max((one.wave for one in waves if one.token in answered), default=0)
+    lost = {one.token for one in waves if one.wave < last and one.token not in answered}
+    waiting = [one for one in waves if one.token not in answered | lost]
     ranges = next((one.spans for one in reversed(events) if one.event is EventKind.RANGES), (WHOLE,))
-    counted = [one for one in waves if one.token not in refused]
+    counted = [one for one in waves if one.token not in refused.keys() | lost]
     return TableProgress(
         snapshot=request.snapshot,
         source=request.source,
         database=request.database,
         table=request.table,
         state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and waves else state,
-        left=left_of(ranges, (ReadSpans(one.spans, one.token in refused) for one in waves)),
-        waiting=tuple(one.token for one in waves if one.token not in answered),
+        left=left_of(ranges, (ReadSpans(one.spans, one.token in refused.keys() | lost) for one in waves)),
+        waiting=tuple(one.token for one in waiting),
         low_ts=min((one.low_ts for one in applied if one.low_ts is not None), default=None),
         waves=len(counted),
         rows=sum(one.rows for one in counted),
@@ -259,4 +268,10 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         estimate=max((one.rows for one in events if one.event is EventKind.RANGES), default=0),
         began_at=next((one.recorded_at for one in events if one.event is EventKind.RANGES), _NEVER),
         read_at=max((one.recorded_at for one in waves), default=_NEVER),
+        waiting_at={one.token: server for one in waiting if (server := _server(one)) is not None},
     )
+
+
+def _server(wave: SnapshotEvent) -> Server | None:
+    told = wave.options.get("server")
+    return (int(told[0]), str(told[1])) if told else None

@@ -39,6 +39,7 @@ from tidegate.limits import (
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
+from tidegate.snapshot.captured_reading import CapturedReading
 from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.marks import Marks
@@ -116,10 +117,14 @@ class SnapshotReader:
         with WorkerConnection(self._info) as asked, connect(self._info) as marking:
             names = (self._pipeline, self._source)
             marks = marks_for(asked, marking, self._lake, names, self._settings.marks, self._report)
+            captured = CapturedReading(self._lake, self._source, (asked.server_id, asked.server_uuid), self._info.where)
             while not stop():
                 active = [one for one in self._told.tables(self._source) if one.state in _ACTIVE]
                 if not active:
                     return
+                if lost := captured.lost(active):
+                    self._record([self._lost(one, token) for one, token in lost])
+                    continue
                 active = self._divided(self._not_refused_for_good(active), asked)
                 self._end([one for one in active if one.is_read], marks)
                 todo = [one for one in active if one.left]
@@ -151,6 +156,10 @@ class SnapshotReader:
         bad = [one for one in active if one.low_ts is None and len(one.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
         self._record([self._event(one, EventKind.FAILED, reason=one.refused[-1]) for one in bad])
         return [one for one in active if one not in bad]
+
+    def _lost(self, of: TableProgress, token: str) -> SnapshotEvent:
+        reason = "its marks were written at another server, which died before capture had them"
+        return replace(self._event(of, EventKind.REFUSED, reason=reason), token=token)
 
     def _divided(self, active: Sequence[TableProgress], asked: WorkerConnection) -> list[TableProgress]:
         """Tables that begin now are divided into ranges; what can't be read is given up with the reason."""
@@ -305,6 +314,7 @@ class SnapshotReader:
             bytes=sum(chunk.payload_bytes for chunk in work.chunks),
             seconds=seconds,
             definition=definition,
+            options={"server": (wave.server_id, wave.server_uuid)},
         )
 
     def _given_up(self, by_name: dict[Name, TableProgress], work: Sequence[TableWork]) -> list[SnapshotEvent]:

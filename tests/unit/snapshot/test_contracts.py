@@ -217,6 +217,16 @@ def test_what_is_left_is_what_no_wave_that_counts_has_read() -> None:
     assert told(ASKED, wave(1, Span()), answer(EventKind.APPLIED, 1)).is_read
 
 
+def test_a_wave_that_apply_passed_over_is_read_again() -> None:
+    """Its high mark was lost with its server's log: no answer ever comes."""
+    waves = (ASKED, wave(1, Span(None, ("2",))), wave(2, Span(("2",), None)))
+    assert told(*waves).waiting == ("t1", "t2"), "nothing is known yet"
+    found = told(*waves, answer(EventKind.APPLIED, 2), shuffled=True)
+    assert (found.waiting, found.left, found.rows) == ((), (Span(None, ("2",)),), 10)
+    late = told(*waves, answer(EventKind.APPLIED, 2), answer(EventKind.APPLIED, 1))
+    assert late.is_read
+
+
 def test_a_person_stops_and_goes_on_and_what_is_over_stays_over() -> None:
     paused = (ASKED, wave(1, Span(None, ("2",))), (EventKind.PAUSED, WHOLE_SNAPSHOT))
     assert told(*paused).state is SnapshotState.PAUSED
