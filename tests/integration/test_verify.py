@@ -25,6 +25,7 @@ from tidegate.config import Pipeline, parse
 from tidegate.errors import UsageError, VerifyError
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.hosts import IDS, server_of
 from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult
@@ -62,7 +63,8 @@ class Lake:
         file, position = self.server.query(binlog)[0][:2]
         segment: dict[str, Any] = {field.name: _nothing(field.type) for field in tables.SEGMENTS.schema}
         segment |= {"source": "one", "file": file, "end_pos": int(position), "resolved_ts": CUT}
-        segment["server_id"] = int(self.server.variables["server_id"])
+        ids = {str(name): value for name, value in self.server.query(IDS)}
+        segment["server_id"], segment["server_uuid"] = server_of(ids)
         self._append(tables.SEGMENTS, [segment])
         now = dt.datetime.now(UTC)
         self._append(tables.CUTS, [{"cut_ts": CUT, "applied_ts": CUT, "published_at": now} | row for row in self.cuts])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
@@ -17,8 +17,9 @@ from tidegate import tables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import bronze_files
 from tidegate.position import MysqlGtidSet, Position
+from tidegate.segments.segment import Server
 
-_PLACES: Final = ["server_id", "file", "end_pos", "resolved_ts"]
+_PLACES: Final = ["seq", "server_id", "server_uuid", "file", "end_pos", "resolved_ts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,13 @@ class Visible:
 
 @dataclass(slots=True)
 class CapturedPlaces:
-    """servers: server_id per source.
+    """servers: per source the server whose places are asked for.
 
     What is asked twice a second costs as much as came since: bronze's files are read newest first.
     """
 
     lake: LakeFiles
-    servers: Mapping[str, int]
+    servers: Mapping[str, Server]
     _below: set[str] = field(default_factory=set)  # files of bronze without a position that was wanted
 
     def covered_by(self, source: str, file: str, offset: int) -> int | None:
@@ -50,20 +51,19 @@ class CapturedPlaces:
         Positions of a server that was captured before a failover say nothing of its successor's.
         """
         wanted = Position.of(file, offset)
-        found: list[int] = []
+        found: int | None = None
+        last: Position | None = None
         for path in self._newest_first(source):
             if path in self._below:
                 break
-            with self.lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
-                rows = pq.read_table(handle, columns=_PLACES, partitioning=None).to_pylist()
-            mine = [row for row in rows if row["server_id"] == self.servers[source]]
-            covering = [row["resolved_ts"] for row in mine if Position.of(row["file"], row["end_pos"]) >= wanted]
-            found += covering
-            if not covering:
-                self._below.add(path)
-            if len(covering) < len(mine):
-                break  # what a server wrote before lies lower
-        return min(found, default=None)
+            for row in self._rows(path, _PLACES):
+                end = Position.of(row["file"], row["end_pos"])
+                if end < wanted or not self._is_here(source, row) or (last is not None and end > last):
+                    if found is None:
+                        self._below.add(path)
+                    return found
+                found, last = row["resolved_ts"], end
+        return found
 
     def visible_ts(self, source: str, place: Visible) -> int:
         """A commit_ts: every transaction at or below it was visible to a read that began at this place; 0: none known.
@@ -72,12 +72,10 @@ class CapturedPlaces:
         """
         wanted = Position.of(place.file, place.offset)
         for path in self._newest_first(source):
-            with self.lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
-                rows = pq.read_table(handle, columns=[*_PLACES, "gtid_executed"], partitioning=None).to_pylist()
             found = [
                 row["resolved_ts"]
-                for row in rows
-                if row["server_id"] == self.servers[source]
+                for row in self._rows(path, [*_PLACES, "gtid_executed"])
+                if self._is_here(source, row)
                 and Position.of(row["file"], row["end_pos"]) <= wanted
                 and (place.gtids is None or place.gtids.covers(MysqlGtidSet.parse(row["gtid_executed"])))
             ]
@@ -87,3 +85,12 @@ class CapturedPlaces:
 
     def _newest_first(self, source: str) -> list[str]:
         return [unquote(file.path) for file in reversed(bronze_files(self.lake).get(source, []))]
+
+    def _rows(self, path: str, columns: list[str]) -> list[dict[str, Any]]:
+        """The newest first."""
+        with self.lake.open(f"{tables.SEGMENTS.path}/{path}") as handle:
+            rows = pq.read_table(handle, columns=columns, partitioning=None).to_pylist()
+        return sorted(rows, key=lambda row: -int(row["seq"]))
+
+    def _is_here(self, source: str, row: Mapping[str, Any]) -> bool:
+        return (row["server_id"], row["server_uuid"]) == self.servers[source]

@@ -13,9 +13,9 @@ each says for good that it can't, capture stops, and a person decides (`tidegate
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import pymysql
 
@@ -34,7 +34,7 @@ from tidegate.segments.segment import Server
 
 # What one host says that another may not; the first of these that any says is what becomes of the source.
 _PASSED_OVER = (SourceBehind, SourceUnavailable, PositionLost, SourceRefused, StreamCorrupt)
-_IDS = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid')"
+IDS: Final = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid')"
 
 
 class Opened(Protocol):
@@ -171,8 +171,13 @@ def _shown(server: Server) -> str:
 def _ids(info: ConnectionInfo) -> Server:
     with connect(info, read_timeout=10) as connection, connection.cursor() as cursor:
         try:
-            cursor.execute(_IDS)
+            cursor.execute(IDS)
             told: dict[str, Any] = {str(name).lower(): value for name, value in cursor.fetchall()}
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error
+    return server_of(told)
+
+
+def server_of(told: Mapping[str, Any]) -> Server:
+    """What IDS asks for, by names in lower case."""
     return int(told.get("server_id", 0)), str(told.get("server_uuid") or told.get("server_uid") or "")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidegate.errors import SourceUnavailable
 from tidegate.lake.captured_places import Visible
 from tidegate.limits import VERIFY_VIEW_ATTEMPTS_MAX
 from tidegate.mysql.server_facts import current_position
@@ -19,7 +20,9 @@ from tidegate.position import MysqlGtidSet
 
 
 def visible_place(cursor: Any, *, mariadb: bool, gtids: bool = True) -> Visible | None:
-    """None: the server writes no log. gtids: of MySQL, whether its transactions have GTIDs. Raises MySQLError."""
+    """None: the server writes no log. gtids: of MySQL, whether its transactions have GTIDs. Raises MySQLError,
+    SourceUnavailable.
+    """
     end = current_position(cursor)
     if end is None:
         return None
@@ -40,7 +43,11 @@ def visible_place(cursor: Any, *, mariadb: bool, gtids: bool = True) -> Visible 
         end = current_position(cursor)
         if end is not None:
             found = Visible(end.file, end.offset)
-    return found
+    raise SourceUnavailable(
+        f"the log went on in another file each of {VERIFY_VIEW_ATTEMPTS_MAX} times that a view was opened",
+        where=found.file,
+        remedy="it is tried again",
+    )
 
 
 def _view(cursor: Any) -> Visible | None:

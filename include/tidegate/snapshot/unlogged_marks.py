@@ -48,7 +48,7 @@ class UnloggedMarks:
         self._asked, self._info, self._connection = asked, asked.info, connection
         self._control = ControlTables(lake)
         self._names = (pipeline, source)
-        self._places = CapturedPlaces(lake, {source: asked.server_id})
+        self._places = CapturedPlaces(lake, {source: (asked.server_id, asked.server_uuid)})
         self._seen: Visible | None = None
 
     def begin(self) -> None:

@@ -17,6 +17,7 @@ from tidegate.lake.captured_places import CapturedPlaces
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import cut_ts
 from tidegate.limits import VERIFY_POLL_SECONDS
+from tidegate.segments.segment import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ def newest_cut(lake: LakeFiles, pipeline: str) -> Cut | None:
 
 
 class LakeReader(CapturedPlaces):
-    """root: absolute path or URL of the lake; options: delta-rs storage options; servers: server_id per source."""
+    """root: absolute path or URL of the lake; options: delta-rs storage options; servers: per source."""
 
-    def __init__(self, root: str, options: Mapping[str, str], pipeline: str, servers: Mapping[str, int]) -> None:
+    def __init__(self, root: str, options: Mapping[str, str], pipeline: str, servers: Mapping[str, Server]) -> None:
         super().__init__(LakeFiles(root, dict(options)), servers)
         self.pipeline = pipeline
 

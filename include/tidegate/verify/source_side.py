@@ -21,8 +21,10 @@ from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.hosts import IDS, server_of
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.mysql.visible import visible_place
+from tidegate.segments.segment import Server
 from tidegate.verify.cells import Cell, cell
 from tidegate.verify.forms import Form, FormKind, form, source_hash
 from tidegate.verify.settle import Key, Row
@@ -138,8 +140,9 @@ class SourceSide:
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
 
-    def server_id(self) -> int:
-        return int(self.ask("SELECT @@server_id")[0][0])
+    def server(self) -> Server:
+        told = {str(name).lower(): value for name, value in self.ask(IDS)}
+        return server_of(told)
 
     # --- places in its log ----------------------------------------------------------------------------
 

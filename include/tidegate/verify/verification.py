@@ -44,7 +44,7 @@ def verify(
         for name in pipeline.sources:
             sources[name] = closing.enter_context(contextlib.closing(SourceSide(connections[name])))
         positions = {name: side.position() for name, side in sources.items()}
-        servers = {name: side.server_id() for name, side in sources.items()}
+        servers = {name: side.server() for name, side in sources.items()}
         lake = LakeReader(lake_root, storage_options or {}, pipeline.pipeline, servers)
         copies = closing.enter_context(contextlib.closing(Copies(lake.lake)))
         if options.tables is not None:

@@ -14,9 +14,12 @@ from tidegate import tables
 from tidegate.errors import VerifyError
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.captured_places import Visible
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentFlag
 from tidegate.verify.cut import LakeReader
+
+HERE = (1, "uuid")
 
 
 def capture(lake: LakeFiles, *seqs: int, server_id: int = 1) -> None:
@@ -51,7 +54,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_each_look_at_bronze_opens_only_what_came_since_the_last(tmp_path: Path, opened: list[str]) -> None:
-    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": 1})
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": HERE})
     assert reader.covered_by("one", "binlog.000001", 1) is None
     capture(lake, *range(1, 9))
     opened.clear()
@@ -67,21 +70,42 @@ def test_each_look_at_bronze_opens_only_what_came_since_the_last(tmp_path: Path,
 
 
 def test_positions_of_a_server_before_a_failover_say_nothing(tmp_path: Path, opened: list[str]) -> None:
-    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": 2})
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": (2, "uuid")})
     capture(lake, *range(1, 5), server_id=1)
     opened.clear()
     assert reader.covered_by("one", "binlog.000001", 50) is None
-    assert len(opened) == 4
+    assert len(opened) == 1
     assert reader.covered_by("one", "binlog.000001", 50) is None
-    assert len(opened) == 4
+    assert len(opened) == 1
     capture(lake, 5, 6, server_id=2)
     assert reader.covered_by("one", "binlog.000001", 50) == 55
+
+
+def test_a_clone_with_the_same_server_id_is_another_server(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    capture(lake, 1)
+    clone = LakeReader(str(tmp_path), {}, "p", {"one": (1, "another")})
+    assert clone.covered_by("one", "binlog.000001", 50) is None
+    assert clone.visible_ts("one", Visible("binlog.000001", 950)) == 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_places_of_a_log_before_it_was_reset_cover_nothing(tmp_path: Path, packed: bool) -> None:
+    """Segments 1 to 8 are of the log before; 9, at its place 100, is of the new one."""
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": HERE})
+    before = [replace(segment(seq), start_pos=100 * seq - 100, end_pos=100 * seq) for seq in range(1, 9)]
+    after = replace(segment(9), start_pos=0, end_pos=100)
+    runs = [[*before, after]] if packed else [before, [after]]
+    for run in runs:
+        Bronze(lake, "one").append([replace(one, server_id=1, flags=SegmentFlag(0)) for one in run])
+    assert reader.covered_by("one", "binlog.000001", 50) == 95, "not what the old one had at that place"
+    assert reader.covered_by("one", "binlog.000001", 300) is None, "the new log hasn't come so far"
 
 
 def test_a_cut_is_read_once_it_is_there_and_shows_the_newest_row_of_each_table(
     tmp_path: Path, opened: list[str]
 ) -> None:
-    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": 1})
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": HERE})
     assert reader.newest_cut() is None
     capture(lake, 1, 2)
     for cut_ts in range(1, 15):
