@@ -22,7 +22,8 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
 from spark_jobs.window.same_names import several_sources
 from spark_jobs.window.shards import is_shard, leave_out_shards, part, splits_window
-from spark_jobs.window.snapshots import answer, begin, fails_meanwhile, is_begun, let_go
+from spark_jobs.window.snapshots import begin, fails_meanwhile, is_begun, let_go
+from spark_jobs.window.told import answer
 from spark_jobs.window.unlogged_marks import unlogged_waves
 from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
 from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window

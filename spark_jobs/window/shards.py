@@ -9,26 +9,28 @@ mark. That version deletes what silver has of this shard, so what was skipped be
 nothing of it: each row of a routed table has its shard in its key.
 
 What schema_history doesn't say by itself is written there, as a version that changes nothing else: that a shard with a
-past joins, or that its snapshot ended before all of it was read. It has the commit_ts of a published cut, so no
-statement that a window is still to replay lies below it.
+past joins, or that its snapshot ended before all of it was read. It has the commit_ts up to which its source is in
+silver, a published cut mostly, so no statement that a window is still to replay lies below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shapes import shape_of
+from spark_jobs.window.told import told_of
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import TableState
 from tidegate.schema.model.columns import WAITING, TableVersion, VersionStatus
-from tidegate.snapshot.events import SnapshotState
+from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
 from tidegate.tables import State
 
+NOT_FROM_THE_START = "what its earlier waves had is gone, so it is read from the start"
 LEFT_OUT = "left_out"  # kind of a version from which on a shard lacks rows that the log doesn't have
 _NAMED_MAX = 3
 
@@ -117,22 +119,36 @@ def _lacks(name: str, shards: Iterable[Physical], cut_ts: int) -> TableState:
 
 def leave_out(app: Application, shards: Iterable[Physical]) -> list[Physical]:
     """Write down that these shards lack rows from the published cut on; those that this can't be said of yet, since
-    something is known of them above the cut. Said once.
+    something is known of them above the cut. Said once. A snapshot of one that has rows in silver fails.
     """
     made, later = list[TableVersion](), list[Physical]()
     for physical in shards:
         last = app.histories[physical[0]].last(physical[1:])
         if last is not None and (last.status.waits or last.status is VersionStatus.DROPPED):
             continue
-        if last is not None and last.commit_ts > app.cut_ts:
+        at_ts = app.followed.position(physical[0], app.cut_ts)  # statements above it are still to be replayed
+        if last is not None and last.commit_ts > at_ts:
             later.append(physical)
         else:
-            made.append(_left_out(physical, last, app.cut_ts))
+            made.append(_left_out(physical, last, at_ts))
     if made:
+        _fail_begun(app, {(version.source, version.database, version.table) for version in made})
         app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
         for version in made:
             app.histories[version.source].add([version])
     return later
+
+
+def _fail_begun(app: Application, left: Collection[Physical]) -> None:
+    """Before they are left out, for that is said once. Who wants their rows asks anew."""
+    found = list[SnapshotEvent]()
+    for (snapshot, *place), told in app.snapshots.tables.items():
+        physical = (place[0], place[1], place[2])
+        if physical in left and told.low_ts is not None and not told.state.is_over:
+            reason = f"it was left out meanwhile: {NOT_FROM_THE_START}"
+            found.append(told_of(app, snapshot, physical, EventKind.FAILED, reason))
+    if found:
+        app.snapshots.record(app.control, found)
 
 
 def _left_out(physical: Physical, last: TableVersion | None, commit_ts: int) -> TableVersion:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from spark_jobs.window import shards
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold
 from spark_jobs.window.moves import still_given
-from spark_jobs.window.shards import begin_over
+from spark_jobs.window.shards import NOT_FROM_THE_START, begin_over
+from spark_jobs.window.told import answer, told_of
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import changed_by_ddl
 from spark_jobs.window.window import Window
@@ -28,31 +28,10 @@ from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
-from tidegate.snapshot.waves import EndedWave, OpenWave
+from tidegate.snapshot.waves import EndedWave
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
 
 Physical = tuple[str, str, str]  # source, database, table
-
-
-def answer(
-    app: Application, physical: Physical, kind: EventKind, wave: EndedWave | OpenWave, reason: str = ""
-) -> SnapshotEvent:
-    """An event about a wave. physical: (source, "", "") of the wave as a whole."""
-    low_ts = None if kind is EventKind.REFUSED else wave.low_ts
-    high_ts = wave.high_ts if isinstance(wave, EndedWave) else None
-    return SnapshotEvent(
-        snapshot=wave.snapshot, pipeline=app.pipeline.pipeline, source=physical[0], event=kind,
-        recorded_at=datetime.now(UTC), database=physical[1], table=physical[2], wave=wave.wave, token=wave.token,
-        low_ts=low_ts, high_ts=high_ts, reason=reason,
-    )  # fmt: skip
-
-
-def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind, reason: str = "") -> SnapshotEvent:
-    """An event about a table's snapshot."""
-    now = datetime.now(UTC)
-    return SnapshotEvent(
-        snapshot, app.pipeline.pipeline, physical[0], kind, now, physical[1], physical[2], reason=reason
-    )
 
 
 def is_begun(app: Application, snapshot: str, physical: Physical, held: TableState) -> bool:
@@ -89,6 +68,10 @@ def begin(
     told = app.snapshots.tables.get((wave.snapshot, *physical))
     if told is None or told.state.is_over:
         return "its snapshot is over" if told else "nobody has asked for its snapshot"
+    if told.low_ts is not None and (last is None or last.key):  # this wave's low mark would empty silver of them
+        reason = f"silver lost its rows while it was read: {NOT_FROM_THE_START}"
+        window.waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, reason))
+        return reason
     if state is not None and state.place is not None and state.place.at_ts > wave.low_ts:
         return f"it is held for what came later: {state.reason}"
     if changed := changed_by_ddl(app, window, physical, wave.ddl_after_ts, window.cut_ts):

@@ -1,0 +1,36 @@
+"""Events of control/snapshots as apply words them.
+
+In:  a wave, or a table's snapshot, and what became of it.
+Out: the event; nothing is recorded here.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from spark_jobs.window.application import Application
+from tidegate.snapshot.events import EventKind, SnapshotEvent
+from tidegate.snapshot.waves import EndedWave, OpenWave
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+def answer(
+    app: Application, physical: Physical, kind: EventKind, wave: EndedWave | OpenWave, reason: str = ""
+) -> SnapshotEvent:
+    """An event about a wave. physical: (source, "", "") of the wave as a whole."""
+    low_ts = None if kind is EventKind.REFUSED else wave.low_ts
+    high_ts = wave.high_ts if isinstance(wave, EndedWave) else None
+    return SnapshotEvent(
+        snapshot=wave.snapshot, pipeline=app.pipeline.pipeline, source=physical[0], event=kind,
+        recorded_at=datetime.now(UTC), database=physical[1], table=physical[2], wave=wave.wave, token=wave.token,
+        low_ts=low_ts, high_ts=high_ts, reason=reason,
+    )  # fmt: skip
+
+
+def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind, reason: str = "") -> SnapshotEvent:
+    """An event about a table's snapshot."""
+    now = datetime.now(UTC)
+    return SnapshotEvent(
+        snapshot, app.pipeline.pipeline, physical[0], kind, now, physical[1], physical[2], reason=reason
+    )

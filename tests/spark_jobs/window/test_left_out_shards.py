@@ -1,0 +1,81 @@
+"""A shard that is left out while its snapshot is under way is read from the start: the next wave would empty it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.window.application import Application
+from spark_jobs.window.following import leave_behind
+from spark_jobs.window.shards import LEFT_OUT, leave_out
+from spark_jobs.window.window import Window
+from tests.support.event_log import Log
+from tests.support.wave_log import TO_WAVES, Waves, baseline
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.snapshot.spans import Span
+from tidegate.tables import State
+
+SHARD = ("one", "shop", "t_1")
+HALVES = (Span(None, ("9",)), Span(("9",), None))
+
+
+def _routed(folder: Path) -> Log:
+    log = Log(folder)
+    routes = "tables: {routes: [{match: 'shop.t_.*', to: shop.all}], "
+    log.file.write_text(log.file.read_text().replace("tables: {", routes))
+    log.send("one", "CREATE TABLE shop.t_2 (id INT NOT NULL PRIMARY KEY)")
+    return log
+
+
+def _window(log: Log) -> tuple[Application, Window]:
+    log.level()
+    app, window = log.first_window()
+    for step in TO_WAVES:
+        step(app, window)
+    publish_cut(app, window)
+    return app, window
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_waves_behind_the_leaving_out_do_not_pass_for_the_whole_shard(killed: bool, tmp_path: Path) -> None:
+    log = _routed(tmp_path)
+    version = baseline(log, *SHARD[1:])
+    app, _ = _window(log)
+    waves = Waves(log, version)
+    early = waves.read([1, 2], app.cut_ts + 1, app.cut_ts + 1, HALVES[0])
+    app, window = _window(log)
+    assert [one.ref.chunk.low_token for one in window.tables["shop.all"].chunks] == [early]
+    if killed:  # by an application that knew no better, or before it said so
+        last = app.histories["one"].versions(*SHARD[1:])[-1]
+        told = replace(last, version=9, commit_ts=app.cut_ts, kind=LEFT_OUT, status=last.status.without_rows)
+        control.append(log.lake, tables.SCHEMA_HISTORY, [told.to_row()])
+    else:
+        leave_out(app, [SHARD])
+        assert waves.state == "failed"
+    late = waves.read([10], app.cut_ts + 1, app.cut_ts + 1, HALVES[1])
+    app, window = _window(log)
+    assert waves.answers() == {early: "applied", late: "refused"}
+    assert waves.state == "failed"
+    assert not any(entry.chunks for entry in window.tables.values())
+    assert app.states["shop.all"].state is State.SNAPSHOT, "it still lacks rows"
+    again = Waves(log, waves.version, "s2")
+    token = again.read([1, 2, 10], app.cut_ts + 1, app.cut_ts + 1)
+    app, window = _window(log)
+    assert again.answers() == {token: "applied"}
+
+
+def test_a_shard_of_a_source_that_is_behind_is_left_out_where_that_one_is(tmp_path: Path) -> None:
+    log = _routed(tmp_path)
+    app, _ = _window(log)
+    leave_behind(app, "one", "its capture stands")
+    behind_ts = app.cut_ts
+    app, _ = _window(log)
+    assert app.cut_ts > behind_ts
+    assert leave_out(app, [("one", "shop", "t_2")]) == []
+    last = app.histories["one"].last(("shop", "t_2"))
+    assert last is not None
+    assert (last.kind, last.commit_ts) == (LEFT_OUT, behind_ts)
