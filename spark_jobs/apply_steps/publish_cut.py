@@ -68,7 +68,7 @@ def publish_cut(app: Application, window: Window) -> None:
     if window.behind is not None:
         source_reached(app, window.behind, window.cut_ts)
         if window.behind not in app.followed.behind:
-            app.record_states(_back_with(app, window.behind))
+            app.record_states(_back_with(app, window, window.behind))
     for source, known in app.prewrites.items():
         known.forget(app.followed.position(source, app.cut_ts))
     app.index.forget(app.cut_ts)
@@ -130,8 +130,8 @@ def _caught_up(
             found[name] = resting(app, name, TableState(State.ACTIVE, applied_ts=upto_ts))
 
 
-def _back_with(app: Application, source: str) -> dict[str, TableState]:
-    """Its tables, once a source is no longer behind."""
+def _back_with(app: Application, window: Window, source: str) -> dict[str, TableState]:
+    """Its tables, once a source is no longer behind; such as lack rows still do."""
     flows = app.flows()
     found = {}
     for name, state in app.states.items():
@@ -140,7 +140,8 @@ def _back_with(app: Application, source: str) -> dict[str, TableState]:
             reason = "dropped at the source" if dropped else ""
             back = TableState(State.DROPPED if dropped else State.ACTIVE, reason, applied_ts=app.cut_ts)
             found[name] = back if dropped else resting(app, name, back)
-    return found
+    rest = rest_shards(app, window)
+    return found | {name: state for name, state in rest.items() if name in found}
 
 
 def _is_dropped(app: Application, name: str, physical: Collection[Physical], cut_ts: int) -> bool:

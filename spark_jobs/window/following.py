@@ -70,14 +70,14 @@ def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
         replace(
             versions[-1],
             version=versions[-1].version + 1,
-            commit_ts=app.cut_ts,
+            commit_ts=app.followed.position(versions[-1].source, app.cut_ts),
             kind=UNFOLLOWED,
             ddl="an earlier statement",
             status=VersionStatus.UNPROVEN,
             moved=None,
         )
         for versions in _versions(app, left).values()
-        if versions[-1].commit_ts < app.cut_ts
+        if versions[-1].commit_ts < app.followed.position(versions[-1].source, app.cut_ts)
     ]
     if marks:
         app.control.append(tables.SCHEMA_HISTORY, [mark.to_row() for mark in marks])
@@ -244,7 +244,7 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
     for name, physical in app.flows().items():
         state = app.states.get(name)
         if any(one[0] == source for one in physical) and (
-            state is None or state.state in (State.ACTIVE, State.DROPPED)
+            state is None or state.state in (State.ACTIVE, State.SNAPSHOT, State.DROPPED)
         ):
             alone = all(one[0] == source for one in physical)
             found[name] = TableState(State.RELEASED, reason, error if alone else "", app.cut_ts)

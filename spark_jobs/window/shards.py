@@ -214,6 +214,8 @@ def begin_over(app: Application, window: Window, physical: Physical) -> str:
         return ""
     if not state.lacks_rows or not window.main:
         return f"it is held: {state.reason}"
+    if late := app.late_sources(name):  # what goes on is said to be complete at the cut
+        return f"{', '.join(sorted(late))}, which brings rows of its table too, is behind the cut"
     if leave_out(app, _others(app, name, physical)):
         return "a DDL of another shard is to be followed first"
     return ""
