@@ -27,7 +27,9 @@ from tidegate.snapshot.waves import EndedWave, Followed, WholeTable
 def unlogged_waves(app: Application, window: Window) -> dict[str, Followed]:
     """By source, in the order of their places."""
     # What a source that is behind has written isn't in a main window, so nothing says there that H is reached.
-    sources = {window.behind} if window.behind is not None else app.histories.keys() - app.followed.behind.keys()
+    # A window of tables that catch up ends where their sources are, or below.
+    late = app.followed.behind.keys() if window.main else ()
+    sources = {window.behind} if window.behind is not None else app.histories.keys() - late
     mine = [one for one in app.snapshots.marked if one.source in sources and _is_ours(app, one)]
     if window.main:
         _place(app, window, [one for one in mine if one.token not in app.snapshots.placed])
