@@ -208,9 +208,8 @@ def fails_meanwhile(app: Application, window: Window) -> None:
         if told.state.is_over or physical[0] not in app.histories or not app.keeps(*physical):
             continue
         name = app.logical_name(*physical[1:])
-        held = window.held.get(name)
-        begun = told.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
-        if held is not None and held.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES) and begun:
+        held = _held_since(app, window, snapshot, physical)
+        if held is not None and held.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES):
             window.waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
             continue
         if name not in window.tables:
@@ -219,6 +218,18 @@ def fails_meanwhile(app: Application, window: Window) -> None:
         for version in app.histories[physical[0]].versions(*physical[1:]):
             if begun_ts < version.commit_ts <= window.cut_ts:
                 _meet_ddl(app, window, snapshot, physical, version)
+
+
+def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> TableState | None:
+    """What holds a table since a snapshot has begun, by this window or by whatever came before it."""
+    name = app.logical_name(*physical[1:])
+    if held := window.held.get(name):
+        begun = app.snapshots.began(snapshot, physical) is not None
+        return held if begun or app.snapshots.opened(snapshot, physical) is not None else None
+    state = app.states.get(name)
+    if state is None or state.state is not State.HELD or not is_begun(app, snapshot, physical, state):
+        return None
+    return state
 
 
 def _leave_takers(app: Application, window: Window) -> None:

@@ -1,0 +1,120 @@
+"""Tables that lack rows until their snapshot ends, while their source falls behind the cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.apply_steps.plan_window import next_catch_up
+from spark_jobs.apply_steps.publish_cut import publish_cut
+from spark_jobs.window.application import Application
+from spark_jobs.window.following import leave_behind
+from spark_jobs.window.window import Window
+from tests.support.event_log import Log
+from tests.support.wave_log import TO_WAVES, Waves, baseline
+from tidegate import tables
+from tidegate.lake.held import TableState
+from tidegate.snapshot.spans import Span
+from tidegate.tables import State
+
+HALVES = (Span(None, ("9",)), Span(("9",), None))
+
+
+def _through(app: Application, window: Window) -> Window:
+    for step in TO_WAVES:
+        step(app, window)
+    publish_cut(app, window)
+    return window
+
+
+def _window(log: Log) -> tuple[Application, Window]:
+    log.level()
+    app, window = log.first_window()
+    return app, _through(app, window)
+
+
+def _below(log: Log) -> tuple[Application, Window]:
+    app = log.started()
+    app.index.refresh(app.cut_ts)
+    window = next_catch_up(app, 0)
+    assert window is not None
+    return app, _through(app, window)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_a_table_that_lacks_rows_is_not_at_the_cut_when_its_source_is_not(routed: bool, tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    if routed:
+        routes = "tables: {routes: [{match: 'shop.t.*', to: shop.t}], "
+        log.file.write_text(log.file.read_text().replace("tables: {", routes))
+        log.send("one", "CREATE TABLE shop.t_2 (id INT NOT NULL PRIMARY KEY)")
+    version = baseline(log, "shop", "t_1" if routed else "t")
+    app, _ = _window(log)
+    waves = Waves(log, version)
+    early = waves.read([1, 2], app.cut_ts + 1, app.cut_ts + 1, HALVES[0])
+    app, _ = _window(log)
+    assert waves.answers() == {early: "applied"}
+    assert app.states["shop.t"].state is State.SNAPSHOT
+    leave_behind(app, "one", "its capture stands")
+    at_ts = app.cut_ts
+    app, _ = _window(log)
+    state = app.states["shop.t"]
+    assert (state.state, state.behind_source, state.applied_ts) == (State.RELEASED, "one", at_ts)
+    assert at_ts < app.cut_ts
+    app, window = _below(log)
+    assert (window.behind, window.cut_ts) == ("one", app.cut_ts)
+    assert app.states["shop.t"].state is State.SNAPSHOT, "it has caught up, and still lacks rows"
+    late = waves.read([10], app.cut_ts + 1, app.cut_ts + 1, HALVES[1])
+    app, _ = _window(log)
+    assert waves.answers() == {early: "applied", late: "applied"}
+    waves.end(app.cut_ts + 1)
+    app, _ = _window(log)
+    assert waves.state == "done"
+    assert app.states["shop.t"].state is State.ACTIVE
+
+
+def test_a_table_that_catches_up_below_its_source_meets_the_waves_that_were_placed_before(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    version = baseline(log, "shop", "t")
+    app, _ = _window(log)
+    waves = Waves(log, version)
+    low_ts = app.cut_ts
+    token = waves.read([1, 2], low_ts + 1, low_ts + 1)
+    app, _ = _window(log)
+    app.record_states({"shop.t": TableState(State.RELEASED, "somebody lets it catch up", applied_ts=low_ts)})
+    leave_behind(app, "one", "its capture stands")
+    app = log.started()
+    app.index.refresh(app.cut_ts)
+    window = next_catch_up(app, 0)
+    assert window is not None
+    assert window.catches_up is not None
+    _through(app, window)
+    assert [one.ref.chunk.low_token for one in window.tables["shop.t"].chunks] == [token]
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_table_that_is_held_for_rows_while_it_is_read_is_read_from_the_start(behind: bool, tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    version = baseline(log, "shop", "t")
+    app, _ = _window(log)
+    waves = Waves(log, version)
+    early = waves.read([1, 2], app.cut_ts + 1, app.cut_ts + 1, HALVES[0])
+    app, _ = _window(log)
+    if behind:  # by a window that sees no more than that
+        app.note_states({"shop.t": TableState(State.HELD, "noted", tables.NEEDS_SNAPSHOT, app.cut_ts)})
+        app.record_states({})
+    else:
+        log.keeps("'shop.*', 'crm.*', 'two.*'", "'shop.t'")
+        _window(log)
+        log.keeps("'shop.*', 'crm.*', 'two.*'")
+        app = log.started()
+    assert app.states["shop.t"].state is State.HELD
+    waves.read([10], app.cut_ts + 1, app.cut_ts + 1, HALVES[1])
+    app, _ = _window(log)
+    assert waves.state == "failed"
+    again = Waves(log, version, "s2")
+    token = again.read([1, 2, 10], app.cut_ts + 1, app.cut_ts + 1)
+    app, _ = _window(log)
+    assert again.answers() == {token: "applied"}
+    assert waves.answers() == {early: "applied"}, "nobody waits for what is over"
