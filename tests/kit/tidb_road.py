@@ -63,6 +63,9 @@ class Told:
     def fate(self, key: bytes, start_ts: int) -> int | None:
         return self._fates.get(start_ts)
 
+    def safe_point(self) -> int:
+        return 0
+
 
 class Fed:
     """In the place of the gRPC server: gives what a test puts in."""
@@ -106,7 +109,7 @@ def segments_of(folder: Path, payloads_each: int) -> dict[str, list[Segment]]:
             fed.waiting = [Write(payload, binlog_of(payload)) for payload in mine[at : at + payloads_each]]
             segments += reader.receive(0) + reader.cut_now()
         fed.waiting = [Write(payload, binlog_of(payload)) for payload in [fake_payload(end_ts)]]
-        reader._orphans_at = 0.0
+        reader._orphans.ask_at = 0.0
         segments += reader.receive(0) + reader.cut_now()
         while reader.resolved_ts < end_ts:
             time.sleep(0.01)  # DDL jobs are asked for aside

@@ -44,7 +44,12 @@ class Counter:
 
 
 class Fates(dict[int, int | None]):
-    """start_ts -> what TiDB's MVCC says; whom it doesn't know it can't be asked of."""
+    """start_ts -> what TiDB's MVCC says; whom it doesn't know it can't be asked of. collected_ts: its safe point."""
+
+    collected_ts = 0
+
+    def safe_point(self) -> int:
+        return self.collected_ts
 
     def fate(self, key: bytes, start_ts: int) -> int | None:
         if start_ts not in self:

@@ -83,7 +83,8 @@ class TidbSource(AnySourceSection):
     orphan_seconds: float = Field(
         PUMP_ORPHAN_SECONDS_DEFAULT,
         gt=0,
-        description="A prewrite without an answer is asked for after this, by TiDB's timestamps",
+        description="A prewrite without an answer is asked for after this, by TiDB's timestamps. That TiDB has nothing of"
+        " it counts when it says so twice, so far apart",
     )
     fake_seconds: float = Field(
         PUMP_FAKE_SECONDS_DEFAULT, gt=0, description="A quiet cluster proves its resolved_ts this often"

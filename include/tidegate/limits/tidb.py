@@ -25,8 +25,12 @@ PUMP_WAIT_SECONDS_MAX: Final = 30.0
 PUMP_PAYLOAD_BYTES_DEFAULT: Final = 1024 * MIB + 16 * MIB
 # A quiet Pump writes a timestamp of its own so often, as TiDB's does.
 PUMP_FAKE_SECONDS_DEFAULT: Final = 3.0
-# By TiDB's timestamps, not by a clock: a prewrite without an answer is asked for after this.
-PUMP_ORPHAN_SECONDS_DEFAULT: Final = 600.0
+# By TiDB's timestamps, not by a clock: a prewrite without an answer is asked for after this, and once more after this
+# again. Each is far above what TiDB waits in a commit (40 s for a lock's answer, 15 s for a Pump's), and both together
+# are below what its garbage collection keeps (tidb_gc_life_time, 600 s).
+PUMP_ORPHAN_SECONDS_DEFAULT: Final = 240.0
+# What a TiDB keeps that says nothing of it: its own default.
+TIDB_GC_LIFE_SECONDS: Final = 600.0
 # TiDB's status port is asked for so many orphans in one look, and looked at this often.
 PUMP_ORPHANS_ROWS_MAX: Final = 256
 PUMP_ORPHAN_LOOK_SECONDS: Final = 1.0

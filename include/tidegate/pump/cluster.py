@@ -1,26 +1,31 @@
 """What a Pump asks of its cluster: a timestamp, and what became of a prewrite.
 
 In:  TiDB's SQL connection; the address of its status port.
-Out: a TSO of PD, by way of TiDB; a commit_ts, ROLLED_BACK, or None while it isn't known. SourceUnavailable.
+Out: a TSO of PD, by way of TiDB; what MVCC says of a key; the safe point of garbage collection. SourceUnavailable.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import re
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 import pymysql
 
+from tidegate.commit_ts import compose
 from tidegate.errors import SourceUnavailable
-from tidegate.limits import ANSWER_SECONDS_MAX
+from tidegate.limits import ANSWER_SECONDS_MAX, TIDB_GC_LIFE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.tidb.jobs import Job
 from tidegate.tidb.live_tables import fold
 from tidegate.tidb.mvcc import fate
+
+_DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 class Clock:
@@ -71,7 +76,30 @@ class History:
         jobs = sorted(((json.loads(text)["binlog"] or {}).get("FinishedTS") or 0, text) for text in texts)
         return fold(Job.from_text(text) for finished_ts, text in jobs if finished_ts <= tso).text.encode()
 
-    def _read(self, query: str, *values: int) -> list[bytes]:
+    def safe_point(self) -> int:
+        """Records of commits at or below it may be gone; 0 of a TiDB that never collected. Raises SourceUnavailable,
+        SourceRefused.
+        """
+        text = self._collector("tikv_gc_safe_point")
+        try:
+            return safe_point_of(text) if text else 0
+        except ValueError as error:
+            raise SourceUnavailable(f"can't read its tikv_gc_safe_point: {error}", remedy="report it") from None
+
+    def kept_seconds(self) -> float:
+        """How long garbage collection keeps records. Raises SourceUnavailable, SourceRefused."""
+        text = self._collector("tikv_gc_life_time")
+        try:
+            return seconds_of(text) if text else TIDB_GC_LIFE_SECONDS
+        except ValueError as error:
+            raise SourceUnavailable(f"can't read its tikv_gc_life_time: {error}", remedy="report it") from None
+
+    def _collector(self, name: str) -> str:
+        """A row of mysql.tidb; "" while it isn't there."""
+        found = self._read("SELECT variable_value FROM mysql.tidb WHERE variable_name = %s", name)
+        return found[0].decode() if found else ""
+
+    def _read(self, query: str, *values: int | str) -> list[bytes]:
         """A connection of its own: a Pump asks so only around a DDL."""
         connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
         try:
@@ -84,11 +112,34 @@ class History:
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
 
 
+def seconds_of(text: str) -> float:
+    """Of a duration as Go writes it: 10m0s, 1h30m0s. Raises ValueError."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text} is no duration")
+    return sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
+
+
+def safe_point_of(text: str) -> int:
+    """The last commit_ts of the second in mysql.tidb's tikv_gc_safe_point: 20240131-23:59:59 +0000. Raises ValueError.
+
+    Later versions add milliseconds behind the seconds.
+    """
+    stamp, zone = text.split(" ")[:2]
+    at = datetime.strptime(f"{stamp.split('.')[0]} {zone}", "%Y%m%d-%H:%M:%S %z")
+    return compose(int(at.timestamp() * 1000) + 1000)
+
+
 @dataclass(frozen=True, slots=True)
 class Mvcc:
-    """url: of a TiDB's status port."""
+    """url: of a TiDB's status port. history: its SQL port."""
 
     url: str
+    history: History
+
+    def safe_point(self) -> int:
+        """0 of a TiDB that never collected. Raises SourceUnavailable, SourceRefused."""
+        return self.history.safe_point()
 
     def fate(self, key: bytes, start_ts: int) -> int | None:
         """Raises SourceUnavailable when TiDB can't be asked, or answers otherwise than it should."""

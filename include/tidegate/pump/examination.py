@@ -31,7 +31,7 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     yield Line(source, Verdict.NOTE, f"{sql.where} gives PD's timestamps, now {time_text(tso)}")
     there = LiveTables.from_text(History(sql).tables(tso))
     yield Line(source, Verdict.NOTE, "its DDL history can be read (mysql.tidb_ddl_history)")
-    yield _fates(source, entry)
+    yield _fates(source, entry, History(sql))
     if len(pipeline.pumps(source)) == 1:
         yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
     kept = sorted(".".join(name) for name, _ in there if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
@@ -42,12 +42,21 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
         yield Line(source, Verdict.CAUTION, "tables.changelog keeps no changes of TiDB's tables")
 
 
-def _fates(source: str, entry: TidbSource) -> Line:
+def _fates(source: str, entry: TidbSource, history: History) -> Line:
     if not entry.status_url:
         text = "without status_url a transaction whose answer got lost holds everything behind it back for ever"
         return Line(source, Verdict.CAUTION, text)
     try:
-        Mvcc(entry.status_url).fate(_NO_KEY, 1)
+        mvcc = Mvcc(entry.status_url, history)
+        mvcc.fate(_NO_KEY, 1)
+        mvcc.safe_point()
+        kept_seconds = history.kept_seconds()
     except SourceUnavailable as error:
         return Line(source, Verdict.UNKNOWN, str(error))
+    if kept_seconds <= 2 * entry.orphan_seconds:
+        text = (
+            f"TiDB keeps what became of a transaction for {kept_seconds:.0f} s (tidb_gc_life_time), and a Pump may need"
+            f" twice orphan_seconds ({2 * entry.orphan_seconds:.0f} s) to ask: set one of them otherwise"
+        )
+        return Line(source, Verdict.CAUTION, text)
     return Line(source, Verdict.NOTE, f"{entry.status_url} answers for orphans")

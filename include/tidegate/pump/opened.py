@@ -37,7 +37,7 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
         entry.fake_seconds,
         entry.orphan_seconds,
         lambda: Clock(sql),
-        Mvcc(entry.status_url) if entry.status_url else None,
+        Mvcc(entry.status_url, History(sql)) if entry.status_url else None,
         stored_in(lake, source),
         History(sql),
     )

@@ -6,13 +6,13 @@ Out: a PumpSource, whose readers keep the promises of capture/source.py.
 How it keeps them. Nobody can be asked again for what a Pump was told, so nothing is acknowledged before it is in the
 value log: every write asks for a reply (reply_due), capture cuts and syncs, then `acknowledge` answers. A kill in
 between leaves TiDB without an answer: it sends again, and the value log has it twice or once. Whatever runs together is
-one segment and one sync. TiDB commits nothing while no Pump answers, so what is asked for every few seconds, PD's
-timestamps, is waited for beside the stream (aside.py). Orphans and DDL jobs, which are rare, are asked for in it.
+one segment and one sync. TiDB commits nothing while no Pump answers, so whatever a Pump asks of TiDB is waited for
+beside the stream (aside.py).
 
 resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). What isn't answered when a run begins is
 found again in the segments that may hold it: those that name a timestamp at or above resolved_ts.
 
-A prewrite whose answer doesn't come is asked for at TiDB, by its key, once the timestamps have gone on far enough. The
+A prewrite whose answer doesn't come is asked for at TiDB (orphans.py), once the timestamps have gone on far enough. The
 answer is written into the stream as the Commit or Rollback that got lost: from there on it is history, and a replay
 years later finds it. No answer: it waits, and holds resolved_ts back. So does a DDL until what TiDB's history says of
 its job is in the stream, and a Pump that begins, until the list of the tables that are there is (ddl.py).
@@ -25,22 +25,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Protocol
 
 from tidegate.capture.captured import Captured
 from tidegate.capture.source import ClockState, Retention
-from tidegate.commit_ts import physical_ms
 from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
-from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX
 from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
+from tidegate.pump.orphans import Fates, Orphans
 from tidegate.pump.place import NOTHING, PumpCheckpoint, PumpPlace, check_continues
 from tidegate.pump.server import PumpServer, Write
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import TABLES_BY_ID, SegmentFlag, SegmentKind
 from tidegate.tidb.enclosed import LENGTH_BYTES, joined, payloads_of
-from tidegate.tidb.pairing import ROLLED_BACK, Pairing
+from tidegate.tidb.pairing import Pairing
 from tidegate.tidb.payload import NOTES, Binlog, BinlogType, answer_payload, binlog_of, fake_payload
 
 log = logging.getLogger(__name__)
@@ -53,12 +53,6 @@ class Timestamps(Protocol):
 
     def tso(self) -> int: ...
     def close(self) -> None: ...
-
-
-class Fates(Protocol):
-    """What became of a transaction: its commit_ts, ROLLED_BACK, or None while it isn't known."""
-
-    def fate(self, key: bytes, start_ts: int) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +108,9 @@ class PumpReader:
         self._taken: list[tuple[bytes, Binlog]] = []
         self._writes: list[Write] = []
         self._cut: list[Write] = []
-        self._told_tso = Aside[int]("timestamps")
+        self._told_tso = Aside[tuple[int, bytes | None]]("timestamps")
         self._fake_at = 0.0
-        self._orphans_at = 0.0
+        self._orphans = Orphans(self._settings.fates, self._settings.orphan_seconds)
         self.checkpoint = NOTHING
         self.waiting_bytes = 0
 
@@ -176,7 +170,9 @@ class PumpReader:
             self._writes.append(write)
             self._take(write.payload, write.binlog)
         self._fake()
-        self._ask_for_orphans()
+        for prewrite, commit_ts in self._orphans.answers(self._pairing, self._settings.node):
+            payload = answer_payload(prewrite.start_ts, commit_ts, prewrite.key, prewrite.place)
+            self._take(payload, binlog_of(payload))
         for payload in self._notes.finished():
             self._take(payload, binlog_of(payload))
         return self.cut_now() if self.waiting_bytes >= self._settings.segment_bytes else []
@@ -240,55 +236,34 @@ class PumpReader:
             pass
 
     def _fake(self) -> None:
-        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes on."""
+        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes on. One that comes
+        late is true all the same: what wasn't prepared when PD gave it out is committed above it.
+        """
         now = time.monotonic()
         if now < self._fake_at:
             return
+        if not self._told_tso.waits:
+            self._told_tso.ask(partial(self._timestamp, lists=self._begins))
         try:
-            tso = self._timestamp()
+            told = self._told_tso.answer()
         except SourceUnavailable as error:
             self._fake_at = now + self._settings.fake_seconds
             log.warning("no timestamp: while TiDB writes nothing, resolved_ts stands still: %s", error)
             return
-        if tso is None:
+        if told is None:
             return
         self._fake_at = now + self._settings.fake_seconds
-        if self._begins and (listed := self._notes.begin(tso)) is not None:
+        tso, listed = told
+        if listed is not None:
             self._take(listed, binlog_of(listed))
             self._begins = False
         payload = fake_payload(tso)
         self._take(payload, binlog_of(payload))
 
-    def _timestamp(self) -> int | None:
-        """None: it is asked for. One that comes late is true all the same: what wasn't prepared when PD gave it out is
-        committed above it. Where a Pump begins, the tables are listed at the newest, so nothing comes in between.
-        """
-        if self._begins:
-            return self._timestamps.tso()
-        if not self._told_tso.waits:
-            self._told_tso.ask(self._timestamps.tso)
-        return self._told_tso.answer()
-
-    def _ask_for_orphans(self) -> None:
-        now, fates = time.monotonic(), self._settings.fates
-        if fates is None or now < self._orphans_at:
-            return
-        self._orphans_at = now + PUMP_ORPHAN_LOOK_SECONDS
-        old_ms = physical_ms(self._pairing.latest_ts(self._settings.node)) - self._settings.orphan_seconds * 1000
-        for prewrite in self._pairing.oldest(PUMP_ORPHANS_ROWS_MAX):
-            if physical_ms(prewrite.start_ts) > old_ms:
-                return
-            try:
-                commit_ts = fates.fate(prewrite.key, prewrite.start_ts)
-            except SourceUnavailable as error:
-                log.warning("%s", error)
-                return
-            if commit_ts is None:
-                continue
-            said = "rolled back" if commit_ts == ROLLED_BACK else f"committed at {commit_ts}"
-            log.warning("transaction %d had no answer; TiDB says it was %s", prewrite.start_ts, said)
-            payload = answer_payload(prewrite.start_ts, commit_ts, prewrite.key, prewrite.place)
-            self._take(payload, binlog_of(payload))
+    def _timestamp(self, *, lists: bool) -> tuple[int, bytes | None]:
+        """lists: with the tables that are there at it. A DDL that is committed meanwhile is above it."""
+        tso = self._timestamps.tso()
+        return tso, self._notes.begin(tso) if lists else None
 
     def _segment(self, taken: list[tuple[bytes, Binlog]]) -> Segment:
         before, settings = self.checkpoint, self._settings

@@ -1,10 +1,10 @@
 """What TiDB's MVCC says of a prewrite's key.
 
 In:  the answer of GET :10080/mvcc/hex/KEY as JSON, and a start_ts.
-Out: the commit_ts; ROLLED_BACK for a transaction that ended without one; None while it may still be under way.
+Out: the commit_ts; ROLLED_BACK for a transaction with a record of that; None while it has a lock; NOTHING.
 
-A rolled back transaction may have an entry of type 3 whose commit_ts is its start_ts: that is no commit. Without an
-entry it was rolled back, unless a lock of it is still there. Source: tidb-binlog's pump/storage/storage.go.
+A rolled back transaction may have an entry of type 3 whose commit_ts is its start_ts: that is no commit. NOTHING is no
+answer by itself (pump/orphans.py): a slow transaction writes its lock later, garbage collection removes records.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tidegate.tidb.pairing import ROLLED_BACK
 
+NOTHING: Final = -1
 _ROLLBACK: Final = 3  # kvrpcpb.Op
 
 
@@ -27,4 +28,4 @@ def fate(answer: Mapping[str, Any], start_ts: int) -> int | None:
     lock = info.get("lock")
     if lock and lock.get("start_ts") == start_ts:
         return None
-    return ROLLED_BACK
+    return NOTHING

@@ -36,13 +36,14 @@ P = TypeVar("P")
 @dataclass(frozen=True, slots=True)
 class Prewrite(Generic[P]):
     """A prewrite without an answer. place: where its bytes are, or they themselves. resolved_ts: what was resolved
-    when it came.
+    when it came. came_ts: the latest timestamp that its pump's binlogs had named by then, its own among them.
     """
 
     start_ts: int
     key: bytes
     place: P
     resolved_ts: int
+    came_ts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,10 @@ class Pairing(Generic[P]):
             heapq.heappush(self._oldest, start_ts)
         return [self._unanswered[start_ts] for start_ts in taken]
 
+    def waits(self, start_ts: int) -> bool:
+        """Whether a prewrite is here without an answer."""
+        return start_ts in self._unanswered
+
     @property
     def unanswered(self) -> list[Prewrite[P]]:
         """By start_ts, the oldest first."""
@@ -125,7 +130,8 @@ class Pairing(Generic[P]):
         if binlog.is_fake:
             pass
         elif binlog.tp is BinlogType.PREWRITE:
-            self._prewrite(Prewrite(binlog.start_ts, binlog.prewrite_key, place, self.resolved_ts))
+            came_ts = max(self._latest[pump], binlog.start_ts)
+            self._prewrite(Prewrite(binlog.start_ts, binlog.prewrite_key, place, self.resolved_ts, came_ts))
         else:
             self.answer(binlog.start_ts, binlog.commit_ts if binlog.tp is BinlogType.COMMIT else ROLLED_BACK)
         self._latest[pump] = max(self._latest[pump], binlog.start_ts, binlog.commit_ts)

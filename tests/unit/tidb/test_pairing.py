@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import StreamCorrupt
-from tidegate.tidb.mvcc import fate
+from tidegate.tidb.mvcc import NOTHING, fate
 from tidegate.tidb.pairing import ROLLED_BACK, Pairing
 from tidegate.tidb.payload import Binlog, BinlogType
 
@@ -173,9 +173,9 @@ def mvcc(*writes: dict[str, int], lock: dict[str, int] | None = None) -> dict[st
 
 def test_mvcc_says_what_became_of_a_prewrite() -> None:
     assert fate(mvcc({"start_ts": 10, "commit_ts": 12}), 10) == 12
-    assert fate(mvcc({"start_ts": 9, "commit_ts": 12}), 10) == ROLLED_BACK
+    assert fate(mvcc({"start_ts": 9, "commit_ts": 12}), 10) == NOTHING
     assert fate(mvcc({"start_ts": 10, "commit_ts": 10, "type": 3}), 10) == ROLLED_BACK
     assert fate(mvcc(lock={"start_ts": 10}), 10) is None
-    assert fate({"value": {}}, 10) == ROLLED_BACK
+    assert fate({"value": {}}, 10) == NOTHING
     with pytest.raises(KeyError):
         fate({"error": "no such key"}, 10)
