@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from operator import itemgetter
 from typing import Final
 
@@ -109,9 +109,12 @@ class Folders:
                 del there.schemas[version]
         for key in [key for key in there.streams if int(key[0].split("/")[2]) < live]:
             del there.streams[key]
+        oldest = datetime.fromtimestamp(physical_ms(captured_ts) / 1000, UTC).date() - _DAYS_APART
+        for key in [key for key, stream in there.streams.items() if stream.is_done and _is_past(key[0], oldest)]:
+            del there.streams[key]
         for version, name in versions.items():
             if version >= live:
-                self._look_into(there, f"{folder}/{name}", captured_ts)
+                self._look_into(there, f"{folder}/{name}", captured_ts, oldest)
 
     def _take_schemas(self, folder: str, files: Iterable[str], known: dict[int, Schema], captured_ts: int) -> None:
         """Those that a window above may need: of a table the newest at or below what is captured, and all above."""
@@ -125,7 +128,7 @@ class Folders:
             if data:
                 known[version] = Schema(path, data, schema_file(data, f"{self._storage.where}/{path}"))
 
-    def _look_into(self, table: TableFolders, folder: str, captured_ts: int) -> None:
+    def _look_into(self, table: TableFolders, folder: str, captured_ts: int, oldest: date) -> None:
         """A folder of a version, or below one: of a partition, of a date."""
         known = [stream for (at, _), stream in table.streams.items() if at == folder]
         if known and not self._storage.has_numbered_folders(folder):
@@ -137,11 +140,9 @@ class Folders:
         for stream in known:
             stream.found(listed.files, captured_ts)
         self._new_writers(table, folder, listed.files, captured_ts)
-        oldest = datetime.fromtimestamp(physical_ms(captured_ts) / 1000, UTC).date() - _DAYS_APART
         for name in listed.folders:
-            ends = date_end(name)
-            if name != META and (ends is None or ends >= oldest):
-                self._look_into(table, f"{folder}/{name}", captured_ts)
+            if name != META and not _is_past(name, oldest):
+                self._look_into(table, f"{folder}/{name}", captured_ts, oldest)
 
     def _new_writers(self, table: TableFolders, folder: str, files: dict[str, int], captured_ts: int) -> None:
         writers = {said.writer for name in files if (said := data_name(name)) is not None}
@@ -150,3 +151,9 @@ class Folders:
                 stream = Stream(self._storage, self._form, folder, writer, (table.database, table.table))
                 table.streams[folder, writer] = stream
                 stream.found(files, captured_ts)
+
+
+def _is_past(folder: str, oldest: date) -> bool:
+    """Whether a folder is of a date on which nothing is written any more."""
+    ends = date_end(folder.rpartition("/")[2])
+    return ends is not None and ends < oldest

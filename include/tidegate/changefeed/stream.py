@@ -123,8 +123,9 @@ class Stream:
         return sum(len(chunk.data) for chunk in self._chunks)
 
     @property
-    def is_empty(self) -> bool:
-        return not self._chunks
+    def is_done(self) -> bool:
+        """Whether all that was found is given."""
+        return not self._chunks and not self.more
 
     @property
     def last_ts(self) -> int:

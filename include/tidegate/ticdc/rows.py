@@ -30,7 +30,7 @@ from tidegate.tables import OP_DELETE, OP_UPSERT
 from tidegate.ticdc.pieces import Form
 
 _INSERT, _UPDATE, _DELETE = "INSERT", "UPDATE", "DELETE"
-_TYPE: Final = '"type":"'
+_TYPE: Final = '"isDdl":false,"type":"'  # as the encoder has them; no column's value is false without quotes
 _OPERATION, _STAMP = "operation", "commit_ts"
 _LAST_IMAGE: Final = "leave the table out of soft_delete, or set delete-only-output-handle-key-columns = false"
 
@@ -111,10 +111,13 @@ def _no_object(kind: pa.DataType) -> pa.Scalar:
 def _check_names(data: bytes, wanted: Wanted) -> bool:
     """Whether the lines have the version's columns; True when an UPDATE among them tells old values.
 
-    Raises SchemaMismatch, UnsupportedValue.
+    Raises SchemaMismatch, StreamCorrupt, UnsupportedValue.
     """
     has_old = False
-    for line in _first_of_each(data):
+    first = list(_first_of_each(data))
+    if not first:
+        raise StreamCorrupt("no line is an INSERT, UPDATE or DELETE of a row", remedy="report it")
+    for line in first:
         found = json.loads(line)
         names = set(found["data"][0])
         bare = found["type"] == _DELETE and names < set(wanted.names) and names >= set(wanted.key)

@@ -172,6 +172,20 @@ def test_a_table_that_the_changefeed_found_comes_with_its_first_lines(tmp_path: 
     assert [placed.piece.found for placed in pieces_of(segment)] == [False]
 
 
+def test_folders_of_days_that_are_captured_are_forgotten(feed: Changefeed) -> None:
+    """Each keeps its share of what a run may hold, and a changefeed runs for years."""
+    day = 24 * 3600
+    reader = opened(source(feed))
+    found = []
+    for number in range(6):
+        at = ts(2 + number * day)
+        feed.rows("shop.t", Change(at, plain(number, "x")), folder=f"2022-05-{19 + number}")
+        feed.checkpoint(at + 1)
+        found += given(reader, at + 1)
+    assert [number for _, _, number in lines(found)] == [0, 1, 2, 3, 4, 5]
+    assert len(list(reader._folders.streams)) <= 4
+
+
 class Cluster:
     """A changefeed over some streams: it flushes, moves its checkpoint, and begins again after a crash."""
 

@@ -153,6 +153,18 @@ def test_an_update_of_the_key_deletes_the_old_row(tmp_path: Path) -> None:
     assert [(row["_tg_op"], row["id"]) for row in changes.batch.to_pylist()] == [(1, 1), (3, 1), (1, 2)]
 
 
+def test_an_update_of_the_key_is_seen_behind_a_column_named_type(tmp_path: Path) -> None:
+    """Whose text is a word of the protocol."""
+    feed = Changefeed(tmp_path / "feed")
+    columns = {"id": ID, "type": {"ColumnType": "TEXT"}}
+    feed.ddl("shop.t", ts(1), "CREATE TABLE t (id BIGINT PRIMARY KEY, type TEXT)", 3, columns)
+    before, after = ({"id": number(at), "type": text("UPDATE")} for at in (1, 2))
+    feed.rows("shop.t", Change(ts(2), before), Change(ts(3), after, before))
+    feed.checkpoint(ts(3))
+    (changes,) = decoded(feed, form_of("canal-json"), ts(3)).changes
+    assert [(row["_tg_op"], row["id"]) for row in changes.batch.to_pylist()] == [(1, 1), (3, 1), (1, 2)]
+
+
 def test_a_row_that_moves_between_two_partitions_stays(tmp_path: Path) -> None:
     """Its delete stands in one folder, its insert in another, of one commit_ts: whichever is read first."""
     for first, second in (("105", "106"), ("106", "105")):
