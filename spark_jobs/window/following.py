@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.clusters import check_clusters
 from spark_jobs.window.holds import hold, hold_at
 from spark_jobs.window.shards import leave_out
 from spark_jobs.window.window import TableWindow, Window
@@ -40,7 +41,9 @@ _ONE: Final = "run one apply of a pipeline at a time; this one begins again"
 
 
 def take_up_selection(app: Application) -> None:
-    """Compare the pipeline file with what was followed until now. Raises LakeRefused in another pipeline's lake."""
+    """Compare the pipeline file with what was followed until now. Raises LakeRefused in another pipeline's lake,
+    ConfigError where the Pumps of a TiDB can't be as the file has them.
+    """
     known = app.followed
     if known.number and known.pipeline != app.pipeline.pipeline:
         raise LakeRefused(
@@ -48,6 +51,7 @@ def take_up_selection(app: Application) -> None:
             where=app.lake.root,
             remedy=f"name the pipeline {known.pipeline} again, or give it a lake path of its own",
         )
+    check_clusters(app)
     _show(app)
     now = Selection.of(app.pipeline)
     if known.selection is not None and known.selection.text == now.text:
@@ -152,8 +156,8 @@ def _source_joins(app: Application, source: str) -> Change:
     """It counts from where it was left, or from its beginning; until its windows have reached the cut it is behind."""
     left_ts = app.followed.sources_left.get(source, 0)
     begin = app.index.begin(source)
-    if isinstance(app.pipeline.sources[source], TidbSource) and not app.index.resolved(source):
-        # A Pump that TiDB doesn't write to yet: all that comes to it is committed above the cut, which waits for it.
+    if isinstance(app.pipeline.sources[source], TidbSource) and not app.index.has(source):
+        # A Pump that has written nothing: all that comes to it is committed above the cut, which waits for it.
         return Change(source, FOLLOWED, app.cut_ts, f"{source} joins at the cut")
     return Change(source, CATCHING_UP, max(left_ts, begin), f"{source} joins at {left_ts}, bronze begins at {begin}")
 

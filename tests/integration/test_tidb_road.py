@@ -6,6 +6,7 @@ which. `make test-long` takes the cases with much DDL too, of which each stateme
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from tests.support.readers import by_polars
 from tests.support.seeds import LONG
 from tidegate import tables
 from tidegate.cli.tidb_replay import recorded_tables
+from tidegate.errors import ConfigError
 from tidegate.lake.bronze.table import Bronze
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -81,3 +83,22 @@ def test_what_waits_for_its_commit_comes_in_the_window_of_that(spark: SparkSessi
     paths = [tables.silver_path("p04_bank_db", name) for name in ("acc", "again")]
     rows = [sorted(map(str, by_polars(str(tmp_path / "lake" / path)).to_pylist())) for path in paths]
     assert rows[0] == rows[1] != []
+
+
+def test_a_pipeline_file_that_would_lose_a_pump_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    segments = segments_of(GOLDEN / "p03_txn", 40)
+    first, second = sorted(segments)
+    pipeline, lake = lake_with(tmp_path, segments)
+    applied(pipeline, lake, spark, [])
+    reordered = lake_with(tmp_path, {second: [], first: []})[0]
+    with pytest.raises(ConfigError, match=f"put {first} before the others"):
+        applied(reordered, lake, spark, [])
+    last = segments[second][-1]
+    behind = {"seq": last.seq + 1, "start_pos": last.end_pos, "end_pos": 2 * last.end_pos - last.start_pos}
+    more = replace(last, **behind, prev_commit_ts=last.resolved_ts, max_commit_ts=last.max_commit_ts + 1)
+    Bronze(lake, second).append([more])
+    alone = lake_with(tmp_path, {first: []})[0]
+    with pytest.raises(ConfigError, match=f"Pump {second} is no longer in the pipeline file"):
+        applied(alone, lake, spark, [])
+    with pytest.raises(ConfigError, match=f"those of their cluster stand under {first}'s"):
+        applied(lake_with(tmp_path, {second: []})[0], lake, spark, [])

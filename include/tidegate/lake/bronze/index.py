@@ -97,6 +97,10 @@ class BronzeIndex:
         """The newest resolved_ts of a source, wherever the low-water mark is; 0 while it has sent nothing."""
         return self._resolved.get(source, 0)
 
+    def has(self, source: str) -> bool:
+        """Whether bronze has a segment of a source, resolved or not."""
+        return source in self._ends
+
     def begin(self, source: str) -> int:
         """The commit_ts after which a source's segments begin; 0 when none was ever removed."""
         return self._begins.get(source, 0)

@@ -1,0 +1,63 @@
+"""Whether a changed pipeline file still names each TiDB's Pumps so that nothing of theirs is lost, looked at first.
+
+In:  the pipeline file; control/followed, schema histories, bronze.
+Out: nothing, or ConfigError.
+
+Tables of a cluster stand under the name of its first Pump, so that has to stay the first. And a Pump may go only when
+the cut has all that it has: a sibling's commits may stand in its stream, and its own rows in nobody else's.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.window.application import Application
+from tidegate.config import TidbSource
+from tidegate.errors import ConfigError
+from tidegate.lake.schema_rows import needed_rows
+
+
+def check_clusters(app: Application) -> None:
+    """Raises ConfigError."""
+    if app.followed.selection is None:
+        return
+    before, sources = app.followed.selection.sources, app.pipeline.sources
+    clusters = {tuple(app.pipeline.pumps(name)) for name, one in sources.items() if isinstance(one, TidbSource)}
+    gone = sorted(before - sources.keys())
+    for pumps in sorted(clusters):
+        _check_owner(app, pumps)
+        if before & set(pumps):
+            for source in gone:
+                _check_left(app, source, pumps)
+
+
+def _check_owner(app: Application, pumps: tuple[str, ...]) -> None:
+    for source in pumps[1:]:
+        if app.histories[source].tables():
+            raise ConfigError(
+                f"tables of {', '.join(pumps)} stand under the name of {source}, and {pumps[0]} is the first of these"
+                " Pumps in the pipeline file",
+                where=app.lake.root,
+                remedy=f"put {source} before the others of its cluster in the pipeline file",
+            )
+
+
+def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
+    """source: gone from the pipeline file, where these Pumps, some of which were followed, still are."""
+    app.index.refresh(app.cut_ts)
+    waits = [one for one in app.index.refs.get(source, ()) if max(one.max_commit_ts, one.resolved_ts) > app.cut_ts]
+    if any(not one.whole for one in waits):
+        raise ConfigError(
+            f"Pump {source} is no longer in the pipeline file, and bronze has writes of it that silver lacks",
+            where=app.lake.root,
+            remedy=f"put {source} back; take it out of TiDB's configuration first, stop it when each of its"
+            " transactions has its answer, and take it out of the file once an apply has run after that",
+        )
+    if any(app.histories[one].tables() for one in pumps):
+        return
+    rows = needed_rows(app.lake, {source}, lambda *_: app.cut_ts)[source].rows
+    if any(row["origin"] for row in rows):
+        raise ConfigError(
+            f"{source} is no longer in the pipeline file, and no table stands under the names of {', '.join(pumps)}:"
+            f" those of their cluster stand under {source}'s",
+            where=app.lake.root,
+            remedy=f"put {source} back, before the others of its cluster; the first Pump of a cluster can't go",
+        )
