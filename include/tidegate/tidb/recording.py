@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from tidegate.errors import StreamCorrupt, UsageError
 from tidegate.tidb.jobs import Job
-from tidegate.tidb.mvcc import fate
+from tidegate.tidb.mvcc import NOTHING, fate
+from tidegate.tidb.pairing import ROLLED_BACK
 
 _LENGTH: Final = struct.Struct("<Q")
 
@@ -42,7 +43,7 @@ class Recording:
         self.jobs = {job.id: job for job in jobs}
         manifest = self._manifest()
         self.orphans = {
-            orphan["start_ts"]: fate(orphan["mvcc"], orphan["start_ts"]) for orphan in manifest.get("orphans", ())
+            orphan["start_ts"]: _fate(orphan["mvcc"], orphan["start_ts"]) for orphan in manifest.get("orphans", ())
         }
         self.checkpoints = [Checkpoint(one["tso"], one["dir"]) for one in manifest.get("checkpoints", ())]
 
@@ -71,3 +72,9 @@ class Recording:
     def _manifest(self) -> dict[str, Any]:
         path = self._folder / "manifest.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _fate(answer: dict[str, Any], start_ts: int) -> int | None:
+    """It was asked for when the recording's TiDB had nothing to do any more: what it had nothing of never came."""
+    found = fate(answer, start_ts)
+    return ROLLED_BACK if found == NOTHING else found
