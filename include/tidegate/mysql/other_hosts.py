@@ -53,6 +53,9 @@ def _transactions(main: SourceFacts, other: SourceFacts) -> Iterator[tuple[Level
     if own:
         what = f"has transactions that the host that is read lacks: GTIDs {own}"
         yield Level.CAUTION, f"{what}; after a failover they come into silver, or stop capture where they are purged"
+        if not main.may_receive and not other.may_receive:  # neither is the other's replica: which one is written to?
+            what = "may be the primary now, while capture stays at one that gets nothing of it"
+            yield Level.CAUTION, f"{what}; if so end the host that is read, or make it a replica of this one"
     if lacks and other.may_receive:
         yield None, f"is behind (GTIDs {lacks}) and replicates: after a failover it is waited for"
     elif lacks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,8 @@ def test_an_errant_transaction_is_named() -> None:
         (mariadb("0-1-9", "0-1-9"), mariadb("0-1-9,8-2-1", "0-1-9,8-2-1", 2), "8-2-1"),
     ):
         assert any(careful and "lacks: GTIDs " + own in text for careful, text in said(main, other))
+        assert any(careful and "may be the primary now" in text for careful, text in said(main, other))
+        assert not any("may be the primary" in text for _, text in said(main, replace(other, replications=REPLICATES)))
 
 
 def test_another_cluster_is_told_from_a_replica() -> None:
