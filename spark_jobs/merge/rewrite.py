@@ -26,9 +26,15 @@ if TYPE_CHECKING:
 
 
 def rewrite(
-    private: PrivateLog, actions: Sequence[SilverAction], shape: SilverShape, recasts: Mapping[str, str]
+    private: PrivateLog,
+    actions: Sequence[SilverAction],
+    shape: SilverShape,
+    recasts: Mapping[str, str],
+    own: str = "true",
 ) -> None:
-    """The rows that it has, with the shape's columns. recasts: SQL text of new values, by column."""
+    """The rows that it has, with the shape's columns. recasts: SQL text of new values, by column. own: SQL condition of
+    the rows that the actions are about; those of other shards keep what they have.
+    """
     rows = private.rows()
     renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameSilverColumn)}
     added = literals([a for a in actions if isinstance(a, AddSilverColumn)])
@@ -36,7 +42,9 @@ def rewrite(
     for column in shape.columns:
         old_name = renamed.get(column.name, column.name)
         known = quote(old_name) if old_name in rows.columns else "NULL"
-        value = added.get(column.name) or recasts.get(column.name) or known
+        value = recasts.get(column.name) or known
+        if column.name in added:
+            value = f"CASE WHEN {own} THEN {added[column.name]} ELSE {known} END"
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     select += [*map(quote, tables.SHARDS if shape.routed else ()), quote(tables.COMMIT_TS)]
     if shape.keeps_deleted:

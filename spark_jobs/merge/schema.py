@@ -118,7 +118,8 @@ def _follow(
             check_marked(writer, private.rows, private.state, old, new, shape)
             stays = all(keeps_values(private.state, action, recasts) for action in actions)
             if not stays:
-                rewrite(private, actions, shape, recasts)
+                own = silver_sql.only_shard(new) if writer.entry.routed else "true"
+                rewrite(private, actions, shape, recasts, own)
             return not stays
 
         writer.change(work, (writer.app_id, upto_ts))

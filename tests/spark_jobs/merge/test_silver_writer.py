@@ -263,6 +263,21 @@ def test_shards_flow_into_one_table_and_keep_apart(shop: Callable[..., Shop]) ->
     ]
 
 
+def test_a_column_of_a_shard_without_a_key_changes_no_row_of_another_one(spark: SparkSession, tmp_path: Path) -> None:
+    """The server gave its default to rows of that shard; the other one has the column already, or not yet."""
+    it = Shop(spark, tmp_path, "merge", routes="[{match: 'd.s_.*', to: d.s}]")
+    it.ddl(10, "CREATE TABLE s_1 (id INT, a INT)")
+    it.ddl(11, "CREATE TABLE s_2 (id INT, a INT)")
+    it.apply(0, 15, {"s_1": [(12, UP, {"id": 1, "a": 1})], "s_2": [(13, UP, {"id": 2, "a": 2})]})
+    it.ddl(20, "ALTER TABLE s_2 ADD COLUMN n INT DEFAULT 7")
+    window = it.apply(15, 30, {})
+    assert not window.held
+    assert it.silver("s") == [{"id": 1, "a": 1, "n": None}, {"id": 2, "a": 2, "n": 7}]
+    it.ddl(31, "ALTER TABLE s_1 ADD COLUMN n INT DEFAULT 8")
+    it.apply(30, 40, {})
+    assert it.silver("s") == [{"id": 1, "a": 1, "n": 8}, {"id": 2, "a": 2, "n": 7}]
+
+
 def test_an_application_that_is_behind_does_no_ddl_again_to_rows_that_came_since(
     spark: SparkSession, tmp_path: Path
 ) -> None:
