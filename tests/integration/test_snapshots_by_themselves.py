@@ -17,6 +17,7 @@ from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.home import EXIT_INTERRUPTED
 from tidegate.local.server import Server
+from tidegate.snapshot import unheard
 from tidegate.snapshot.events import SnapshotState
 from tidegate.snapshot.requests import told
 from tidegate.snapshot.work import SnapshotWork
@@ -68,10 +69,16 @@ def rows(first: int, last: int) -> str:
 
 @pytest.mark.parametrize("writer", ["merge", "positional"])
 def test_a_full_database_and_what_joins_it_need_nobody(
-    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
+    any_server: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    writer: str,
 ) -> None:
+    monkeypatch.setattr(unheard, "SNAPSHOT_UNHEARD_SECONDS", 0.0)
     database = fresh_database(any_server)
-    for name in ("a", "b", "later", "Odd name`s", "elsewhere"):
+    for name in ("a", "b", "later", "Odd name`s", "elsewhere", "quiet"):
         quoted = name.replace("`", "``")
         any_server.query(f"CREATE TABLE {database}.`{quoted}` (id INT PRIMARY KEY, a VARCHAR(20))")
         any_server.query(f"INSERT INTO {database}.`{quoted}` VALUES {rows(1, 300)}")
@@ -79,7 +86,7 @@ def test_a_full_database_and_what_joins_it_need_nobody(
     any_server.query(f"CREATE TABLE {database}.bare (id INT, a VARCHAR(20))")
     any_server.query(f"INSERT INTO {database}.bare VALUES {rows(1, 9)}")
     any_server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{any_server.user}'@'%'")
-    more = f", exclude: ['{database}.later', '{database}.elsewhere', '{database}.bare']"
+    more = f", exclude: ['{database}.later', '{database}.elsewhere', '{database}.bare', '{database}.quiet']"
     road = Road(any_server, tmp_path, include=f"{database}.*", extra=more, apply=f", writer: {writer}")
     reading = Reading(road, spark)
     road.capture()
@@ -89,7 +96,8 @@ def test_a_full_database_and_what_joins_it_need_nobody(
     assert road.assert_equal() == {"a": 300, "b": 300, "Odd name`s": 300, "hollow": 0}
 
     # The pattern is widened, and a table gets the name of a kept one.
-    road.file.write_text(road.text.replace(f"'{database}.later', ", ""))
+    kept = road.text.replace(f"'{database}.later', ", "").replace(f", '{database}.quiet'", "")
+    road.file.write_text(kept)
     road.pipeline = config.load(road.file)
     any_server.query(f"INSERT INTO {database}.later VALUES (1000, 'new')")
     any_server.query(f"RENAME TABLE {database}.elsewhere TO {database}.taken")
@@ -98,7 +106,8 @@ def test_a_full_database_and_what_joins_it_need_nobody(
     assert (found["later"], found["taken"]) == ("held", "held")
     app = reading.run()
     assert (states(app)["later"], states(app)["taken"]) == ("active", "active")
-    assert road.assert_equal()["later"] == 301
+    counts = road.assert_equal()
+    assert (counts["later"], counts["quiet"]) == (301, 300), "also the one that nothing was written to"
 
     # What a session wrote as statements, in the place of rows.
     with any_server.connect(database) as connection, connection.cursor() as cursor:

@@ -99,9 +99,8 @@ def snapshot_lines(snapshots: Sequence[TableProgress]) -> list[str]:
         parts = [f"{one.state}; {one.rows:,} rows of {one.waves} waves are read"]
         parts += [f"{len(one.left)} key ranges are left"] if one.left else []
         parts += [f"{len(one.waiting)} waves wait for apply"] if one.waiting else []
-        parts += [f"{len(one.refused)} waves were refused and are read again, the last as {one.refused[-1]}"] * bool(
-            one.refused
-        )
+        if one.refused:
+            parts.append(f"{len(one.refused)} waves were refused and are read again, the last as {one.refused[-1]}")
         lines += ["", *paragraph(f"snapshot of {one.database}.{one.table} of {one.source}:", ", ".join(parts))]
     return lines
 

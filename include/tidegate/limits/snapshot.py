@@ -42,6 +42,9 @@ SNAPSHOT_AGAIN_SECONDS: Final = 60.0
 SNAPSHOT_AGAIN_SECONDS_MAX: Final = 6 * 3600.0
 # A running reader looks so often for tables that have come to wait.
 SNAPSHOT_WAITING_SECONDS: Final = 3.0
+# A table that is older than the cut by this, and of which there is no version, was there before capture: what makes a
+# table is logged a moment after the time that the server says it was made.
+SNAPSHOT_UNHEARD_SECONDS: Final = 10.0
 # A reader that has left a table open for so long without a word is taken for gone, and another one is woken.
 SNAPSHOT_SILENT_SECONDS: Final = 60.0
 # ... again after as long, then twice as long each time that nothing came of it, up to this.

@@ -39,6 +39,7 @@ from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import Physical, Told, request
+from tidegate.snapshot.unheard import Unheard
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
 
 # What is there, and about how many rows: estimates of the storage engine, NULL where it has none.
@@ -97,6 +98,7 @@ class SnapshotWork:
     report: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
     told: Told = field(init=False)
+    _unheard: Unheard = field(init=False)
     _asking: threading.Lock = field(default_factory=threading.Lock)
     _waits: dict[str, tuple[Physical, ...]] = field(default_factory=dict)
     _waits_at: list[int] = field(default_factory=list)  # versions of the tables that say so
@@ -104,6 +106,7 @@ class SnapshotWork:
 
     def __post_init__(self) -> None:
         self.told = Told(self.lake, self.pipeline.pipeline)
+        self._unheard = Unheard(self.pipeline, self.lake, self.info_of)
 
     def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
         """Ask for these logical tables; without names for all that wait for a snapshot. What is new of it.
@@ -155,7 +158,11 @@ class SnapshotWork:
             versions = [control.version(self.lake, table) for table in (TABLE_STATES, SCHEMA_HISTORY)]
             if versions != self._waits_at:
                 self._waits, self._waits_at = waiting(self.pipeline, self.lake), versions
-            new = due(self.pipeline, self._waits, self.told.tables())
+            waits = dict(self._waits)
+            for one in self._unheard.tables():
+                name = ".".join(self.pipeline.tables.logical(*one[1:])[:2])
+                waits[name] = tuple(sorted({*waits.get(name, ()), one}))
+            new = due(self.pipeline, waits, self.told.tables())
             if new:
                 self._asked.add(request(self.lake, self.pipeline.pipeline, new))
                 names = [f"{database}.{table}" for _, database, table in new]

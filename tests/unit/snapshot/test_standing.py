@@ -78,14 +78,16 @@ def test_status_names_tables_under_a_snapshot_with_its_progress(tmp_path: Path) 
         event(EventKind.REQUESTED, 0),
         event(EventKind.REQUESTED, 0, "done"),
         event(EventKind.DONE, 1, "done"),
-        event(EventKind.WAVE, 2, wave=1, token="a", spans=spans, rows=1200),
-        event(EventKind.WAVE, 3, wave=2, token="b", spans=(Span(("5",), ("9",)),), rows=3),
-        event(EventKind.REFUSED, 4, wave=2, token="b", reason="a DDL changed the table while it was read"),
+        event(EventKind.WAVE, 2, wave=1, token="a", spans=(Span(("5",), ("9",)),), rows=3),
+        event(EventKind.WAVE, 3, wave=2, token="b", spans=spans, rows=1200),
+        event(EventKind.REFUSED, 4, wave=1, token="a", reason="a DDL changed the table while it was read"),
     ]
     lines = " ".join(" ".join(snapshot_lines(under_way(lake_with(tmp_path, told)))).split())
     for words in ("snapshot of d.t of s: running; 1,200 rows of 1 waves", "1 waves wait for apply", "a DDL changed"):
         assert words in lines
     assert "done" not in lines
+    begun = snapshot_lines(under_way(lake_with(tmp_path / "begun", told[:1])))
+    assert "requested; 0 rows" in " ".join(begun)
 
 
 def test_marks_are_no_table_of_silver() -> None:
