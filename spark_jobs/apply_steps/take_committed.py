@@ -2,12 +2,15 @@
 
 In:  the window's pairs of prewrites and commits (spark_jobs/window/pairs.py), schema_history with this window's DDL.
 Out: window.prewritten: segments and the commit_ts that rows of them get; their tables in window.tables; a ledger entry
-     of each segment that has nothing for any of them. Tables that a commit without its rows may have changed are held.
+     of each segment that has nothing for any of them. Tables are held that may have been changed by a commit without
+     its rows, or by one that comes when the cut has passed it.
 
 It comes behind the replay of DDL: rows name ids of tables, and which table an id is at a commit_ts only that knows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.defined import names_at, newest_id
@@ -18,9 +21,11 @@ from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate.errors import REFILL, UnknownEvent
 from tidegate.lake.held import Place as HeldPlace
-from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.segments.result import Ledger
 from tidegate.tables import NEEDS_SNAPSHOT
+from tidegate.tidb.jobs import id_in
+from tidegate.tidb.live_tables import Change
 
 _NOT_ASKED_FOR = "table not asked for"
 
@@ -31,6 +36,7 @@ def take_committed(app: Application, window: Window) -> None:
     """Append to window.prewritten. Raises StreamCorrupt, UnknownEvent."""
     for pairs in pairs_of(app, window):
         _hold_for_lost(app, window, pairs)
+        _hold_for_late(app, window, pairs)
         found = _names(app, pairs)
         for physical in sorted({(pairs.owner, *name) for names in found.values() for name in names}):
             hold_where_unwhole(app, window, [physical])
@@ -89,3 +95,31 @@ def _hold_for_lost(app: Application, window: Window, pairs: Pairs) -> None:
             f" rows no Pump of the pipeline has; {REFILL}"
         )
         hold(app, window, logical, NEEDS_SNAPSHOT, reason, HeldPlace(pairs.owner, *name, "", 0, last_ts))
+
+
+def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
+    """Commits that come when the cut has passed them: any table that is as old lacks what they wrote."""
+    if not pairs.late:
+        return
+    history = app.histories[pairs.owner]
+    start_ts, first_ts = min(pairs.late.items(), key=lambda one: one[1])
+    for name in history.tables():
+        versions, logical = history.versions(*name), app.logical_name(*name)
+        if not app.keeps(pairs.owner, *name) or app.is_held(logical) or not _was_there(versions, pairs.late):
+            continue
+        reason = (
+            f"{'.'.join(name)}: transaction {start_ts} of {pairs.owner} and {len(pairs.late) - 1} others were committed"
+            f" from {first_ts} on, as a Pump said when it had said that they were rolled back, or that no more would"
+            f" come there: the table may lack their rows; {REFILL}"
+        )
+        hold(app, window, logical, NEEDS_SNAPSHOT, reason, HeldPlace(pairs.owner, *name, "", 0, window.low_ts))
+
+
+def _was_there(versions: Sequence[TableVersion], late: Mapping[int, int]) -> bool:
+    """Whether what is there now under TiDB's id was at one of these commits; a table that is emptied has another id."""
+    last = versions[-1]
+    if last.status is not VersionStatus.ACTIVE or not last.origin:
+        return False
+    first = next(one for one in versions if one.origin and id_in(one.origin) == id_in(last.origin))
+    begins = first.kind in (Change.CREATE, Change.TRUNCATE)
+    return not begins or any(first.commit_ts <= commit_ts for commit_ts in late.values())

@@ -4,15 +4,22 @@ In:  the pipeline file; control/followed, schema histories, bronze.
 Out: nothing, or ConfigError.
 
 Tables of a cluster stand under the name of its first Pump, so that has to stay the first. And a Pump may go only when
-the cut has all that it has: a sibling's commits may stand in its stream, and its own rows in nobody else's.
+the cut has all that it has: a sibling's commits may stand in its stream, and its own rows in nobody else's. So none
+joins to which TiDB has written before.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from spark_jobs.window.application import Application
 from tidegate.config import TidbSource
 from tidegate.errors import ConfigError
+from tidegate.lake.bronze.lookback import naming
 from tidegate.lake.schema_rows import needed_rows
+from tidegate.tables import SegmentFlag
+
+_FOREVER: Final = (1 << 63) - 1
 
 
 def check_clusters(app: Application) -> None:
@@ -27,6 +34,8 @@ def check_clusters(app: Application) -> None:
         if before & set(pumps):
             for source in gone:
                 _check_left(app, source, pumps)
+            for source in sorted(set(pumps) - before):
+                _check_joins(app, source)
 
 
 def _check_owner(app: Application, pumps: tuple[str, ...]) -> None:
@@ -60,4 +69,20 @@ def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
             f" those of their cluster stand under {source}'s",
             where=app.lake.root,
             remedy=f"put {source} back, before the others of its cluster; the first Pump of a cluster can't go",
+        )
+
+
+def _check_joins(app: Application, source: str) -> None:
+    """source: new beside Pumps that were followed. What it had from TiDB by now is below what silver has of theirs."""
+    app.index.refresh(app.cut_ts)
+    if not app.index.has(source):
+        return
+    left_ts = app.followed.sources_left.get(source, 0)
+    told = naming(app.lake, source, left_ts + 1, _FOREVER)
+    if any(one.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for one in told):
+        raise ConfigError(
+            f"Pump {source} joins, and TiDB has written to it already: silver is beyond that, and lacks it",
+            where=app.lake.root,
+            remedy="start a new lake path; a Pump joins before TiDB writes to it: it is put into the pipeline file,"
+            " apply runs once, then TiDB may have its address",
         )

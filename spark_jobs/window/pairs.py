@@ -11,20 +11,22 @@ once more) has one start_ts and one commit_ts: it counts once.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze.index import read_segments
-from tidegate.lake.bronze.lookback import lookback
+from tidegate.lake.bronze.lookback import lookback, naming
 from tidegate.limits import TIDB_KEPT_SEGMENTS_MAX
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tidb.summary import DdlBinlog, Summary, summary_of
 
 Place = tuple[str, int]
+_FOREVER: Final = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -70,7 +72,8 @@ class CommittedDdl:
 @dataclass(slots=True)
 class Pairs:
     """Of one cluster. rows: per segment start_ts -> commit_ts. touched: per segment ids of tables -> commit_ts of their
-    rows. ddl: in order. tables: what was there at a timestamp. lost: start_ts -> commit_ts of what has no rows.
+    rows. ddl: in order. tables: what was there at a timestamp. lost: start_ts -> commit_ts of what has no rows. late:
+    start_ts -> commit_ts of what was committed at or below the cut, and said only when the cut had passed it.
     """
 
     owner: str
@@ -81,6 +84,7 @@ class Pairs:
     jobs: dict[int, bytes] = field(default_factory=dict)
     tables: list[tuple[int, bytes, SegmentRef]] = field(default_factory=list)
     lost: dict[int, int] = field(default_factory=dict)
+    late: dict[int, int] = field(default_factory=dict)
 
 
 def pairs_of(app: Application, window: Window) -> list[Pairs]:
@@ -122,9 +126,39 @@ def _paired(app: Application, window: Window, owner: str) -> Pairs:
             if start_ts in waiting:
                 found.ddl.append(CommittedDdl(waiting.pop(start_ts), binlog))
     found.lost = waiting
+    found.late = _late(app, window, owner, told)
     found.ddl.sort(key=lambda one: one.commit_ts)
     found.tables.sort(key=lambda one: one[0])
     return found
+
+
+def _late(app: Application, window: Window, owner: str, told: list[tuple[SegmentRef, Summary]]) -> dict[int, int]:
+    """start_ts -> commit_ts of Commits that no window had, though they are at or below this one's low end.
+
+    A Pump promises none at or below what it has resolved, so one that is there says what was said before; a Rollback
+    that was said before, or nothing, makes it a contradiction. What was said stands behind the commit_ts in bronze.
+    """
+    late = {
+        start_ts: commit_ts
+        for ref, summary in told
+        for start_ts, commit_ts in summary.answers.items()
+        if 0 < commit_ts <= min(ref.prev_commit_ts, window.low_ts)
+    }
+    _drop_said(late, told)
+    for source in app.pipeline.pumps(owner):
+        if late:
+            upto_seq = max((ref.seq for ref, _ in told if ref.source == source), default=_FOREVER)
+            earlier = naming(app.lake, source, min(late.values()), upto_seq)
+            _drop_said(late, app.memory(Summaries).of(app, earlier))
+    return late
+
+
+def _drop_said(late: dict[int, int], told: Iterable[tuple[SegmentRef, Summary]]) -> None:
+    """Those that were said in time."""
+    for ref, summary in told:
+        for start_ts in late.keys() & summary.answers.keys():
+            if ref.prev_commit_ts < late[start_ts] == summary.answers[start_ts]:
+                del late[start_ts]
 
 
 def _refs(app: Application, window: Window, source: str) -> list[SegmentRef]:

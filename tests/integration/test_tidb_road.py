@@ -22,6 +22,11 @@ from tidegate import tables
 from tidegate.cli.tidb_replay import recorded_tables
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze.table import Bronze
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentFlag
+from tidegate.tidb.enclosed import joined, payloads_of
+from tidegate.tidb.payload import BinlogType, answer_payload, binlog_of, fake_payload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -94,11 +99,52 @@ def test_a_pipeline_file_that_would_lose_a_pump_is_refused(spark: SparkSession, 
     with pytest.raises(ConfigError, match=f"put {first} before the others"):
         applied(reordered, lake, spark, [])
     last = segments[second][-1]
-    behind = {"seq": last.seq + 1, "start_pos": last.end_pos, "end_pos": 2 * last.end_pos - last.start_pos}
-    more = replace(last, **behind, prev_commit_ts=last.resolved_ts, max_commit_ts=last.max_commit_ts + 1)
-    Bronze(lake, second).append([more])
+    ahead_ts = last.max_commit_ts + 1
+    Bronze(lake, second).append([behind(last, [fake_payload(ahead_ts)], ahead_ts)])
     alone = lake_with(tmp_path, {first: []})[0]
     with pytest.raises(ConfigError, match=f"Pump {second} is no longer in the pipeline file"):
         applied(alone, lake, spark, [])
     with pytest.raises(ConfigError, match=f"those of their cluster stand under {first}'s"):
         applied(lake_with(tmp_path, {second: []})[0], lake, spark, [])
+
+
+def test_a_pump_that_tidb_has_written_to_does_not_join(spark: SparkSession, tmp_path: Path) -> None:
+    segments = segments_of(GOLDEN / "p03_txn", 40)
+    pipeline, lake = lake_with(tmp_path, {"pump_0": []})
+    applied(pipeline, lake, spark, [])
+    joined_by, _ = lake_with(tmp_path, {"pump_0": [], "pump_1": segments["pump_1"]})
+    with pytest.raises(ConfigError, match="Pump pump_1 joins, and TiDB has written to it already"):
+        applied(joined_by, lake, spark, [])
+
+
+def test_a_commit_that_comes_when_the_cut_has_passed_it_holds_what_may_lack_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segments = segments_of(GOLDEN / "p03_txn", 40)
+    pipeline, lake = lake_with(tmp_path, segments)
+    app = applied(pipeline, lake, spark, [])
+    assert not any(state.state == tables.State.HELD for state in app.states.values())
+    said = [binlog_of(payload) for one in segments["pump_0"] for payload in payloads_of(one)]
+    again = next(one for one in said if one.tp is BinlogType.COMMIT and one.ddl_job_id == 0)
+    cut_ts = app.cut_ts
+    late = (again.start_ts + 1, cut_ts - 1)
+    for commit, held in (((again.start_ts, again.commit_ts), False), (late, True)):
+        cut_ts += 1000
+        for name, mine in segments.items():
+            payloads = [answer_payload(*commit, b"k")] if name == "pump_0" else []
+            mine.append(behind(mine[-1], [*payloads, fake_payload(cut_ts)], cut_ts))
+            Bronze(lake, name).append(mine[-1:])
+        app = applied(pipeline, lake, spark, [])
+        reasons = [state.reason for state in app.states.values() if state.state == tables.State.HELD]
+        assert bool(reasons) == held, reasons
+    assert all(f"transaction {late[0]} of pump_0" in reason for reason in reasons)
+    assert app.cut_ts == cut_ts
+
+
+def behind(last: Segment, payloads: list[bytes], tso: int) -> Segment:
+    """The next segment of a Pump, which is resolved at a timestamp."""
+    payload = joined(payloads)
+    place = {"seq": last.seq + 1, "start_pos": last.end_pos, "end_pos": last.end_pos + len(payload)}
+    stamps = {"prev_commit_ts": last.resolved_ts, "min_commit_ts": 1, "max_commit_ts": tso, "resolved_ts": tso}
+    counts = {"event_count": len(payloads), "txn_count": len(payloads) - 1, "flags": SegmentFlag.HAS_ANSWER}
+    return replace(last, **place, **stamps, **counts, payload=payload, payload_crc32c=crc32c(payload))

@@ -31,14 +31,15 @@ def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: 
     for seq in range(first.seq - 1, 0, -1):
         ref = by_seq.get(seq)
         if ref is None:
-            return [*_in_bronze(lake, source, first.prev_commit_ts, seq), *found[::-1]]
+            return [*naming(lake, source, first.prev_commit_ts, seq), *found[::-1]]
         if ref.max_commit_ts < first.prev_commit_ts:
             break
         found.append(ref)
     return found[::-1]
 
 
-def _in_bronze(lake: LakeFiles, source: str, from_ts: int, upto_seq: int) -> list[SegmentRef]:
+def naming(lake: LakeFiles, source: str, from_ts: int, upto_seq: int) -> list[SegmentRef]:
+    """Those up to a seq of which the latest timestamp so far is at or above one, as bronze has them."""
     log = bronze_log(lake, lambda add: add["partitionValues"]["source"] == source)
     files = [file for file in files_of(log.state()) if file.source == source]
     return [
