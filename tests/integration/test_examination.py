@@ -166,6 +166,7 @@ def test_patterns_that_match_nothing_and_a_wrong_password_are_refused(checked: C
     code, found = checked.findings()
     assert code == EXIT_ERROR
     assert "matches no table" in found["refused"][0]["text"]
+    assert "is read as database `" in found["refused"][0]["text"]
     checked.log_in("wrong")
     code, found = checked.findings()
     assert code == EXIT_ERROR

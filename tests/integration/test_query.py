@@ -170,7 +170,10 @@ def test_a_held_table_is_refused_by_name_and_lost_versions_are_told_with_the_old
     road.apply(spark)
     done = tidegate("query", file, "SELECT * FROM shard_2")
     assert done.returncode == EXIT_ERROR
-    assert "a person said so" in done.stderr.splitlines()[-1]
+    last = done.stderr.splitlines()[-1]
+    assert f"{database}.shard_2 isn't complete at this cut: held, complete up to" in last
+    assert "a person said so" in last
+    assert "Catalog Error" not in last
     assert tidegate("query", file, "SELECT count(*) AS n FROM shard_2", "--json", "--at", str(first)).stdout
     with PinnedCut.at(road.lake, "road") as cut, pytest.raises(QueryRefused, match=r"isn't complete .*said so"):
         cut.polars(f"{database}.shard_2")

@@ -43,7 +43,9 @@ def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -
     yield from _files(source, folders)
     kept = {name: table for name, table in folders.tables.items() if pipeline.tables.keeps(*name)}
     if not kept:
-        yield Line(source, Verdict.CAUTION, "tables.include matches no table that the changefeed has written")
+        read = pipeline.tables.include_as_read
+        text = f"tables.include matches no table that the changefeed has written ({read})"
+        yield Line(source, Verdict.CAUTION, text)
     yield from _tables(source, entry, list(kept.values()))
 
 

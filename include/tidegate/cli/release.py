@@ -33,7 +33,7 @@ def release(
         raise UsageError(
             f"{table} needs rows that bronze does not have ({last.reason})",
             where=loaded.pipeline,
-            remedy=way_to_rows(last),
+            remedy=way_to_rows(last, loaded.lacks_snapshots),
         )
     found = held.release(lake, last)
     typer.echo(f"{table} goes on from commit_ts {found.applied_ts} with the next window")

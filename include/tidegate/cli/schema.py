@@ -142,7 +142,7 @@ def judge(
     if placed_here and not here:
         other = placed_here[0][1]
         what = f"{other.table} isn't held for what stands at {place} ({other.reason})"
-        raise UsageError(what, where=loaded.pipeline, remedy=way_out(other))
+        raise UsageError(what, where=loaded.pipeline, remedy=way_out(other, loaded.lacks_snapshots))
     if not here:
         places = sorted({f"{at.source} {at.file}:{at.pos}" for at, _ in known})
         remedy = f"tables are held at: {', '.join(places)}" if places else "see `tidegate status`"

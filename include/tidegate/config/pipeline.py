@@ -68,6 +68,11 @@ class Pipeline(Section):
             )
         return found
 
+    def lacks_snapshots(self, source: str) -> bool:
+        """Whether no snapshot reads a source's tables, as of every kind of TiDB's. Of no known source: of any of them."""
+        asked = [self.sources[source]] if source in self.sources else self.sources.values()
+        return not any(isinstance(one, MysqlSource) for one in asked)
+
     @property
     def asks(self) -> bool:
         """Whether something may wait for a person's answer: then the pipeline has a DAG <name>__approve."""

@@ -46,6 +46,12 @@ def _halves(pattern: str) -> tuple[str, str]:
     raise ValueError(f"pattern {pattern!r} must be database.table")
 
 
+def as_read(pattern: str) -> str:
+    """How a pattern is understood, for people: where it is divided is what they get wrong."""
+    database, table = _halves(pattern)
+    return f"{pattern} is read as database `{database}`, table `{table}`"
+
+
 class Patterns:
     """Several patterns, of which one is enough."""
 

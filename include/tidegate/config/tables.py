@@ -9,15 +9,17 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from tidegate.config.section import Section
-from tidegate.config.table_patterns import OWN_DATABASES, compile_pattern, matches, matches_database, shadowed
+from tidegate.config.table_patterns import OWN_DATABASES, as_read, compile_pattern, matches, matches_database, shadowed
 from tidegate.watermark_table import WATERMARK
+
+_SHOWN = 8
 
 
 class Route(Section):
     """Many physical tables into one logical table."""
 
     match: str = Field(description="database.table pattern of the physical tables")
-    to: str = Field(description="database.table of the logical table", pattern=r"^[^.]+\.[^.]+$")
+    to: str = Field(description="database.table of the logical table: a name, no pattern", pattern=r"^[^.]+\.[^.]+$")
 
 
 class Tables(Section):
@@ -25,7 +27,7 @@ class Tables(Section):
     the whole name, or `*` for everything. Between them is the first dot that isn't escaped, bracketed or repeated.
     """
 
-    include: tuple[str, ...] = Field(description="Patterns of tables to keep", min_length=1)
+    include: tuple[str, ...] = Field(description="Patterns of tables to keep: see docs/tables.md", min_length=1)
     exclude: tuple[str, ...] = Field((), description="Patterns of tables to leave out; wins over include")
     soft_delete: tuple[str, ...] = Field(
         (),
@@ -53,6 +55,11 @@ class Tables(Section):
     def patterns(self) -> tuple[str, ...]:
         """All that are matched with names of the source."""
         return (*self.include, *self.exclude, *(route.match for route in self.routes))
+
+    @property
+    def include_as_read(self) -> str:
+        """How the patterns of include are understood, the first few, for people."""
+        return "; ".join(map(as_read, self.include[:_SHOWN]))
 
     def keeps(self, database: str, table: str) -> bool:
         """Whether a physical table is in this pipeline. "" is none: so schema_history names a database's own row.

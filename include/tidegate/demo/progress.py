@@ -83,7 +83,7 @@ class Progress:
             counters=self.counters,
             source=sources[0] if sources else None,
             cut_ts=cut,
-            tables=seen(self.pipeline, self.lake, status.table_statuses(self.lake)),
+            tables=seen(self.pipeline, self.lake, status.table_statuses(self.lake, self.pipeline.lacks_snapshots)),
             snapshots=told(self.lake, self.pipeline.pipeline),
             captured_lag=now - physical_ms(sources[0].resolved_ts) / 1000 if sources else None,
             applied_lag=now - physical_ms(cut) / 1000 if cut else None,

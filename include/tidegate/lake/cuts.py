@@ -84,8 +84,8 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
         if state is State.DROPPED:
             dropped.add(name)
         elif state is not State.ACTIVE:
-            since = f", complete up to {time_text(row['applied_ts'])}" if state.waits else ""
-            missing[name] = f"{state}{since}{': ' if reason else ''}{reason}"
+            until = f"complete up to {time_text(row['applied_ts'])}" if row["applied_ts"] else "never complete"
+            missing[name] = f"{state}{f', {until}' if state.waits else ''}{': ' if reason else ''}{reason}"
         elif row["delta_version"] >= 0:
             found[name] = _table(lake, name, row["delta_version"])
     missing |= {

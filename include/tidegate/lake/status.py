@@ -9,6 +9,7 @@ and of that only its small columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate import tables
-from tidegate.errors import RECREATE, SchemaMismatch
+from tidegate.errors import RECREATE, REREAD, SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeFile, files_of
 from tidegate.lake.files import LakeFiles
@@ -37,7 +38,14 @@ _NO_VERSION: Final = (
     " file says snapshot: {{mode: manual}}, or at once by tidegate snapshot start {pipeline} {table}; or DROP and"
     " CREATE it at the source if its rows may go, or leave it out by tables.exclude"
 )
+# The same of sources that no snapshot reads. What the log said of such a table is in bronze as it was captured.
+_UNREAD: Final = (
+    "no snapshot reads this source: TRUNCATE {table}, or DROP and CREATE it, at the source if its rows may go (or to"
+    " fill it again there); or leave it out by tables.exclude"
+)
 _DDL_SHOWN = 120
+# A source's name -> whether no snapshot reads its tables.
+LacksSnapshots = Callable[[str], bool]
 _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_executed"]
 
 
@@ -61,8 +69,8 @@ class SourceStatus:
 class TableStatus:
     """What silver holds of a logical table: every change up to applied_ts.
 
-    The rest says of a held table why, since when (ISO, UTC), where in the source's log its trouble is (file "" when it
-    is nowhere there), at which statement ("" when it is none), and the way out; all is "" or 0 of one that isn't held.
+    The rest says of a held table why, since when (ISO, UTC), where in which source's log its trouble is (file "" when
+    it is nowhere there), at which statement ("" if none), and the way out; of one that isn't held all is "" or 0.
     """
 
     table: str
@@ -75,6 +83,7 @@ class TableStatus:
     pos: int = 0
     ddl: str = ""
     way_out: str = ""
+    source: str = ""
 
 
 def sources(lake: LakeFiles) -> list[SourceStatus]:
@@ -110,8 +119,8 @@ def cut_ts(lake: LakeFiles) -> int:
     return int(max([0, *(bounds[1] for _, bounds in told if bounds is not None), *rows["cut_ts"].to_pylist()]))
 
 
-def table_statuses(lake: LakeFiles) -> list[TableStatus]:
-    """Every table that a cut or a state names, by name."""
+def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: False) -> list[TableStatus]:
+    """Every table that a cut or a state names, by name. lacks_snapshots: as Pipeline says it."""
     newest = cut_ts(lake)
     states = last_states(lake)
     columns = ["table", "applied_ts", "delta_version"]
@@ -129,14 +138,25 @@ def table_statuses(lake: LakeFiles) -> list[TableStatus]:
                 # A table that a cut doesn't name had no changes: it is complete up to the newest cut all the same.
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
-                reason=state.reason if state is not None and (held or state.state is State.SNAPSHOT) else "",
-                **(_told(state) if state is not None and state.state is State.HELD else {}),
+                reason=_reason(state, lacks_snapshots) if held or (state and state.state is State.SNAPSHOT) else "",
+                **(_told(state, lacks_snapshots) if state is not None and state.state is State.HELD else {}),
             )
         )
     return found
 
 
-def _told(state: TableState) -> dict[str, Any]:
+def _reason(state: TableState | None, lacks_snapshots: LacksSnapshots) -> str:
+    """Without the remedy that its source doesn't have: errors of the decoders don't know of what source they are."""
+    if state is None or not lacks_snapshots(_source_of(state)):
+        return state.reason if state else ""
+    return state.reason.replace(f"{REREAD}; or ", "")
+
+
+def _source_of(state: TableState) -> str:
+    return state.place.source if state.place else ""
+
+
+def _told(state: TableState, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
     """What a held table's state says beyond its reason."""
     ddl = " ".join(state.place.ddl.split()) if state.place else ""
     return {
@@ -144,16 +164,17 @@ def _told(state: TableState) -> dict[str, Any]:
         "file": state.place.file if state.place else "",
         "pos": state.place.pos if state.place else 0,
         "ddl": ddl if len(ddl) <= _DDL_SHOWN else ddl[:_DDL_SHOWN] + " ...",
-        "way_out": way_out(state),
+        "way_out": way_out(state, lacks_snapshots),
+        "source": _source_of(state),
     }
 
 
-def way_out(state: TableState) -> str:
+def way_out(state: TableState, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
     """What a person does about a held table, as one command where one does it."""
     pipeline, table = state.pipeline, state.table
     if state.lacks_rows:
         judge = f"{_judge(state)}, which may spare it that" if state.judgeable else ""
-        return f"{way_to_rows(state)}{judge}"
+        return f"{way_to_rows(state, lacks_snapshots)}{judge}"
     if state.error == tables.UNLOGGED_CHANGES:
         return (
             "take its cause away at the source: a snapshot then reads it anew, by itself unless snapshot.mode is manual"
@@ -174,12 +195,10 @@ def way_out(state: TableState) -> str:
     return f"mend the cause, then: tidegate release {pipeline} {table}"
 
 
-def way_to_rows(state: TableState) -> str:
+def way_to_rows(state: TableState, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
     """What a person does about a table whose rows bronze doesn't have."""
-    return _told_of(_NO_VERSION if RECREATE in state.reason else _NEEDS_ROWS, state)
-
-
-def _told_of(text: str, state: TableState) -> str:
+    text = _NO_VERSION if RECREATE in state.reason else _NEEDS_ROWS
+    text = _UNREAD if lacks_snapshots(_source_of(state)) else text
     return text.format(pipeline=state.pipeline or "PIPELINE", table=state.table or "TABLE")
 
 

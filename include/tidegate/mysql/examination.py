@@ -202,7 +202,8 @@ class _Source:
         versions = read_baseline(self.connection, self.name, keeps, facts.position)
         versions = [version for version in versions if version.table]
         if not versions:
-            text = "tables.include matches no table that the server shows this account"
+            read = self.pipeline.tables.include_as_read
+            text = f"tables.include matches no table that the server shows this account ({read}): see its grants"
             yield self._line(Verdict.REFUSED if began is None else Verdict.CAUTION, text)
             return
         yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
@@ -227,11 +228,11 @@ class _Source:
         yield from self._about(
             verdict, text, full, lambda v: (status := told[v.database, v.table]) is not None and status.waits
         )
-        text = (
-            "hold rows and aren't in schema_history: once they are captured they are held, unless apply hasn't come to"
-            " their CREATE TABLE yet"
-        )
-        yield from self._about(Verdict.CAUTION, text, full, lambda v: told[v.database, v.table] is None)
+        new = "hold rows and aren't in schema_history, unless apply only hasn't come to their CREATE TABLE yet"
+        verdict, text = self._by_snapshot(new)
+        # Perhaps the log has them from their CREATE on: then nothing is held.
+        verdict = Verdict.CAUTION if verdict is Verdict.HELD else verdict
+        yield from self._about(verdict, text, full, lambda v: told[v.database, v.table] is None)
 
     def _marks(self, facts: SourceFacts) -> Iterator[Line]:
         """Where the marks of snapshots go."""

@@ -8,10 +8,11 @@ Out: a DuckDB connection with a view of each table, LazyFrames and DataFrames: e
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tidegate.commit_ts import time_text
 from tidegate.errors import HostLacks, QueryRefused
@@ -25,6 +26,8 @@ from tidegate.spark_sql import quote
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
+
+_NO_TABLE: Final = re.compile(r'Table with name "?(?P<name>.+?)"? does not exist')
 
 
 class PinnedCut:
@@ -134,7 +137,7 @@ class PinnedCut:
         try:
             return self.connection().sql(text)
         except duckdb.Error as error:
-            raise self.refused(error) from error
+            raise self._incomplete(text, str(error)) or self.refused(error) from error
 
     def refused(self, error: Exception) -> QueryRefused:
         """What DuckDB's error means. Raises CutForgotten when it is that files are gone."""
@@ -143,6 +146,19 @@ class PinnedCut:
         told = [f"{name}: {reason}" for name, reason in absent.items()]
         remedy = f"not in this cut: {'; '.join(told)}" if told else "see DuckDB's documentation of its SQL"
         return QueryRefused(" ".join(str(error).split()), remedy=remedy)
+
+    def _incomplete(self, sql: str, error: str) -> QueryRefused | None:
+        """Of a query that DuckDB has no table for: which one isn't complete. DuckDB names it without its database."""
+        asked = _NO_TABLE.search(error)
+        text = sql.replace('"', "").lower()
+        for name, reason in self.cut.missing.items():
+            database, _, table = name.lower().partition(".")
+            if asked is None or asked["name"].lower() not in (table, f"{database}.{table}"):
+                continue
+            if f"{database}.{table}" in text or f".{table}" not in text:
+                remedy = "`tidegate status` says what ends that"
+                return QueryRefused(f"{name} isn't complete at this cut: {reason}", remedy=remedy)
+        return None
 
     def views_file(self) -> str:
         """A script for DuckDB that makes the same views, wherever the lake can be reached."""

@@ -136,11 +136,14 @@ def _outlook(
 def seen(pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
     """Tables as a person sees them: one that needs nobody isn't held, but waits for its snapshot.
 
-    One whose snapshot was tried in vain, or that no reader takes, stays held, and says so. Raises LakeUnavailable.
+    One whose snapshot was tried in vain, or that no reader takes, stays held, and says so. One of a source that no
+    snapshot reads stays as it is. Raises LakeUnavailable.
     """
     found = outlooks(pipeline, waiting(pipeline, lake), told(lake, pipeline.pipeline), now := datetime.now(UTC))
     return tuple(
-        _seen(pipeline.pipeline, status, found[status.table], now) if status.table in found else status
+        _seen(pipeline.pipeline, status, found[status.table], now)
+        if status.table in found and not pipeline.lacks_snapshots(status.source)
+        else status
         for status in statuses
     )
 

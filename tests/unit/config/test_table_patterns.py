@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate.config import table_patterns
-from tidegate.config.table_patterns import Patterns, compile_pattern, compiled, matches
+from tidegate.config.table_patterns import Patterns, as_read, compile_pattern, compiled, matches
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,8 @@ def test_what_was_asked_once_is_known_and_what_is_known_is_bounded(monkeypatch: 
     for number in range(1_000):
         patterns.match(("shop", f"u{number}"))
         assert len(patterns._answers) <= 104
+
+
+def test_people_see_where_a_pattern_is_divided() -> None:
+    assert as_read("shop_.*") == "shop_.* is read as database `shop_`, table `*`"
+    assert as_read("shop_.*.*").endswith("database `shop_.*`, table `*`")

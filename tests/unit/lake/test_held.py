@@ -70,3 +70,11 @@ def test_the_way_out_of_what_lacks_rows_is_a_command_that_can_be_copied() -> Non
     for reason in ("its rows from before aren't in the log", f"its columns aren't known; {RECREATE}"):
         state = TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, 20, PLACE, pipeline="shop", table="d.t")
         assert "tidegate snapshot start shop d.t;" in way_out(state)
+
+
+def test_of_a_source_that_no_snapshot_reads_none_is_promised() -> None:
+    for reason in ("its rows from before aren't in the log", f"its columns aren't known; {RECREATE}"):
+        state = TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, 20, PLACE, pipeline="shop", table="d.t")
+        told = way_out(state, lambda source: source == PLACE.source)
+        assert "TRUNCATE d.t" in told
+        assert "tidegate snapshot" not in told
