@@ -132,7 +132,8 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
                 last_work = time.monotonic()
             report(_summary(window, time.monotonic() - now))
             for name, state in sorted(window.held.items()):
-                report(f"tidegate: warning: {name} is {state.state}: {state.reason}")
+                what = "waits, and catches up by itself" if state.state is State.RELEASED else f"is {state.state}"
+                report(f"tidegate: warning: {name} {what}: {state.reason}")
             if window.tables:
                 app.lake.delete_folder("staging")
             app.control.tidy()

@@ -19,6 +19,17 @@ def width() -> int:
     return max(_WIDTH_MIN, shutil.get_terminal_size().columns)
 
 
+def age_text(seconds: float | None) -> str:
+    """How long something is ago, in the unit that people read at once; "-" when it isn't known."""
+    if seconds is None:
+        return "-"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+
+
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
     """One line per row, columns as wide as their widest cell. right: columns that end together."""
     if not rows:

@@ -17,6 +17,7 @@ from tidegate.config import Pipeline, Protocol, TicdcSource
 from tidegate.errors import TidegateError
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN
 from tidegate.mysql.examination import Line, Verdict, failed
+from tidegate.text_layout import age_text
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.schema_file import SchemaFile
 
@@ -37,7 +38,7 @@ def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -
         return
     late = time.time() - physical_ms(checkpoint_ts) / 1000
     verdict = Verdict.CAUTION if late > max(10 * entry.look_seconds, 10 * CLOCK_SKEW_SECONDS_MAX) else Verdict.NOTE
-    written = f"{entry.path} is written up to {time_text(checkpoint_ts)}, {max(late, 0):.0f} s ago"
+    written = f"{entry.path} is written up to {time_text(checkpoint_ts)}, {age_text(max(late, 0.0))} ago"
     yield Line(source, verdict, written + ("; is the changefeed running?" if verdict is Verdict.CAUTION else ""))
     folders.look(checkpoint_ts)
     yield from _files(source, folders)

@@ -23,7 +23,7 @@ from tidegate.connections import from_environment
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LATENCY_SUMMED_SECONDS
-from tidegate.text_layout import columns, paragraph
+from tidegate.text_layout import age_text, columns, paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def status_lines(found: Standing) -> list[str]:
         lines += _source_lines(source)
     lines += _skew_lines(found)
     shown = [("table", "state", "behind")]
-    shown += [(table.table, table.state, _behind(found.seconds_behind(table))) for table in found.tables]
+    shown += [(table.table, table.state, age_text(found.seconds_behind(table))) for table in found.tables]
     if found.tables:
         lines += ["", *columns(shown)]
     if found.unseen and found.tables:
@@ -116,7 +116,7 @@ def _headline(found: Standing) -> str:
 
     if not found.cut_ts:
         return f"{found.pipeline}: nothing is applied yet"
-    behind = "nothing is missing" if found.nothing_missing else f"{_behind(found.lag_seconds)} behind"
+    behind = "nothing is missing" if found.nothing_missing else f"{age_text(found.lag_seconds)} behind"
     held = f", but for {len(found.held)} of {len(found.tables)} tables, held" if found.held else ""
     filled = sum(table.state is State.SNAPSHOT for table in found.tables)
     held += f"; {filled} tables lack rows until their snapshots end" if filled else ""
@@ -134,9 +134,9 @@ def _source_lines(source: SourceStanding) -> list[str]:
         if source.nothing_missing:
             state = f"nothing is missing; its last change was at {source.changed_at}"
         elif source.nothing_missing is None:
-            state = f"complete up to {_behind(source.lag_seconds)} ago, whether it wrote since isn't known"
+            state = f"complete up to {age_text(source.lag_seconds)} ago"  # whoever can't be asked is named below
         else:
-            state = f"{_behind(source.lag_seconds)} behind the server, which is at {server.position}"
+            state = f"{age_text(source.lag_seconds)} behind the server, which is at {server.position}"
         text = f"{state}; {place}{gtid}{size}"
     lines = paragraph(f"source {source.source}:", text)
     if source.behind_ts is not None:
@@ -176,16 +176,6 @@ def held_lines(table: TableStatus) -> list[str]:
     return lines + (paragraph("", table.way_out, indent="  -> ")[1:] if table.way_out else [])
 
 
-def _behind(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
-
-
 def _time(commit_ts: int) -> str:
     from tidegate.commit_ts import time_text
 
@@ -209,7 +199,7 @@ def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
     lines = []
     for name, found in statuses.items():
         behind = found.behind_bytes > 0 or found.state != "direct"
-        parts = [f"said {_behind(max(0.0, time.time() - found.written_at))} ago"]
+        parts = [f"said {age_text(max(0.0, time.time() - found.written_at))} ago"]
         if behind:
             parts.append(f"{found.state} for {found.written_at - found.since:.0f} s: the lake lacks")
             parts[-1] += f" {found.behind_bytes / 1e6:.1f} MB. {lasts_text(found)}"
