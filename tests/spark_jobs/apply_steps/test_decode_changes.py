@@ -203,7 +203,7 @@ def test_a_fault_of_our_own_at_one_tables_rows_holds_that_table_alone_with_class
         first = plans[0]
         return plans[-1]
 
-    monkeypatch.setattr("tidegate.binlog.decode.make_plan", planned)
+    monkeypatch.setattr("tidegate.binlog.table_rows.make_plan", planned)
     monkeypatch.setattr("tidegate.binlog.decode.decode_batch", faulty)
     found = decoded(tmp_path, given, monkeypatch)
     (problem,) = found.problems
