@@ -164,6 +164,7 @@ def test_checksums_switched_while_listening_change_nothing(
     any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY)")
     try:
         with Background(capture_run(any_server, lake, dump=dump)):
+            wait_for_bronze(lake, bool)  # it listens: a file that ends before is none of its
             for number, algorithm in enumerate(["NONE", "CRC32", "NONE"]):
                 any_server.query(f"INSERT INTO `{database}`.t VALUES (%s)", (2 * number,))
                 any_server.query(f"SET GLOBAL binlog_checksum = {algorithm}")

@@ -203,14 +203,18 @@ class ValueLog:
     # --- files --------------------------------------------------------------------------------------------
 
     def _open_last(self) -> Any:
-        if not self._files or self._files[-1].complete:
-            number = self._files[-1].number + 1 if self._files else 1
-            self._files.append(_File(_path(self.folder, number), number))
+        last = self._files[-1] if self._files else None
+        if last is None or last.complete:
+            number = last.number + 1 if last else 1
+            last = _File(_path(self.folder, number), number)
         try:
-            file = self._files[-1].path.open("ab", buffering=0)
+            file = last.path.open("ab", buffering=0)
             sync(str(self.folder))
         except OSError as error:
-            raise _error("opened", error, self._files[-1].path) from error
+            raise _error("opened", error, last.path) from error
+        if not self._files or self._files[-1] is not last:
+            # Only once it is there: a reader beside this one opens what is listed.
+            self._files.append(last)
         return file
 
     def _rotate(self) -> None:
