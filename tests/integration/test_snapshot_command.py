@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,10 +51,10 @@ def begun(road: Road, *words: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit code, what it said, and its last line on stderr."""
+    """Exit code, what it said, and its last two lines on stderr."""
     out, err = process.communicate(timeout=300)
     assert "Traceback" not in err, err
-    return process.returncode, out.strip(), (err.splitlines() or [""])[-1]
+    return process.returncode, out.strip(), "\n".join(err.splitlines()[-2:])
 
 
 @pytest.mark.timeout(900)
@@ -82,7 +83,11 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     code, _, line = ended(process)
-    assert (code, line) == (EXIT_INTERRUPTED, "stopped; 1 tables are left: tidegate snapshot run road goes on")
+    where, last = line.splitlines()
+    assert (code, last) == (EXIT_INTERRUPTED, "stopped; 1 tables are left: tidegate snapshot run road goes on")
+    assert re.search(
+        r"wait for capture and apply \(capture is at [0-9.]+ (s|min) ago, apply at [0-9.]+ (s|min) ago\)$", where
+    )
     for word, (said, state) in WORDS.items():
         code, out, _ = ended(begun(road, word, f"{database}.t"))
         assert (code, out, told(road.lake, "road")[0].state) == (0, f"{said}: {database}.t", state)

@@ -91,6 +91,12 @@ def sources(lake: LakeFiles) -> list[SourceStatus]:
     return [_source(lake, source, files) for source, files in sorted(bronze_files(lake).items())]
 
 
+def source_status(lake: LakeFiles, source: str) -> SourceStatus | None:
+    """Of one source; None before bronze has anything of it."""
+    files = bronze_files(lake).get(source)
+    return _source(lake, source, files) if files else None
+
+
 def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
     """Of each source, the files of bronze/segments that hold it, in order of seq. Raises LakeUnavailable."""
     found: dict[str, list[BronzeFile]] = {}

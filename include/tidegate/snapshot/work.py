@@ -18,12 +18,14 @@ from typing import Final
 
 import pymysql
 
+from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline, Snapshot, SnapshotMode
 from tidegate.errors import TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import held_tables
 from tidegate.lake.leases import take_lease
+from tidegate.lake.status import cut_ts, source_status
 from tidegate.limits import (
     REPORT_SECONDS,
     SNAPSHOT_CHUNK_BYTES_MIN,
@@ -41,6 +43,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.requests import Physical, Told, request
 from tidegate.snapshot.unheard import Unheard
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
+from tidegate.text_layout import age_text
 
 # What is there, and about how many rows: estimates of the storage engine, NULL where it has none.
 _SHOWN: Final = (
@@ -250,13 +253,29 @@ class _Watch:
         seconds, before = now - self._said, self._before
         self._said, self._before = now, rows
         rate = (rows - before) / seconds if before >= 0 and seconds > 0 else None
-        self._work.report(progress_line(self._source, tables, self._rows, None if last else rate))
+        waits = where_others_are(self._work.lake, self._source) if any(one.waiting for one in tables) else ""
+        self._work.report(progress_line(self._source, tables, self._rows, None if last else rate, waits))
+
+
+def where_others_are(lake: LakeFiles, source: str) -> str:
+    """How far capture and apply are, for whoever waits for them and wonders which of them doesn't run."""
+    captured, cut = source_status(lake, source), cut_ts(lake)
+
+    def ago(commit_ts: int) -> str:
+        return f"{age_text(max(0.0, time.time() - physical_ms(commit_ts) / 1000))} ago"
+
+    capture = f"at {ago(captured.resolved_ts)}" if captured and captured.resolved_ts else "not begun"
+    return f"capture is {capture}, apply {f'at {ago(cut)}' if cut else 'not begun'}"
 
 
 def progress_line(
-    source: str, tables: Sequence[TableProgress], estimates: Mapping[tuple[str, str], int | None], rate: float | None
+    source: str,
+    tables: Sequence[TableProgress],
+    estimates: Mapping[tuple[str, str], int | None],
+    rate: float | None,
+    waits: str = "",
 ) -> str:
-    """estimates: of each table's rows. rate: rows a second; None when it isn't known."""
+    """estimates: of each table's rows. rate: rows a second; None when it isn't known. waits: where_others_are."""
     rows, read = sum(one.rows for one in tables), sum(is_read(one) for one in tables)
     parts = [f"{read} of {len(tables)} tables are read and marked", f"{rows:,} rows"]
     parts += [f"{rate:,.0f} rows/s"] if rate is not None else []
@@ -265,5 +284,6 @@ def progress_line(
     if total and None not in guesses and read < len(tables):
         parts.append(f"about {min(_SHARE_MAX, 100 * rows // total)} %")
     waiting = {token for one in tables for token in one.waiting}
-    parts += [f"{len(waiting)} waves wait for capture and apply"] if waiting else []
+    others = f" ({waits})" if waits else ""
+    parts += [f"{len(waiting)} waves wait for capture and apply{others}"] if waiting else []
     return f"{source}: {', '.join(parts)}"

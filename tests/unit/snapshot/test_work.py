@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tidegate.config import Snapshot, parse
 from tidegate.errors import ConfigError
+from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings
 from tidegate.snapshot.spans import WHOLE
-from tidegate.snapshot.work import newest, progress_line, settings_of
+from tidegate.snapshot.work import newest, progress_line, settings_of, where_others_are
 
 BASE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
 
@@ -60,6 +63,13 @@ def test_a_line_says_tables_rows_rate_and_share() -> None:
     )
     assert "%" not in progress_line("s", tables, {("d", "a"): 1000, ("d", "b"): None}, None), "nobody knows"
     assert "about 99 %" in progress_line("s", tables, {("d", "a"): 10, ("d", "b"): 10}, None), "an estimate"
+
+
+def test_who_waits_is_told_where_capture_and_apply_are(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    assert where_others_are(lake, "s") == "capture is not begun, apply not begun"
+    line = progress_line("s", [told("b", SnapshotState.RUNNING, 5, ("w1",))], {}, None, "capture is not begun")
+    assert line.endswith("1 waves wait for capture and apply (capture is not begun)")
 
 
 def test_the_newest_snapshot_of_each_table_is_shown() -> None:
