@@ -27,7 +27,11 @@ def remove_old_segments(job: Maintenance) -> None:
     files = log.files()
     lowest = floors(job.lake, files)
     chosen = choose_gone(files, {source: of.commit_ts for source, of in lowest.items()}, first_day)
-    gone = [file for mine in chosen for file in whole_transactions(job.lake, mine, files[mine[0].source])]
+    gone = [
+        file
+        for source, mine in ((of[0].source, of) for of in chosen)
+        for file in whole_transactions(job.lake, mine, files[source], lowest[source].commit_ts)
+    ]
     waiting = sum(file.day < first_day for mine in files.values() for file in mine[:-1]) - len(gone)
     least = min(lowest.values(), key=lambda one: one.commit_ts, default=None)
     kept = f"; {waiting} older files stay: {least.who}, at {least.commit_ts}" if waiting and least else ""

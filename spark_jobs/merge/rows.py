@@ -14,6 +14,7 @@ from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.soft_delete import follow_soft_delete
 from spark_jobs.merge.values import staged_schema
+from spark_jobs.merge.widen import widen
 from spark_jobs.session.spark import DELETION_VECTORS
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.window import StagedFile
@@ -53,6 +54,7 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
     assert shape is not None, "staged rows have a version in force"
     writer.ensure(shape)
     follow_soft_delete(writer, shape)
+    widen(writer, shape)
     view = "_tg_changes"
     _changes(writer, files, phase, shape).createOrReplaceTempView(view)
 

@@ -7,15 +7,15 @@ Out: commits that give silver the columns, or take its rows. SchemaMismatch for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from spark_jobs.merge.partitions import delete_statement
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
-from spark_jobs.merge.rewrite import keeps_values, rewrite, types_of
+from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_all
 from spark_jobs.merge.values import literals
+from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shapes import described
 from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
@@ -23,7 +23,6 @@ from tidegate.lake.silver_tables import add_columns, columns_added, describe_col
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
-from tidegate.merge.widening import wider
 from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.follow.silver_change import AddSilverColumn, ChangeType, SilverAction, diff
 from tidegate.schema.model.columns import TableVersion
@@ -50,11 +49,12 @@ def change_schema(writer: SilverWriter, planned: PlannedPhase) -> None:
             _empty(writer, old, new, shape)
         elif old is None and shape is not None:
             writer.ensure_columns(shape)
-            _widen(writer, shape, phase.upto_ts)
         elif old is not None and shape is not None:
             _alter(writer, old, new, shape, phase.upto_ts)
             if new.moved is not None and new.moved.how == DELETED_ROWS:
                 _delete_partitions(writer, old, new)
+    if shape is not None:
+        widen(writer, shape)
 
 
 def _delete_partitions(writer: SilverWriter, old: TableVersion, new: TableVersion) -> None:
@@ -95,10 +95,9 @@ def _follow(
     shape: SilverShape,
     upto_ts: int,
 ) -> None:
-    if writer.entry.routed and (types := [action for action in actions if isinstance(action, ChangeType)]):
-        _follow(writer, [action for action in actions if action not in types], old, new, shape, upto_ts)
-        _widen(writer, shape, upto_ts)  # last: it records that all of upto_ts is done
-        return
+    if writer.entry.routed and any(isinstance(action, ChangeType) for action in actions):
+        widened(writer, shape)  # nothing is begun of what can't be ended
+        actions = [action for action in actions if not isinstance(action, ChangeType)]
     only_adds = all(isinstance(action, AddSilverColumn) for action in actions)
     if writer.entry.routed and not only_adds:
         raise SchemaMismatch(
@@ -124,29 +123,6 @@ def _follow(
 
         writer.change(work, (writer.app_id, upto_ts))
     _describe(writer, old, new)
-
-
-def _widen(writer: SilverWriter, shape: SilverShape, upto_ts: int) -> None:
-    """Silver of a routed table has types that the values of all shards fit; never narrower ones than it had.
-
-    It is rewritten with the first shard whose column becomes wider; with the others nothing is left to do.
-    """
-    if writer.columns() is None:
-        return
-    there = dict(types_of(writer.log.state()))
-    columns = []
-    for column in shape.columns:
-        both = wider(there.get(column.name, column.type), column.type)
-        if both is None or (both != there.get(column.name, both) and not shape.key):
-            raise SchemaMismatch(
-                f"column {column.name} is {column.type} in a shard, and {there[column.name]} in silver",
-                where=writer.entry.name,
-                remedy=f"bring all shards to one shape; {REFILL}",
-            )
-        columns.append(replace(column, type=both))
-    if any(there.get(column.name, column.type) != column.type for column in columns):
-        wide = replace(shape, columns=tuple(columns))
-        writer.change(lambda private: rewrite(private, [], wide, {}), (writer.app_id, upto_ts))
 
 
 def _add(writer: SilverWriter, actions: Sequence[SilverAction], new: TableVersion) -> None:

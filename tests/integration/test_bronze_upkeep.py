@@ -39,8 +39,9 @@ lake = LakeFiles(sys.argv[1])
 log = BronzeLog.load(lake)
 log.set_properties(properties(0))
 files = log.files()
-for gone in choose_gone(files, {name: one.commit_ts for name, one in floors(lake, files).items()}, date.max):
-    if gone := whole_transactions(lake, gone, files[gone[0].source]):
+lowest = {name: one.commit_ts for name, one in floors(lake, files).items()}
+for gone in choose_gone(files, lowest, date.max):
+    if gone := whole_transactions(lake, gone, files[gone[0].source], lowest[gone[0].source]):
         remove(log, gone)
 for run in choose_runs(log.files(), Limits(1 << 20, 1 << 40, 1 << 60)):
     compact_run(log, run)

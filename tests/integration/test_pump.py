@@ -12,10 +12,10 @@ import grpc
 import pytest
 
 from tests.integration.capture_support import bronze_segments
-from tests.support.pump_world import NODE, Client, Counter, Fates, pump_run, running
+from tests.support.pump_world import NODE, Client, Counter, Fates, pump_run, running, until
 from tests.unit.tidb import encode
 from tidegate.capture.value_log.log import ValueLog, value_log_folder
-from tidegate.errors import HostRefused, PositionLost, ValueLogFull
+from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFull
 from tidegate.local.certificate import ensure
 from tidegate.pump.server import PumpServer, ServerSettings
 from tidegate.segments.segment import Segment
@@ -170,6 +170,31 @@ def test_a_pump_serves_while_tidb_leaves_it_without_an_answer(tmp_path: Path) ->
         answers.set()
         client.close()
     assert sent(tmp_path) == payloads
+
+
+def test_a_pump_serves_while_tidb_refuses_it(tmp_path: Path) -> None:
+    """A password that was changed, a right that was taken: TiDB's commits don't wait for who mends it."""
+
+    class Refused(Counter):
+        refuses, asked = True, 0
+
+        def tso(self) -> int:
+            self.asked += 1
+            if self.refuses:
+                raise SourceRefused("access denied for user 'pump' (1045)")
+            return super().tso()
+
+    counter = Refused(100)
+    with running(pump_run(tmp_path, counter)):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        for start_ts in (5, 6):
+            assert client.write(encode.binlog(PREWRITE, start_ts, key=b"k")) == ""
+            asked = counter.asked
+            until(lambda so_far=asked: counter.asked > so_far + 1)  # type: ignore[misc]
+        until(lambda: len(sent(tmp_path)) == 2)
+        counter.refuses = False
+        until(lambda: len(stored(tmp_path)) > 2)
+        client.close()
 
 
 def test_another_pump_under_the_same_name_is_refused(tmp_path: Path) -> None:

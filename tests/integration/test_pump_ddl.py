@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.integration.capture_support import bronze_segments
-from tests.support.pump_world import Client, Counter, Jobs, pump_run, running
+from tests.support.pump_world import Client, Counter, Jobs, pump_run, running, until
 from tests.unit.tidb import encode
 from tidegate.segments.segment import Segment
 from tidegate.tidb.enclosed import payloads_of
@@ -27,13 +26,6 @@ def stored(folder: Path) -> list[Segment]:
 def of_type(folder: Path, tp: BinlogType) -> list[Binlog]:
     found = [binlog_of(payload) for segment in stored(folder) for payload in payloads_of(segment)]
     return [binlog for binlog in found if binlog.tp is tp]
-
-
-def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not met():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def resolved(folder: Path) -> int:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.lake import control
+from tidegate.lake.bronze.beginning import begins
 from tidegate.lake.bronze.index import refs_in
 from tidegate.lake.bronze.log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
@@ -88,12 +89,8 @@ def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tupl
 
 
 def begins_of(lake: LakeFiles) -> dict[str, int]:
-    """Source -> the commit_ts after which its segments begin in bronze; 0 where none was ever removed."""
-    found: dict[str, int] = {}
-    for file in files_of(bronze_log(lake).state()):
-        if file.source not in found:
-            found[file.source] = file.begin_ts if file.min_seq > 1 else 0
-    return found
+    """Source -> the commit_ts after which its segments begin in bronze, where some were removed."""
+    return begins(lake, files_of(bronze_log(lake).state()))
 
 
 def worth_keeping(rows: pa.Table, begins: Mapping[str, int]) -> pa.Table:

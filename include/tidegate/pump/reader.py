@@ -30,7 +30,7 @@ from typing import Final, Protocol
 
 from tidegate.capture.captured import Captured
 from tidegate.capture.source import ClockState, Retention
-from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
+from tidegate.errors import PositionLost, StreamCorrupt, TidegateError
 from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
 from tidegate.pump.orphans import Fates, Orphans
@@ -163,7 +163,7 @@ class PumpReader:
         return time.time() * 1000
 
     def receive(self, timeout_seconds: float) -> list[Segment]:
-        """Raises StreamCorrupt, SourceUnavailable."""
+        """What TiDB doesn't answer, or refuses, is asked again."""
         assert self._server is not None, "open() was called"
         room = max(self._settings.segment_bytes - self.waiting_bytes, 1)
         for write in self._server.take(timeout_seconds, room):
@@ -246,7 +246,7 @@ class PumpReader:
             self._told_tso.ask(partial(self._timestamp, lists=self._begins))
         try:
             told = self._told_tso.answer()
-        except SourceUnavailable as error:
+        except TidegateError as error:  # a refusal, too: who mends a password must not find TiDB's commits stopped
             self._fake_at = now + self._settings.fake_seconds
             log.warning("no timestamp: while TiDB writes nothing, resolved_ts stands still: %s", error)
             return

@@ -92,6 +92,14 @@ def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[S
     return sorted((ref for ref in refs if ref.overlaps(after_ts, upto_ts)), key=lambda ref: (ref.source, ref.seq))
 
 
+def reaching_back(refs: Sequence[SegmentRef], low_ts: int) -> tuple[int, int]:
+    """(commit_ts, seq): rows that wait for a commit above low_ts are in segments before this seq that name this one or
+    a later commit_ts (lake/bronze/lookback.py). refs: of one source, in order of seq, one at least.
+    """
+    first = next((ref for ref in refs if ref.max_commit_ts > low_ts), None)
+    return (refs[-1].resolved_ts, refs[-1].seq + 1) if first is None else (first.prev_commit_ts, first.seq)
+
+
 def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     """Refs of one source in order of seq, those marked that end in a transaction which the next doesn't go on with, or
     which a later one rolls back.

@@ -16,11 +16,11 @@ so does everybody when a segment is missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
 from operator import attrgetter
-from sys import intern
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,12 +28,13 @@ import pyarrow.parquet as pq
 
 from tidegate.delta.tail import LogTail
 from tidegate.errors import LakeRefused, StreamCorrupt
+from tidegate.lake.bronze.beginning import begins
 from tidegate.lake.bronze.file import reading
 from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BRONZE_TAIL_COMMITS_MAX
 from tidegate.segments.segment import WHOLE_KINDS, Segment
-from tidegate.segments.window import SegmentRef, without_given_up
+from tidegate.segments.window import SegmentRef, reaching_back, without_given_up
 from tidegate.tables import SEGMENTS, SegmentFlag
 
 _SMALL_COLUMNS = [
@@ -60,7 +61,7 @@ class BronzeIndex:
         self._version = -1
         self._refs: dict[str, dict[int, SegmentRef]] = {}
         self._low_ts = 0  # segments resolved at or below it may have been forgotten
-        # Of sources whose first segments were removed: prev_commit_ts of what is left. Of each source: its last seq.
+        # Of sources whose first segments were removed: where what is left begins. Of each source: its last seq.
         self._begins: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._resolved: dict[str, int] = {}
@@ -146,11 +147,10 @@ class BronzeIndex:
         state = self._log.state()
         self._log.forget()  # only its newest commits are looked at from now on
         self._refs = {}  # what was removed may have been rewritten elsewhere
-        self._begins, self._ends = {}, {}
+        self._ends = {}
         files = files_of(state)
+        self._begins = begins(self._lake, files)
         for file in files:
-            if file.source not in self._ends and file.min_seq > 1:
-                self._begins[file.source] = file.begin_ts
             self._check_follows(file.source, file.min_seq)
             self._ends[file.source] = file.max_seq
         for file in files:
@@ -163,11 +163,15 @@ class BronzeIndex:
             self._read(file.path, file.source)
 
     def forget(self, low_ts: int) -> None:
-        """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier."""
+        """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier.
+
+        What a window looks back at stays, and one more, by which it knows that it needs no other one.
+        """
         for by_seq in self._refs.values():
             last = max(by_seq, default=0)
+            since = _looked_back_at(by_seq, low_ts)
             for seq, ref in list(by_seq.items()):
-                if max(ref.resolved_ts, ref.max_commit_ts) <= low_ts and seq != last:
+                if max(ref.resolved_ts, ref.max_commit_ts) <= low_ts and seq < since and seq != last:
                     del by_seq[seq]
 
     def read(self, ref: SegmentRef) -> Segment:
@@ -178,6 +182,15 @@ class BronzeIndex:
         for ref in refs_in(self._lake, path, source, self._low_ts):
             self._refs.setdefault(ref.source, {})[ref.seq] = ref
             self._resolved[source] = max(self.resolved(source), ref.resolved_ts)
+
+
+def _looked_back_at(by_seq: Mapping[int, SegmentRef], low_ts: int) -> int:
+    """From which seq on refs are wanted by windows above low_ts because of rows that may wait there."""
+    refs = [by_seq[seq] for seq in sorted(by_seq)]
+    if not refs or refs[-1].whole:
+        return sys.maxsize
+    from_ts, before_seq = reaching_back(refs, low_ts)
+    return max((ref.seq for ref in refs if ref.seq < before_seq and ref.max_commit_ts < from_ts), default=0)
 
 
 def refs_in(lake: LakeFiles, path: str, source: str, low_ts: int) -> Iterator[SegmentRef]:
@@ -286,5 +299,5 @@ def _ref(row: dict[str, Any], source: str, place: tuple[str, int, int]) -> Segme
         row=index,
         whole=row["kind"] in WHOLE_KINDS,
         prev_commit_ts=row["prev_commit_ts"],
-        server_uuid=intern(row["server_uuid"]),
+        server_uuid=sys.intern(row["server_uuid"]),
     )

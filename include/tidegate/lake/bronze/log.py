@@ -37,6 +37,7 @@ class BronzeFile:
 
     begin_ts: prev_commit_ts of its first segment: every commit_ts above it that isn't in an earlier file is in this
     one or after it. modified_ms: Unix milliseconds. has_bytes: False when it holds heartbeats at one place alone.
+    first_max_ts: the smallest max_commit_ts of its segments; of those of a Pump, which never falls, its first one's.
     """
 
     path: str
@@ -51,6 +52,7 @@ class BronzeFile:
     resolved_ts: int
     modified_ms: int
     has_bytes: bool = True
+    first_max_ts: int = 0
 
     @property
     def partition(self) -> dict[str, str]:
@@ -80,6 +82,7 @@ class BronzeFile:
                 resolved_ts=high["resolved_ts"],
                 modified_ms=add["modificationTime"],
                 has_bytes=high["end_pos"] > low["start_pos"],
+                first_max_ts=low["max_commit_ts"],
             )
         except (KeyError, TypeError, ValueError) as error:
             raise _foreign(f"{add.get('path')} has no statistics of its segments in the log") from error

@@ -16,23 +16,23 @@ from collections.abc import Sequence
 from tidegate.lake.bronze.index import refs_in
 from tidegate.lake.bronze.log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
-from tidegate.segments.window import SegmentRef
+from tidegate.segments.window import SegmentRef, reaching_back
 
 
 def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: int) -> list[SegmentRef]:
     """known: refs of the source, in order of seq, the first of the window among them; those that are missing are
     looked for in bronze.
     """
-    first = next((ref for ref in known if ref.max_commit_ts > low_ts), None)
-    if first is None:
+    if not any(ref.max_commit_ts > low_ts for ref in known):
         return []
+    from_ts, before_seq = reaching_back(known, low_ts)
     by_seq = {ref.seq: ref for ref in known}
     found: list[SegmentRef] = []
-    for seq in range(first.seq - 1, 0, -1):
+    for seq in range(before_seq - 1, 0, -1):
         ref = by_seq.get(seq)
         if ref is None:
-            return [*naming(lake, source, first.prev_commit_ts, seq), *found[::-1]]
-        if ref.max_commit_ts < first.prev_commit_ts:
+            return [*naming(lake, source, from_ts, seq), *found[::-1]]
+        if ref.max_commit_ts < from_ts:
             break
         found.append(ref)
     return found[::-1]

@@ -6,7 +6,7 @@ Out: whole files, the oldest of a source first, taken out of the table in one co
 A file goes when each of its transactions is in silver of every table that the pipeline keeps, those included that are
 held or catch up, but not those that only a snapshot, CREATE or TRUNCATE can mend; when no published cut lies below it;
 and when it is older than maintain.keep_bronze_days. Only a prefix of a source's segments goes, so that what is left is
-dense and says itself where it begins: the first segment's prev_commit_ts, below which readers are refused. The newest
+dense and says itself where it begins (beginning.py), below which readers are refused. The newest
 file of a source stays, and the newest that holds bytes: capture reads there where it stands, and compares what it has
 with the server's.
 What is prepared and not answered stays, and so does what was answered above that: its rows are due there.
@@ -21,22 +21,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidegate import tables
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
+from tidegate.lake.bronze.beginning import can_begin
 from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import TableState, last_states
 from tidegate.lake.prewrites import first_needed
-from tidegate.segments.segment import WHOLE_KINDS
-from tidegate.tables import SEGMENTS, SNAPSHOTS, SegmentFlag
+from tidegate.tables import SNAPSHOTS
 
 # Events of control/snapshots: a wave's high mark was met; nothing of a table is read any more.
 _ANSWERS_A_WAVE: Final = ("applied", "refused")
@@ -147,22 +145,14 @@ def choose_gone(
 
 
 def whole_transactions(
-    lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile]
+    lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile], floor_ts: int
 ) -> Sequence[BronzeFile]:
-    """Fewer of them, when what would be left would begin inside a transaction, or be committed of rows in what would go
-    (lake/bronze/lookback.py). files: all of this source.
+    """Fewer of them, when what would be left would begin inside a transaction, or commits above floor_ts would be of
+    rows in what would go. files: all of this source.
     """
-    while gone and _needs(lake, files[len(gone)], gone[-1]):
+    while gone and not can_begin(lake, files[len(gone) :], floor_ts):
         gone = gone[:-1]
     return gone
-
-
-def _needs(lake: LakeFiles, file: BronzeFile, before: BronzeFile) -> bool:
-    """Whether a file goes on with what the one before it holds."""
-    with lake.open(f"{SEGMENTS.path}/{unquote(file.path)}") as handle:
-        first = pq.ParquetFile(handle).read_row_group(0, columns=["flags", "kind"], use_threads=False)
-    apart = first["kind"][0].as_py() not in WHOLE_KINDS and before.top_ts >= file.begin_ts
-    return apart or bool(first["flags"][0].as_py() & SegmentFlag.OPEN_AT_START)
 
 
 def remove(log: BronzeLog, gone: Sequence[BronzeFile]) -> None:

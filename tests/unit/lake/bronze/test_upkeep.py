@@ -335,7 +335,7 @@ def test_what_is_left_never_begins_inside_a_transaction(tmp_path: Path) -> None:
     log = BronzeLog.load(lake)
     assert log is not None
     files = log.files()["a"]
-    kept = {count: len(whole_transactions(lake, files[:count], files)) for count in range(6)}
+    kept = {count: len(whole_transactions(lake, files[:count], files, 61)) for count in range(6)}
     assert kept == {0: 0, 1: 1, 2: 1, 3: 1, 4: 4, 5: 5}
 
 

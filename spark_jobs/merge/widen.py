@@ -1,0 +1,55 @@
+"""Silver of a routed table gets types that the values of all its shards fit; never narrower ones than it had.
+
+In:  a table's share of a window, the shape that its rows are about to have.
+Out: silver rewritten, with the first shard that is wider; SchemaMismatch where no type holds the values of both.
+
+A shard is wider by an ALTER, or as it comes: made, made again, read by a snapshot. So it is asked for before any rows
+are written, too, and no commit's transaction says that it was done: silver's own types do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spark_jobs.merge.rewrite import rewrite, types_of
+from spark_jobs.merge.silver_writer import SilverWriter
+from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.widening import wider
+
+
+def widen(writer: SilverWriter, shape: SilverShape) -> None:
+    """Of a table that isn't routed nothing. Raises SchemaMismatch."""
+    wide = widened(writer, shape)
+    if wide is not None:
+        writer.change(lambda private: rewrite(private, [], wide, {}))
+
+
+def widened(writer: SilverWriter, shape: SilverShape) -> SilverShape | None:
+    """What silver is to look like; None: it has room for the shape's values. Raises SchemaMismatch."""
+    if not writer.entry.routed or writer.columns() is None:
+        return None
+    there = dict(types_of(writer.log.state()))
+    types = {column.name: (there.get(column.name, column.type), column.type) for column in shape.columns}
+    both = {name: wider(*pair) for name, pair in types.items()}
+    if all(both[name] == known for name, (known, _) in types.items()):
+        return None
+    if not writer.has_rows():
+        return shape
+    for name, (known, wanted) in types.items():
+        if both[name] is None or (both[name] != known and not shape.key):
+            raise SchemaMismatch(
+                f"column {name} is {wanted} in a shard, and {known} in silver",
+                where=writer.entry.name,
+                remedy=f"bring all shards to one shape; {REFILL}",
+            )
+    columns = [replace(column, type=both[column.name] or column.type) for column in shape.columns]
+    ours = {column.name for column in shape.all_columns}
+    # What only shards have that wait, or that are gone and whose deleted rows stay.
+    fields = {field["name"]: field for field in writer.log.state().schema["fields"]}
+    others = [SilverColumn(name, there[name], _comment(fields[name])) for name in there if name not in ours]
+    return replace(shape, columns=(*columns, *others))
+
+
+def _comment(field: dict[str, dict[str, str]]) -> str:
+    return (field.get("metadata") or {}).get("comment", "")
