@@ -72,6 +72,8 @@ class SnapshotOperator(BaseOperator):
             raise SnapshotIncomplete(
                 f"not read: {told}", where=pipeline.pipeline, remedy="end what the line says, then trigger it again"
             )
+        if by_itself and work.unasked:  # nobody else asks for the quiet tables that a changed pipeline file keeps
+            raise work.unasked[0]
 
     def on_kill(self) -> None:
         """Called from SIGTERM's handler: the reader ends behind its wave."""

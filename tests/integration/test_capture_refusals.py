@@ -20,6 +20,7 @@ from tests.integration.capture_support import (
     info_of,
     pipeline_for,
 )
+from tests.support.replica_pair import purge_logs
 from tests.support.servers import FreshDatabase
 from tidegate.capture.run import CaptureRun
 from tidegate.errors import (
@@ -208,8 +209,7 @@ def test_a_purged_position_is_lost_and_says_so(
     for number in range(3):
         any_server.query(f"INSERT INTO `{database}`.t VALUES ({number})")
         any_server.query("FLUSH BINARY LOGS")
-    last = any_server.query("SHOW BINARY LOGS")[-1][0]
-    any_server.query(f"PURGE BINARY LOGS TO '{last}'")
+    purge_logs(any_server)
     count = len(bronze_segments(lake))
     with pytest.raises(PositionLost) as caught:
         capture_run(any_server, lake, dump=dump).run(5)

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from tests.integration.capture_support import Background
 from tests.kit.road import Road
-from tests.support.replica_pair import Pair, executed, promote, replica_pair, replicate, until
+from tests.support.replica_pair import Pair, executed, promote, purge_logs, replica_pair, replicate, until
 from tidegate.capture.captured import Captured
 from tidegate.capture.recovery import recover
 from tidegate.capture.value_log.log import ValueLog
@@ -192,8 +192,7 @@ def _a_host_that_purged_it_is_passed_over(story: Story) -> None:
     """The one that was captured last, too: by then its replica has more."""
     story.insert(story.b)
     until(lambda: story.a.query("SELECT count(*) FROM shop.orders") == [(story.rows,)])
-    story.b.query("FLUSH BINARY LOGS")
-    story.b.query(f"PURGE BINARY LOGS TO '{story.b.query('SHOW BINARY LOGS')[-1][0]}'")
+    purge_logs(story.b)
     story.run(story.b, story.a)
     assert story.reached(story.a)
     promote(story.a)

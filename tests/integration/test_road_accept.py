@@ -8,7 +8,6 @@ Out: tables that wait until they are truncated at the source; the others equal t
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.kit.road import Road
+from tests.support.replica_pair import purge_logs
 from tests.support.servers import ROOT
 from tidegate.cli.main import app
 from tidegate.errors import PositionLost, UsageError
@@ -54,12 +54,7 @@ def _lose_the_tail(server: Server, road: Road, copy: Path) -> None:
 
 def _purge(server: Server) -> None:
     server.query("INSERT INTO shop.a VALUES (100)")
-    server.query("FLUSH BINARY LOGS")
-    while (
-        len(server.query("SHOW BINARY LOGS")) > 1
-    ):  # it keeps what it believes that a reader, gone by now, still reads
-        server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
-        time.sleep(0.1)
+    purge_logs(server)
 
 
 def test_what_the_source_lost_is_accepted_and_only_its_tables_wait(

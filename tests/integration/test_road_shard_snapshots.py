@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.integration.test_road_shards import Shards
-from tests.integration.test_snapshots_by_themselves import Reading, rows, states
 from tests.kit.road import Road
+from tests.kit.snapshots import Reader, Reading, rows, states
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.lake import cuts
@@ -154,18 +153,7 @@ def test_shards_of_two_servers_with_rows_from_before_are_read_at_the_same_time(
         road.capture_all()
         app = road.apply(spark)
         assert app.states[road.logical].state == "snapshot"
-        work = SnapshotWork(road.pipeline, road.lake, road.info_at, road.lines.append)
-        failed: list[BaseException] = []
-
-        def read() -> None:
-            try:
-                work.ask()
-                work.read()
-            except BaseException as error:  # noqa: BLE001 - told below
-                failed.append(error)
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
+        reader = Reader(SnapshotWork(road.pipeline, road.lake, road.info_at, road.lines.append))
         for step in range(30):
             for at, shard in enumerate(road.shards):
                 road.on(
@@ -175,9 +163,8 @@ def test_shards_of_two_servers_with_rows_from_before_are_read_at_the_same_time(
                 )
             road.capture_all()
             app = road.apply(spark)
-            if not reader.is_alive():
+            if reader.is_over():
                 break
-        assert not failed, failed
         road.capture_all()
         app = road.apply(spark)
         assert states(app)[road.logical.split(".")[1]] == "active", told(road.lake, "road")

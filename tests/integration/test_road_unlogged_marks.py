@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.integration.test_road_shard_snapshots import assert_rebuilt
-from tests.integration.test_snapshots_by_themselves import Reading, rows, states
 from tests.kit.road import Road
+from tests.kit.snapshots import Reading, changing, rows, states
 from tests.support.servers import FreshDatabase
 from tidegate import config
 from tidegate.local.server import Server
@@ -39,30 +38,12 @@ def read_only(server: Server) -> Iterator[None]:
         server.query("SET GLOBAL read_only = 0")
 
 
-@contextmanager
-def written(server: Server, database: str) -> Iterator[None]:
-    """Its rows change all the time, as a replica's do."""
-    over = threading.Event()
-
-    def write() -> None:
-        with server.connect(database) as connection, connection.cursor() as cursor:
-            number = 0
-            while not over.wait(0.02):
-                number += 1
-                cursor.execute(f"UPDATE t SET a = 'now {number}' WHERE id % 50 = {number % 50}")
-                cursor.execute(f"DELETE FROM t WHERE id = {number * 3 % 900}")
-                cursor.execute(f"REPLACE INTO t VALUES ({number * 7 % 900}, 'again'), ({1000 + number}, 'more')")
-                cursor.execute(f"INSERT INTO bare VALUES ({number % 5}, 'more')")
-                cursor.execute(f"DELETE FROM bare WHERE id = {number % 40} LIMIT 1")
-                connection.commit()
-
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
-    try:
-        yield
-    finally:
-        over.set()
-        writer.join()
+def changes(number: int) -> Iterator[str]:
+    yield f"UPDATE t SET a = 'now {number}' WHERE id % 50 = {number % 50}"
+    yield f"DELETE FROM t WHERE id = {number * 3 % 900}"
+    yield f"REPLACE INTO t VALUES ({number * 7 % 900}, 'again'), ({1000 + number}, 'more')"
+    yield f"INSERT INTO bare VALUES ({number % 5}, 'more')"
+    yield f"DELETE FROM bare WHERE id = {number % 40} LIMIT 1"
 
 
 @pytest.mark.timeout(1800)
@@ -80,7 +61,7 @@ def test_a_read_only_server_is_read_between_places_of_its_log(
     road.capture()
     reading = Reading(road, spark)
     with read_only(any_server):
-        with written(any_server, database):
+        with changing(any_server, database, changes, 0.02):  # as a replica's rows do
             app = reading.run(steps=60)
         assert states(app) == {"t": "active", "bare": "active"}, (app.states, told(road.lake, "road"))
         assert any("read without marks in its log" in line for line in reading.lines)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.integration.test_snapshots_by_themselves import Reading, states
 from tests.kit.road import Road
+from tests.kit.snapshots import Reading, changing, states
 from tests.support.servers import FreshDatabase
 from tidegate import config
 from tidegate.local.server import Server
@@ -66,27 +64,10 @@ def filled(server: Server, database: str) -> None:
         connection.commit()
 
 
-@contextmanager
-def changing(server: Server, database: str) -> Iterator[None]:
-    over = threading.Event()
-
-    def write() -> None:
-        with server.connect(database) as connection, connection.cursor() as cursor:
-            number = 0
-            while not over.wait(0.05):
-                number += 1
-                for name in [*KEYS, "holes"]:
-                    cursor.execute(f"UPDATE {name} SET v = v + 1000 WHERE v % 50 = {number % 50}")
-                    cursor.execute(f"DELETE FROM {name} WHERE v % 1000 = {number * 7 % ROWS}")
-                connection.commit()
-
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
-    try:
-        yield
-    finally:
-        over.set()
-        writer.join()
+def changes(number: int) -> Iterator[str]:
+    for name in [*KEYS, "holes"]:
+        yield f"UPDATE {name} SET v = v + 1000 WHERE v % 50 = {number % 50}"
+        yield f"DELETE FROM {name} WHERE v % 1000 = {number * 7 % ROWS}"
 
 
 @pytest.mark.timeout(1800)
@@ -103,7 +84,7 @@ def test_odd_keys_and_rows_are_read_in_chunks_while_they_change(
     road.pipeline = config.load(road.file)
     try:
         road.capture()
-        with changing(any_server, database):
+        with changing(any_server, database, changes, 0.05):
             app = Reading(road, spark).run(steps=100)
         road.capture()
         road.apply(spark)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.window.application import Application
 from tests.integration.test_snapshot_command import begun, ended
 from tests.kit.road import Road
+from tests.kit.snapshots import Reading, rows, states
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.home import EXIT_INTERRUPTED
@@ -24,47 +24,6 @@ from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
-
-
-class Reading:
-    """`tidegate snapshot run` beside capture and apply, in this process."""
-
-    def __init__(self, road: Road, spark: SparkSession) -> None:
-        self.road, self.spark = road, spark
-        self.lines: list[str] = []
-
-    def run(self, *names: str, steps: int = 20) -> Application:
-        """What waits, and these, is asked for and read while capture and apply go on; until nothing is open."""
-        work = SnapshotWork(self.road.pipeline, self.road.lake, lambda _: self.road.info, self.lines.append)
-        failed: list[BaseException] = []
-
-        def read() -> None:
-            try:
-                if names:
-                    work.request(names)
-                work.ask()
-                work.read()
-            except BaseException as error:  # noqa: BLE001 - told below
-                failed.append(error)
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        for _ in range(steps):
-            reader.join(0.3)
-            self.road.capture()
-            app = self.road.apply(self.spark)
-            if not reader.is_alive():
-                assert not failed, failed
-                return app
-        raise AssertionError(f"not read: {told(self.road.lake, 'road')}, {self.lines}")
-
-
-def states(app: Application) -> dict[str, str]:
-    return {name.split(".")[1]: str(state.state) for name, state in app.states.items()}
-
-
-def rows(first: int, last: int) -> str:
-    return ", ".join(f"({i}, 'old {i}')" for i in range(first, last + 1))
 
 
 @pytest.mark.parametrize("writer", ["merge", "positional"])

@@ -76,6 +76,20 @@ def executed(server: Server) -> str:
     return server.variables["gtid_binlog_pos" if server.flavour == "mariadb" else "gtid_executed"].replace("\n", "")
 
 
+def purge_logs(server: Server) -> None:
+    """Every file of its binlog but a new one goes. Of what a reader is in that has left, and that the server hasn't
+    missed yet, PURGE keeps all without a word: it is asked until it is done.
+    """
+    server.query("FLUSH BINARY LOGS")
+    newest = server.query("SHOW BINARY LOGS")[-1][0]
+
+    def done() -> bool:
+        server.query(f"PURGE BINARY LOGS TO '{newest}'")
+        return bool(server.query("SHOW BINARY LOGS")[0][0] == newest)
+
+    until(done)
+
+
 def until(condition: Callable[[], bool], seconds: float = 120) -> None:
     """Wait for it."""
     end = time.monotonic() + seconds

@@ -13,9 +13,9 @@ each says for good that it can't, capture stops, and a person decides (`tidegate
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pymysql
 
@@ -29,12 +29,11 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.server_facts import SERVER_IDS, SourceFacts, server_of
 from tidegate.segments.segment import Server
 
 # What one host says that another may not; the first of these that any says is what becomes of the source.
 _PASSED_OVER = (SourceBehind, SourceUnavailable, PositionLost, SourceRefused, StreamCorrupt)
-IDS: Final = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid')"
 
 
 class Opened(Protocol):
@@ -133,7 +132,7 @@ def host_of(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
     answered: list[ConnectionInfo] = []
     for one in info.each:
         with contextlib.suppress(SourceUnavailable, SourceRefused):
-            if _ids(one) == server or server is None:
+            if server_at(one) == server or server is None:
                 return one
             answered.append(one)
     return next(iter([*answered, *info.each]))
@@ -150,7 +149,7 @@ def captured_host(info: ConnectionInfo, server: Server | None) -> ConnectionInfo
     failures: list[tuple[ConnectionInfo, TidegateError]] = []
     for one in info.each:
         try:
-            if (ids := _ids(one)) == server:
+            if (ids := server_at(one)) == server:
                 return one
             error: TidegateError = SourceUnavailable(f"it is server {_shown(ids)}", remedy="it isn't used")
         except (SourceUnavailable, SourceRefused) as failure:
@@ -168,16 +167,12 @@ def _shown(server: Server) -> str:
     return f"{server[0]} ({server[1]})" if server[1] else str(server[0])
 
 
-def _ids(info: ConnectionInfo) -> Server:
+def server_at(info: ConnectionInfo) -> Server:
+    """Which server answers there. Raises SourceRefused, SourceUnavailable."""
     with connect(info, read_timeout=10) as connection, connection.cursor() as cursor:
         try:
-            cursor.execute(IDS)
+            cursor.execute(SERVER_IDS)
             told: dict[str, Any] = {str(name).lower(): value for name, value in cursor.fetchall()}
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error
     return server_of(told)
-
-
-def server_of(told: Mapping[str, Any]) -> Server:
-    """What IDS asks for, by names in lower case."""
-    return int(told.get("server_id", 0)), str(told.get("server_uuid") or told.get("server_uid") or "")

@@ -10,6 +10,7 @@ older MySQL know only the first. MariaDB has no server_uuid; 10.11.12, 11.4 and 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +20,12 @@ from pymysql.constants import ER
 from tidegate.config import Flavour
 from tidegate.mysql.connection import ConnectionInfo, named
 from tidegate.position import Position
+from tidegate.segments.segment import Server
 
+SERVER_IDS: Final = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+    " ('server_id', 'server_uuid', 'server_uid', 'wsrep_on', 'wsrep_node_name', 'version')"
+)
 _SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
 _NOT_ALLOWED: Final = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
 
@@ -106,6 +112,14 @@ class SourceFacts:
         )
 
 
+def server_of(told: Mapping[str, Any]) -> Server:
+    """From what SERVER_IDS gives, names in lower case: of whoever reads a server the same that capture says."""
+    uuid = str(told.get("server_uuid") or told.get("server_uid") or "")
+    if not uuid and told.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
+        uuid = str(told.get("wsrep_node_name", ""))
+    return int(told.get("server_id", 0)), uuid
+
+
 def read_facts(connection: pymysql.connections.Connection[Any], info: ConnectionInfo) -> SourceFacts:
     """Ask the server. Raises SourceRefused when a statement needs a privilege that we lack, SourceUnavailable."""
     try:
@@ -123,9 +137,7 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     cursor.execute("SHOW GRANTS")
     grants = tuple(str(row[0]) for row in cursor.fetchall())
     mariadb = flavour is Flavour.MARIADB
-    uuid = variables.get("server_uuid") or variables.get("server_uid") or ""
-    if not uuid and variables.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
-        uuid = variables.get("wsrep_node_name", "")
+    server_id, uuid = server_of(variables)
     position: Position | None = None
     executed = variables.get("gtid_binlog_pos" if mariadb else "gtid_executed", "")
     logs: tuple[tuple[str, int], ...] = ()
@@ -149,7 +161,7 @@ def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         where=info.where,
         flavour=flavour,
         version=version,
-        server_id=int(variables.get("server_id", "0")),
+        server_id=server_id,
         server_uuid=uuid,
         variables=variables,
         grants=grants,

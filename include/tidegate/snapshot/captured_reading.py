@@ -1,12 +1,15 @@
 """Whether a reader reads the server that capture reads, and which of its waves capture will never see the end of.
 
 In:  bronze/segments: the server of the newest one; tables with the waves that wait for apply's answer.
-Out: SourceUnavailable once capture reads another server; waves that are lost.
+Out: SourceUnavailable once capture reads another server; waves that are lost, and end marks.
 
 Rows of another server than the log's are refused by apply each time, so who reads there reads for ever in vain. And a
 wave whose high mark was written at a server that died before capture got it is never answered. It is lost for certain
 once capture reads another server and apply has come to where capture was then: the mark would lie below. Who takes one
 for lost that apply answers after all reads its rows twice, which changes nothing.
+
+An end mark can be lost likewise, when its reader is long gone. It is written again as soon as capture reads another
+server than has it: a table that ends twice is as whole as after the first time.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import bronze_files, captured_server, cut_ts
 from tidegate.limits import SNAPSHOT_WAITING_SECONDS
 from tidegate.segments.segment import Server
-from tidegate.snapshot.events import TableProgress
+from tidegate.snapshot.events import SnapshotState, TableProgress
 
 
 class CapturedReading:
@@ -57,3 +60,10 @@ class CapturedReading:
                 remedy="it is tried again, at the server that is captured then",
             )
         return captured
+
+
+def lost_ends(lake: LakeFiles, tables: Iterable[TableProgress]) -> list[TableProgress]:
+    """Those whose end mark was written at another server than capture reads now. Raises LakeUnavailable."""
+    ended = [one for one in tables if one.state is SnapshotState.ENDED and one.ended_at is not None]
+    captured = {source: captured_server(lake, source) for source in {one.source for one in ended}}
+    return [one for one in ended if captured[one.source] not in (None, one.ended_at)]

@@ -5,8 +5,9 @@ Out: per table how far its snapshot is: its state, what is left to read, which w
 
 Who writes what. A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high watermark),
 ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in the log),
-failed; refused, of a wave whose marks capture will never get. Apply: placed (each such mark, once), opened (a low mark
-at a cut, so that what comes above it is kept), applied or refused (each wave, once per table), done.
+failed; refused, of a wave whose marks capture will never get, and resumed, of a table whose end mark it won't. Apply:
+placed (each such mark, once), opened (a low mark at a cut, so that what comes above it is kept), applied or refused
+(each wave, once per table), done.
 
 Apply answers a table's waves in order. One that it passed over, since its mark was lost with its server's log, counts
 as refused.
@@ -42,7 +43,7 @@ class EventKind(StrEnum):
     OPENED = "opened"  # apply: the wave's low mark is below the cut, its high mark isn't
     APPLIED = "applied"  # apply: the wave's rows of the table are in silver
     REFUSED = "refused"  # apply, or the reader of a lost wave: they aren't and won't be; read them again
-    ENDED = "ended"  # the reader: the end mark is written
+    ENDED = "ended"  # the reader: the end mark is written; `options` say at which server
     DONE = "done"  # apply: the table is whole from this cut on
     PAUSED = "paused"
     RESUMED = "resumed"
@@ -128,7 +129,8 @@ class TableProgress:
     """How far the snapshot of one table is.
 
     left: key ranges to be read. waiting: tokens of waves that apply hasn't answered. waiting_at: of these the server
-    that they were read from, where their reader said so. low_ts: L0, commit_ts of the first applied wave's low mark;
+    that they were read from, where their reader said so; ended_at: likewise where the end mark of a table in state
+    ENDED was written. low_ts: L0, commit_ts of the first applied wave's low mark;
     None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
     options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
     estimate: about how many rows it has; 0 when nobody knows. began_at, read_at: of its first ranges, its last wave.
@@ -154,6 +156,7 @@ class TableProgress:
     began_at: datetime = _NEVER
     read_at: datetime = _NEVER
     waiting_at: Mapping[str, Server] = field(default_factory=dict)
+    ended_at: Server | None = None
 
     @property
     def name(self) -> tuple[str, str]:
@@ -269,9 +272,10 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         began_at=next((one.recorded_at for one in events if one.event is EventKind.RANGES), _NEVER),
         read_at=max((one.recorded_at for one in waves), default=_NEVER),
         waiting_at={one.token: server for one in waiting if (server := _server(one)) is not None},
+        ended_at=_server(ends[-1]) if (ends := [one for one in events if one.event is EventKind.ENDED]) else None,
     )
 
 
-def _server(wave: SnapshotEvent) -> Server | None:
-    told = wave.options.get("server")
+def _server(event: SnapshotEvent) -> Server | None:
+    told = event.options.get("server")
     return (int(told[0]), str(told[1])) if told else None

@@ -126,22 +126,23 @@ class SnapshotReader:
                     self._record([self._lost(one, token) for one, token in lost])
                     continue
                 active = self._divided(self._not_refused_for_good(active), asked)
-                self._end([one for one in active if one.is_read], marks)
+                self._end([one for one in active if one.is_read], asked, marks)
                 todo = [one for one in active if one.left]
                 waiting = {token for one in active for token in one.waiting}
                 if not todo or len(waiting) >= self._settings.waves_waiting or self._is_busy(asked):
                     time.sleep(SNAPSHOT_LOOK_SECONDS)
                     continue
-                first = todo[0].snapshot
-                mine = [one for one in todo if one.snapshot == first]
+                # Of tables that are busy, whichever asked first for theirs, nobody else has to wait.
+                ready = [one for one in todo if self._later.get(one.name, 0) < time.monotonic()]
+                if not ready:
+                    time.sleep(SNAPSHOT_LOOK_SECONDS)
+                    continue
+                mine = [one for one in ready if one.snapshot == ready[0].snapshot]
                 keyed = [one for one in mine if self._keyed[one.name]]
                 if keyed:
                     self._wave(keyed[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
-                ready = [one for one in mine if one not in keyed and self._later.get(one.name, 0) < time.monotonic()]
-                if ready:
-                    self._exact_wave(ready[: self._at_once], asked, marks, writer, stop)
-                elif not keyed:
-                    time.sleep(SNAPSHOT_LOOK_SECONDS)
+                if bare := [one for one in mine if one not in keyed]:
+                    self._exact_wave(bare[: self._at_once], asked, marks, writer, stop)
 
     # --- before a wave --------------------------------------------------------------------------------
 
@@ -335,12 +336,13 @@ class SnapshotReader:
 
     # --- behind the last one --------------------------------------------------------------------------
 
-    def _end(self, whole: Sequence[TableProgress], marks: Marks) -> None:
+    def _end(self, whole: Sequence[TableProgress], asked: WorkerConnection, marks: Marks) -> None:
         for snapshot in dict.fromkeys(one.snapshot for one in whole):
             mine = [one for one in whole if one.snapshot == snapshot]
             tables = tuple(Manifest(*one.name) for one in mine)
             marks.write(Mark(snapshot, 0, MarkKind.END, uuid.uuid4().hex, tables))
-            self._record([self._event(one, EventKind.ENDED) for one in mine])
+            at = {"server": (asked.server_id, asked.server_uuid)}
+            self._record([replace(self._event(one, EventKind.ENDED), options=at) for one in mine])
 
     def _event(self, of: TableProgress, kind: EventKind, *, reason: str = "", spans: Any = ()) -> SnapshotEvent:
         place = (of.snapshot, self._pipeline, self._source)

@@ -4,73 +4,88 @@ In:  a pipeline, its lake, how to reach its sources.
 Out: physical tables that wait for a snapshot, though neither schema_history nor control/table_states knows them.
 
 What capture's first start found is in the baseline, and what was made since in the log, which apply has followed up to
-the cut. So a table that is older than the cut, and of which there is no version, was there before and isn't in the
-baseline, which has only what was kept then. Nothing in the lake names it: the server is asked, once in a run, as who
-runs has read one pipeline file.
+the cut, or up to where the source was left behind. So a table that is older than that, and of which there is no
+version, was there before and isn't in the baseline, which has only what was kept then. Nothing in the lake names it:
+the server is asked, once in a run, as who runs has read one pipeline file.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
-
-import pymysql
 
 from tidegate.commit_ts import physical_ms
 from tidegate.config import MysqlSource, Pipeline
 from tidegate.errors import TidegateError
+from tidegate.lake import control, followed
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Followed
 from tidegate.lake.status import cut_ts
-from tidegate.limits import SNAPSHOT_UNHEARD_SECONDS
-from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_UNHEARD_SECONDS
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.start.recorded import newest_statuses
+from tidegate.mysql.tables_there import tables_there
 from tidegate.snapshot.requests import Physical
+from tidegate.tables import FOLLOWED, SCHEMA_HISTORY
 
-# Of a table without a time of creation nobody knows whether it is older than the cut.
-_MADE: Final = (
-    "SELECT table_schema, table_name, UNIX_TIMESTAMP(create_time) FROM information_schema.tables"
-    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND create_time IS NOT NULL"
-)
+
+@dataclass(slots=True)
+class _Told:
+    """What a source said. unknown: kept tables, each with the Unix time at which it was made, in seconds; without those
+    of which schema_history has a version. at: its version at which that was looked at. begun: whether it has any.
+    """
+
+    unknown: dict[tuple[str, str], float]
+    at: int | None = None
+    begun: bool = False
 
 
 @dataclass(slots=True)
 class Unheard:
-    """One run's knowledge of them."""
+    """One run's knowledge of them. unasked: why sources couldn't be asked."""
 
     pipeline: Pipeline
     lake: LakeFiles
     info_of: Callable[[str], ConnectionInfo]
-    _made: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)  # by source: Unix time, in seconds
+    unasked: dict[str, TidegateError] = field(default_factory=dict)
+    _told: dict[str, _Told] = field(default_factory=dict)  # by source
+    _again_at: dict[str, float] = field(default_factory=dict)  # of those in unasked: time.monotonic()
+    _followed: tuple[int, Followed] | None = None  # at a version of control/followed
 
     def tables(self) -> list[Physical]:
-        """A source that can't be asked now is asked with the next call. Raises LakeUnavailable."""
+        """A source that can't be asked now is asked again after a while. Raises LakeUnavailable."""
+        version = control.version(self.lake, SCHEMA_HISTORY)
         found: list[Physical] = []
-        cut_seconds: float | None = None
         for source, of in self.pipeline.sources.items():
-            if not isinstance(of, MysqlSource) or not (made := self._of(source)):
+            if not isinstance(of, MysqlSource) or (told := self._of(source)) is None or not told.unknown:
                 continue
-            known = newest_statuses(self.lake, source)
-            if not known:  # capture has yet to begin
+            if told.at != version:
+                known = newest_statuses(self.lake, source)
+                told.at, told.begun = version, bool(known)
+                told.unknown = {name: made_at for name, made_at in told.unknown.items() if name not in known}
+            if not told.unknown or not told.begun:  # else it is captured
                 continue
-            for name in known.keys() & made.keys():
-                del made[name]
-            if made and cut_seconds is None:
-                cut_seconds = physical_ms(cut_ts(self.lake)) / 1000 - SNAPSHOT_UNHEARD_SECONDS
-            found += [(source, *name) for name, at in made.items() if cut_seconds is not None and at < cut_seconds]
+            reached_ms = physical_ms(self._now_followed().position(source, cut_ts(self.lake)))
+            before = reached_ms / 1000 - SNAPSHOT_UNHEARD_SECONDS
+            found += [(source, *name) for name, made_at in told.unknown.items() if made_at < before]
         return sorted(found)
 
-    def _of(self, source: str) -> dict[tuple[str, str], float]:
-        if source not in self._made:
+    def _of(self, source: str) -> _Told | None:
+        if source not in self._told and time.monotonic() >= self._again_at.get(source, 0.0):
             try:
-                rows = self._asked(source)
-            except (TidegateError, pymysql.err.MySQLError, OSError):  # who reads the source says why it can't be asked
-                return {}
-            keeps = self.pipeline.tables.keeps
-            self._made[source] = {(database, table): at for database, table, at in rows if keeps(database, table)}
-        return self._made[source]
+                there = tables_there(self.info_of(source))
+            except TidegateError as error:  # who reads the source says it aloud
+                self.unasked[source] = error
+                self._again_at[source] = time.monotonic() + SNAPSHOT_AGAIN_SECONDS
+            else:  # of one without a time of creation nobody knows whether it is older than the cut
+                self.unasked.pop(source, None)
+                made = {name: one.made_at for name, one in there.items() if one.made_at is not None}
+                self._told[source] = _Told({name: at for name, at in made.items() if self.pipeline.tables.keeps(*name)})
+        return self._told.get(source)
 
-    def _asked(self, source: str) -> list[tuple[str, str, float]]:
-        with connect(self.info_of(source)) as connection, connection.cursor() as cursor:
-            cursor.execute(_MADE)
-            return [(str(database), str(table), float(at)) for database, table, at in cursor.fetchall()]
+    def _now_followed(self) -> Followed:
+        version = control.version(self.lake, FOLLOWED)
+        if self._followed is None or self._followed[0] != version:
+            self._followed = version, followed.load(self.lake)
+        return self._followed[1]

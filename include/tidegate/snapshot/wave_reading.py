@@ -22,6 +22,7 @@ from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable, Terminal, TidegateError
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
@@ -49,13 +50,12 @@ class WorkerConnection:
         self.raw: Any = connect(info)
         try:
             self.raw.query(SESSION)
-            told = {str(_text(name)).lower(): _text(value) for name, value in self.ask(_IDS)}
+            told = {str(_text(name)).lower(): _text(value) for name, value in self.ask(SERVER_IDS)}
         except BaseException:
             self.close()
             raise
         self.is_mariadb = "mariadb" in told.get("version", "").lower()
-        self.server_id = int(told.get("server_id", 0))
-        self.server_uuid = str(told.get("server_uuid") or told.get("server_uid") or "")
+        self.server_id, self.server_uuid = server_of(told)
 
     def __enter__(self) -> Self:
         return self
@@ -74,9 +74,6 @@ class WorkerConnection:
                 return [tuple(_text(cell) for cell in row) for row in cursor.fetchall()]
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
-
-
-_IDS: Final = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'server_uid', 'version')"
 
 
 def versions_of(

@@ -16,8 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-import pymysql
-
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline, Snapshot, SnapshotMode
 from tidegate.errors import TidegateError, UsageError
@@ -34,22 +32,19 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_BYTES_DEFAULT,
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
-from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.tables_there import tables_there
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.automatic import due, waiting
-from tidegate.snapshot.events import SnapshotState, TableProgress
+from tidegate.snapshot.captured_reading import lost_ends
+from tidegate.snapshot.events import EventKind, SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
-from tidegate.snapshot.requests import Physical, Told, request
+from tidegate.snapshot.requests import Physical, Told, request, tell_tables
 from tidegate.snapshot.unheard import Unheard
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
 from tidegate.text_layout import age_text
 
-# What is there, and about how many rows: estimates of the storage engine, NULL where it has none.
-_SHOWN: Final = (
-    "SELECT table_schema, table_name, table_rows FROM information_schema.tables"
-    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
-)
 _READ: Final = (SnapshotState.ENDED, SnapshotState.DONE)
 _OPEN: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 _NAMED_MAX: Final = 5
@@ -131,7 +126,7 @@ class SnapshotWork:
         found = [
             (source, *name)
             for source in self.pipeline.sources
-            for name in self._shown(source)
+            for name in tables_there(self.info_of(source))
             if patterns.keeps(*name) and (".".join(patterns.logical(*name)[:2]) in wanted or (source, *name) in shards)
         ]
         there = {".".join(patterns.logical(*physical[1:])[:2]) for physical in found}
@@ -173,8 +168,19 @@ class SnapshotWork:
                 self.report(f"asked for by itself: {', '.join(names[:_NAMED_MAX])}{more}")
         return new
 
+    @property
+    def unasked(self) -> list[TidegateError]:
+        """Why sources couldn't be asked which quiet tables they have."""
+        return list(self._unheard.unasked.values())
+
     def open(self) -> list[TableProgress]:
-        """Tables that a reader has to go on with. Raises LakeUnavailable."""
+        """Tables that a reader has to go on with; those whose end mark was lost are among them again.
+
+        Raises LakeUnavailable.
+        """
+        if lost := lost_ends(self.lake, self.told.tables()):
+            reason = "its end mark was written at another server than capture reads now"
+            tell_tables(self.lake, self.pipeline.pipeline, lost, EventKind.RESUMED, reason)
         mine = self.told.tables()
         return [one for one in mine if one.state in _OPEN and one.source in self.pipeline.sources]
 
@@ -203,7 +209,8 @@ class SnapshotWork:
         try:
             info = self.info_of(source)
             with take_lease(self.lake, source, "snapshot", report=self.report, stop=self.stop) as lease:
-                watch, asked_at = _Watch(self, source, self._shown(source)), time.monotonic()
+                rows = {name: there.rows for name, there in tables_there(info).items()}
+                watch, asked_at = _Watch(self, source, rows), time.monotonic()
 
                 def over() -> bool:
                     nonlocal asked_at
@@ -222,17 +229,6 @@ class SnapshotWork:
             if len(self.pipeline.sources) > 1:  # it is raised when the other sources' readers have ended
                 self.report(f"{source}: {error}")
             raise
-
-    def _shown(self, source: str) -> dict[tuple[str, str], int | None]:
-        """(database, table) -> about how many rows; None when nobody knows."""
-        info = self.info_of(source)
-        try:
-            with connect(info) as connection, connection.cursor() as cursor:
-                cursor.execute(_SHOWN)
-                rows = cursor.fetchall()
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise named(error, info) from error
-        return {(str(row[0]), str(row[1])): None if row[2] is None else int(row[2]) for row in rows}
 
 
 class _Watch:

@@ -21,7 +21,7 @@ from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.hosts import IDS, server_of
+from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.mysql.visible import visible_place
 from tidegate.segments.segment import Server
@@ -141,7 +141,7 @@ class SourceSide:
             raise named(error, self.info) from error
 
     def server(self) -> Server:
-        told = {str(name).lower(): value for name, value in self.ask(IDS)}
+        told = {str(name).lower(): value for name, value in self.ask(SERVER_IDS)}
         return server_of(told)
 
     # --- places in its log ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from tidegate.config import DumpMode, Flavour, Tables
 from tidegate.errors import SourceRefused
 from tidegate.mysql.preflight import Wanted, preflight
-from tidegate.mysql.server_facts import Replication, SourceFacts
+from tidegate.mysql.server_facts import SERVER_IDS, Replication, SourceFacts, server_of
 
 WANTED = Wanted(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
 DATABASES = ("crm_1", "crm_9", "information_schema", "mysql", "other", "shop")
@@ -112,3 +112,12 @@ def test_names_in_capitals_are_refused_where_the_server_has_none() -> None:
         preflight(folding, replace(WANTED, tables=Tables(include=("*.*",), exclude=("shop.Orders",))))
     with pytest.raises(SourceRefused, match="lower_case_table_names is 2"):
         preflight(facts(also={"lower_case_table_names": "2"}), WANTED)
+
+
+def test_a_node_of_a_cluster_without_a_server_uid_is_told_by_its_name_to_whoever_asks() -> None:
+    """Else a snapshot's reader, and a verification, take the server that is captured for another one."""
+    node = {"server_id": "1", "wsrep_on": "ON", "wsrep_node_name": "db-2"}
+    assert server_of(node) == (1, "db-2")
+    assert server_of(node | {"server_uid": "u"}) == (1, "u")
+    assert server_of(node | {"wsrep_on": "OFF"}) == (1, "")
+    assert all(f"'{name}'" in SERVER_IDS for name in (*node, "server_uid", "server_uuid"))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.opened import opened
+from tests.support.segments import segment
 from tidegate import tables
 from tidegate.config import Pipeline, parse
 from tidegate.errors import RECREATE, REFILL
 from tidegate.lake import control
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState
 from tidegate.lake.status import table_statuses
@@ -22,7 +27,9 @@ from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, Ta
 from tidegate.snapshot.requests import request, told
 from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.wakes import WaitingTables
-from tidegate.tables import State
+from tidegate.tables import SegmentFlag, State
+
+__all__ = ["opened"]  # a fixture
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 TABLE = ("s", "d", "t")
@@ -137,7 +144,8 @@ def test_a_reader_is_started_once_for_what_waits_and_again_when_nothing_comes_of
     later(SNAPSHOT_SILENT_SECONDS + 1)
     assert again.look() == {"tables": ["d.t"]}
     request(lake, "p", [TABLE])
-    clock[0], again = datetime.now(UTC), WaitingTables(pipeline(), None)
+    forgot = again.kept | {"tables": [], "at": 0.0, "pause": SNAPSHOT_SILENT_SECONDS}
+    clock[0], again = datetime.now(UTC), WaitingTables(pipeline(), forgot)
     again.open(str(tmp_path), {})
     assert again.look() is None, "somebody has asked, and reads"
     later(SNAPSHOT_SILENT_SECONDS + 1)
@@ -148,6 +156,61 @@ def test_a_reader_is_started_once_for_what_waits_and_again_when_nothing_comes_of
     event(lake, EventKind.CANCELLED)
     later(4000)
     assert again.look() is None, "a person doesn't want it"
+
+
+def test_a_reader_is_started_once_when_the_pipeline_file_keeps_other_tables(tmp_path: Path) -> None:
+    """Of a quiet one that joins nothing in the lake tells: who runs asks its server."""
+    lake = LakeFiles(str(tmp_path))
+    version(lake, "t", VersionStatus.ACTIVE)
+
+    def looks(of: Pipeline, kept: dict[str, Any] | None) -> WaitingTables:
+        found = WaitingTables(of, kept)
+        found.open(str(tmp_path), {})
+        return found
+
+    first = looks(pipeline(), None)
+    assert first.look() == {"tables": []}
+    assert first.look() is None
+    assert looks(pipeline(), first.kept).look() is None, "another triggerer"
+    wider = looks(pipeline(", exclude: ['d.u']"), first.kept)
+    assert wider.look() == {"tables": []}
+    assert wider.look() is None
+
+
+def test_a_look_reads_of_control_tables_what_came_since(tmp_path: Path, opened: list[str]) -> None:
+    lake = LakeFiles(str(tmp_path))
+    version(lake, "t", VersionStatus.NEEDS_SNAPSHOT)
+    request(lake, "p", [TABLE])
+    looks = WaitingTables(pipeline(), None)
+    looks.open(str(tmp_path), {})
+    looks.look()
+    for _ in range(3):  # as a reader that is at work
+        event(lake, EventKind.RANGES)
+        opened.clear()
+        looks.look()
+        assert [path.rpartition("/")[0] for path in opened] == [tables.SNAPSHOTS.path]
+
+
+def test_a_reader_is_started_when_another_server_is_captured_than_has_the_end_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, clock = LakeFiles(str(tmp_path)), [datetime.now(UTC)]
+    monkeypatch.setattr(wakes, "_now", lambda: clock[0])
+    version(lake, "t", VersionStatus.NEEDS_SNAPSHOT)
+    request(lake, "p", [TABLE])
+    looks = WaitingTables(pipeline(), None)
+    looks.open(str(tmp_path), {})
+    looks.look()
+    (one,) = told(lake, "p")
+    end = SnapshotEvent(one.snapshot, "p", "s", EventKind.ENDED, datetime.now(UTC), "d", "t")
+    control.append(lake, tables.SNAPSHOTS, [replace(end, options={"server": (1, "u")}).to_row()])
+    here = replace(segment(1), source="s", server_id=1, server_uuid="u", flags=SegmentFlag(0))
+    Bronze(lake, "s").append([here])
+    clock[0] += timedelta(hours=1)
+    assert looks.look() is None, "apply is late"
+    Bronze(lake, "s").append([replace(segment(2), source="s", server_id=2, flags=SegmentFlag(0))])
+    clock[0] += timedelta(seconds=SNAPSHOT_SILENT_SECONDS + 1)
+    assert looks.look() == {"tables": ["d.t"]}
 
 
 def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(

@@ -20,7 +20,7 @@ from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Server
 from tidegate.snapshot import captured_reading
-from tidegate.snapshot.captured_reading import CapturedReading
+from tidegate.snapshot.captured_reading import CapturedReading, lost_ends
 from tidegate.snapshot.events import SnapshotState, TableProgress
 from tidegate.snapshot.spans import WHOLE
 from tidegate.tables import SegmentFlag
@@ -68,3 +68,13 @@ def test_a_wave_of_a_server_that_died_is_lost_once_apply_is_past_it(lake: LakeFi
     assert reading.lost([table]) == []
     publish(lake, 25)
     assert reading.lost([table]) == [(table, "dead")]
+
+
+def test_an_end_mark_is_lost_once_capture_reads_another_server(lake: LakeFiles) -> None:
+    ended = TableProgress("s", "one", "d", "t", SnapshotState.ENDED, (), ended_at=A)
+    over = replace(ended, state=SnapshotState.DONE)
+    assert lost_ends(lake, [ended]) == []
+    capture(lake, 1, A)
+    assert lost_ends(lake, [ended]) == [], "apply may still come to it"
+    capture(lake, 2, B)
+    assert lost_ends(lake, [ended, over, replace(ended, ended_at=None), replace(ended, ended_at=B)]) == [ended]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.opened import opened
 from tests.support.segments import segment
 from tidegate import tables
 from tidegate.errors import VerifyError
@@ -18,6 +18,8 @@ from tidegate.lake.captured_places import Visible
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentFlag
 from tidegate.verify.cut import LakeReader
+
+__all__ = ["opened"]  # a fixture
 
 HERE = (1, "uuid")
 
@@ -37,20 +39,6 @@ def publish(lake: LakeFiles, cut_ts: int, **versions: int) -> None:
         for name, version in {"": -1, **versions}.items()
     ]
     control.append(lake, tables.CUTS, rows)
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which files were opened."""
-    found: list[str] = []
-    real = LakeFiles.open
-
-    def noted(self: LakeFiles, path: str) -> Any:
-        found.append(path)
-        return real(self, path)
-
-    monkeypatch.setattr(LakeFiles, "open", noted)
-    return found
 
 
 def test_each_look_at_bronze_opens_only_what_came_since_the_last(tmp_path: Path, opened: list[str]) -> None:

@@ -1,0 +1,86 @@
+"""Which table a reader takes next: none waits for one that can't be read now, nor for a mark that was lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capture_support import info_of
+from tests.support.segments import segment
+from tests.support.servers import FreshDatabase
+from tidegate.config import parse
+from tidegate.lake import control
+from tidegate.lake.bronze.table import Bronze
+from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
+from tidegate.mysql.hosts import server_at
+from tidegate.snapshot import reader
+from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.reader import SnapshotReader
+from tidegate.snapshot.requests import request, told
+from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.watermark import Mark, MarkKind
+from tidegate.snapshot.work import SnapshotWork
+from tidegate.tables import SNAPSHOTS, WATERMARK, WATERMARK_DATABASE, SegmentFlag
+
+pytestmark = pytest.mark.server
+
+
+def test_a_table_that_is_busy_keeps_nobody_waiting_that_was_asked_for_later(
+    mysql9: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "SNAPSHOT_LOCK_AGAIN_SECONDS", 3.0)
+    database, lake, lines = fresh_database(mysql9), LakeFiles(str(tmp_path)), list[str]()
+    mysql9.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mysql9.user}'@'%'")
+    mysql9.query(f"GRANT LOCK TABLES ON *.* TO '{mysql9.user}'@'%'")
+    mysql9.query(f"CREATE TABLE {database}.bare (a INT)")
+    mysql9.query(f"CREATE TABLE {database}.keyed (a INT PRIMARY KEY)")
+    mysql9.query(f"INSERT INTO {database}.keyed VALUES (1), (2)")
+    for name in ("bare", "keyed"):
+        request(lake, "p", [("s", database, name)])
+
+    def read() -> bool:
+        return {one.table: one.rows for one in told(lake, "p")}["keyed"] == 2
+
+    with mysql9.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO bare VALUES (1)")
+        SnapshotReader("p", "s", info_of(mysql9), lake, report=lines.append).run(lambda: read() or len(lines) >= 3)
+        connection.rollback()
+    assert read(), lines
+
+
+def test_an_end_mark_that_died_with_its_server_is_written_again(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    """Capture never had it, so apply never ends the table's snapshot."""
+    database, lake = fresh_database(any_server), LakeFiles(str(tmp_path))
+    any_server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{any_server.user}'@'%'")
+    any_server.query(f"CREATE TABLE {database}.t (a INT PRIMARY KEY)")
+    text = f"pipeline: p\nlake: {{path: x}}\nsources: {{s: {{conn_id: c, flavour: {any_server.flavour}}}}}\n"
+    pipeline = parse(f"{text}tables: {{include: ['{database}.*']}}\n", where="p.yaml")
+    snapshot = request(lake, "p", [("s", database, "t")])
+    dead, here = (999, "dead"), server_at(info_of(any_server))
+
+    def event(kind: EventKind) -> SnapshotEvent:
+        return SnapshotEvent(snapshot, "p", "s", kind, datetime.now(UTC), database, "t", wave=1, token="w")
+
+    events = [
+        replace(event(EventKind.WAVE), spans=(WHOLE,), options={"server": dead}),
+        replace(event(EventKind.APPLIED), low_ts=5),
+        replace(event(EventKind.ENDED), options={"server": dead}),
+    ]
+    control.append(lake, SNAPSHOTS, [one.to_row() for one in events])
+    newest = replace(segment(1), source="s", server_id=here[0], server_uuid=here[1], flags=SegmentFlag(0))
+    Bronze(lake, "s").append([newest])
+    work = SnapshotWork(pipeline, lake, lambda _: info_of(any_server), lambda _: None)
+    (found,) = work.read()
+    assert (found.state, found.ended_at) == (SnapshotState.ENDED, here)
+    ((text,),) = any_server.query(f"SELECT mark FROM {WATERMARK} WHERE pipeline = 'p' AND source = 's'")
+    mark = Mark.from_text(str(text))
+    assert mark is not None
+    assert (mark.kind, mark.snapshot, [one.name for one in mark.tables]) == (MarkKind.END, snapshot, [(database, "t")])
+    assert work.read() == [], "nothing is left"
