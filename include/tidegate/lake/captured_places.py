@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from tidegate import tables
+from tidegate.lake.bronze.log import BronzeFiles
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.status import bronze_files
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.segments.segment import Server
 
@@ -38,12 +38,16 @@ class Visible:
 class CapturedPlaces:
     """servers: per source the server whose places are asked for.
 
-    What is asked twice a second costs as much as came since: bronze's files are read newest first.
+    What is asked twice a second costs as much as came since: of bronze's log what is new, its files newest first.
     """
 
     lake: LakeFiles
     servers: Mapping[str, Server]
     _below: set[str] = field(default_factory=set)  # files of bronze without a position that was wanted
+    _files: BronzeFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._files = BronzeFiles(self.lake.log(tables.SEGMENTS.path))
 
     def covered_by(self, source: str, file: str, offset: int) -> int | None:
         """The resolved_ts that a cut must have reached to hold all up to a position; None: not captured yet.
@@ -84,7 +88,7 @@ class CapturedPlaces:
         return 0
 
     def _newest_first(self, source: str) -> list[str]:
-        return [unquote(file.path) for file in reversed(bronze_files(self.lake).get(source, []))]
+        return [unquote(file.path) for file in reversed(self._files.by_source().get(source, []))]
 
     def _rows(self, path: str, columns: list[str]) -> list[dict[str, Any]]:
         """The newest first."""

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tidegate import tables
 from tidegate.errors import RECREATE, REREAD, SchemaMismatch
 from tidegate.lake import control
-from tidegate.lake.bronze.log import BronzeFile, files_of
+from tidegate.lake.bronze.log import BronzeFile, BronzeFiles
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
 from tidegate.prewrites_table import XA_PARKED
@@ -99,10 +99,7 @@ def source_status(lake: LakeFiles, source: str) -> SourceStatus | None:
 
 def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
     """Of each source, the files of bronze/segments that hold it, in order of seq. Raises LakeUnavailable."""
-    found: dict[str, list[BronzeFile]] = {}
-    for file in files_of(lake.log(tables.SEGMENTS.path).state()):
-        found.setdefault(file.source, []).append(file)
-    return found
+    return dict(BronzeFiles(lake.log(tables.SEGMENTS.path)).by_source())
 
 
 def captured_server(lake: LakeFiles, source: str) -> Server | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.support.segments import segment
 from tidegate import tables
 from tidegate.errors import VerifyError
 from tidegate.lake import control
+from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.captured_places import Visible
 from tidegate.lake.files import LakeFiles
@@ -39,6 +41,28 @@ def publish(lake: LakeFiles, cut_ts: int, **versions: int) -> None:
         for name, version in {"": -1, **versions}.items()
     ]
     control.append(lake, tables.CUTS, rows)
+
+
+def test_of_bronze_s_log_each_look_reads_only_what_came_since_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": HERE})
+    capture(lake, *range(1, 9))
+    read: list[str] = []
+    real = BronzeFile.of
+
+    def noted(add: Mapping[str, Any]) -> BronzeFile:
+        read.append(add["path"])
+        return real(add)
+
+    monkeypatch.setattr(BronzeFile, "of", noted)
+    counts = []
+    for seq in (9, 10, 11):
+        read.clear()
+        assert reader.covered_by("one", "binlog.000001", 1950) is None
+        counts.append(len(read))
+        capture(lake, seq)
+    assert counts == [8, 1, 1]
 
 
 def test_each_look_at_bronze_opens_only_what_came_since_the_last(tmp_path: Path, opened: list[str]) -> None:

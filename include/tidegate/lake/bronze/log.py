@@ -21,7 +21,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.log_cleanup import clean_up
 from tidegate.delta.properties import set_properties
 from tidegate.delta.retention import tombstones_ms
-from tidegate.delta.state import Action, Keep, TableState
+from tidegate.delta.state import NO_TABLE, Action, Keep, TableState
 from tidegate.delta.vacuum import unneeded
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
@@ -109,6 +109,30 @@ def bronze_log(lake: LakeFiles, keep: Keep | None = None) -> DeltaLog:
 def files_of(state: TableState) -> list[BronzeFile]:
     """The live files in order of source and seq. Raises LakeRefused for one without statistics."""
     return sorted((BronzeFile.of(file.action) for file in state.files), key=lambda one: (one.source, one.min_seq))
+
+
+class BronzeFiles:
+    """The live files as somebody sees them who looks again and again: each file's statistics are read once."""
+
+    def __init__(self, log: DeltaLog) -> None:
+        self._log = log
+        self._version = NO_TABLE
+        self._known: dict[str, BronzeFile] = {}
+        self._by_source: dict[str, list[BronzeFile]] = {}
+
+    def by_source(self) -> Mapping[str, list[BronzeFile]]:
+        """In order of seq. Raises LakeUnavailable, LakeRefused."""
+        state = self._log.state()
+        if state.version != self._version:
+            paths = (file.action["path"] for file in state.files)
+            found = [self._known.get(path) for path in paths]
+            read = [one or BronzeFile.of(file.action) for one, file in zip(found, state.files, strict=True)]
+            self._known = {one.path: one for one in read}
+            self._by_source = {}
+            for one in sorted(read, key=lambda one: (one.source, one.min_seq)):
+                self._by_source.setdefault(one.source, []).append(one)
+            self._version = state.version
+        return self._by_source
 
 
 class BronzeLog:
