@@ -17,6 +17,7 @@ from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.lake import cuts
 from tidegate.local.server import Server
+from tidegate.snapshot import automatic
 from tidegate.snapshot.requests import told
 from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import WATERMARK_DATABASE
@@ -54,8 +55,13 @@ def assert_rebuilt(road: Road, spark: SparkSession, table: str) -> None:
 
 @pytest.mark.timeout(1800)
 def test_shards_with_a_past_are_read_one_by_one_and_the_others_go_on(
-    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(automatic, "SNAPSHOT_AGAIN_SECONDS", 0)  # a shard is read more than once within a minute
     database = fresh_database(mariadb)
     for name in ("t_1", "t_2", "t_4"):
         made(mariadb, database, name)
