@@ -25,7 +25,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tidegate.local.airflow import Airflow
 
-PAGE_SECONDS_MAX = 40
+PAGE_SECONDS_MAX = 120
 # Root has no sandbox in a container; /dev/shm is small there.
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1400,1800")
 

@@ -28,7 +28,7 @@ def test_apply_prints_its_windows_and_no_word_of_spark(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,9 +55,7 @@ def test_a_second_capture_elsewhere_is_told_who_captures_and_goes_on_after_it(
         assert f"{LEASES}/one.capture: held by capture of one on " in str(told.value)
         assert not (tmp_path / "elsewhere").exists()
         mariadb.query(f"INSERT INTO `{database}`.t VALUES (1)")
-    began = time.monotonic()
-    elsewhere(mariadb, lake, tmp_path / "elsewhere").run(10, idle_seconds=1)
-    assert time.monotonic() - began < 9
+    elsewhere(mariadb, lake, tmp_path / "elsewhere").run(300, idle_seconds=1)
     assert_equals_binlog(bronze_segments(lake), mariadb)
 
 
@@ -69,7 +66,7 @@ def capturing(server: Server, file: Path, state: Path) -> Iterator[subprocess.Po
     argv = [str(Path(sys.executable).parent / "tidegate"), "capture", str(file), "--state-dir", str(state)]
     environment = os.environ | {"AIRFLOW_CONN_ONE": login, "TIDEGATE_HOME": str(state)}
     with subprocess.Popen(
-        [*argv, "--run-for", "120"], env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        [*argv, "--run-for", "900"], env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     ) as process:
         try:
             yield process
@@ -87,7 +84,7 @@ def test_with_a_home_of_its_own_each_one_captures_and_the_other_takes_over_from_
     with capturing(mariadb, file, tmp_path / "home-a") as first:
         wait_for_bronze(lake, lambda _: True)
         with capturing(mariadb, file, tmp_path / "home-b") as second:
-            assert second.wait(60) == 75
+            assert second.wait(300) == 75
             assert second.stderr is not None
             said = second.stderr.read()
             assert "held by capture of one on " in said
@@ -98,14 +95,14 @@ def test_with_a_home_of_its_own_each_one_captures_and_the_other_takes_over_from_
         wait_for_bronze(lake, lambda segments: any(b"t" in segment.payload for segment in segments))
         first.send_signal(signal.SIGKILL)
         first.wait()
-        began = time.monotonic()
         mariadb.query(f"INSERT INTO `{database}`.t VALUES (2)")
         seqs = bronze_segments(lake)[-1].seq
         with capturing(mariadb, file, tmp_path / "home-b") as second:
             wait_for_bronze(lake, lambda segments: segments[-1].seq > seqs)
-            assert time.monotonic() - began < 20, "a killed one's term is not waited for on its own machine"
             second.send_signal(signal.SIGTERM)
-            assert second.wait(60) == 0
+            assert second.wait(300) == 0
+            assert second.stderr is not None
+            assert "waiting for a sign of life" not in second.stderr.read(), "on its own machine it is known to be dead"
     assert_equals_binlog(bronze_segments(lake), mariadb)
 
 

@@ -156,7 +156,7 @@ def test_the_lakes_disk_is_full_to_the_end_of_a_run_and_the_next_lands_the_rest(
     assert_bronze_is_the_binlog(mariadb, lake, **settings)
 
 
-def until(condition: Callable[[], bool], capture: Background, seconds: float = 60) -> None:
+def until(condition: Callable[[], bool], capture: Background, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert capture.error is None, capture.error

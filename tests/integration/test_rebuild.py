@@ -41,7 +41,7 @@ def cli(road: Road, *arguments: str) -> tuple[int, list[str], list[str]]:
         env=os.environ | {"TIDEGATE_HOME": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
         check=False,
     )
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr

@@ -114,7 +114,7 @@ def test_a_running_capture_stops_when_the_server_comes_back_with_another_history
         wait_for_bronze(lake, lambda s: (s[-1].file, s[-1].end_pos) == end)
         past.comes_back()
         _insert(server, "orders", ["another"] * 9)
-        capture.thread.join(60)
+        capture.thread.join(300)
     payload = b"".join(bytes(segment.payload) for segment in bronze_segments(lake))
     assert b"lost" in payload
     assert b"another" not in payload

@@ -65,7 +65,7 @@ def test_a_ddl_goes_before_the_reading_and_the_wave_is_none(wide: World, monkeyp
     monkeypatch.setattr("tidegate.snapshot.reader.SNAPSHOT_LOCK_AGAIN_SECONDS", 0.2)
     with Answers(wide.lake, refused=set()):
         reader_of(wide, lines).run()
-    alter.join(5)
+    alter.join(120)
     assert any("a DDL waits for the reading of" in line for line in lines), lines
     progress = wide.progress()["wide"]
     assert (progress.state, progress.rows, progress.waves) == (SnapshotState.ENDED, ROWS, 1)

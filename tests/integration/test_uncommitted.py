@@ -83,6 +83,17 @@ def test_what_a_prepared_branch_has_written_to_waits_where_the_account_may_not_l
     }
 
 
+def nobody_replies(server: Server) -> None:
+    """To commits, from now on."""
+    server.query("SET GLOBAL rpl_semi_sync_source_timeout = 600000")
+    server.query("SET GLOBAL rpl_semi_sync_source_enabled = 1")
+
+
+def commits_go_on(server: Server) -> None:
+    """Those that wait for a reply too."""
+    server.query("SET GLOBAL rpl_semi_sync_source_enabled = 0")
+
+
 def test_without_gtids_rows_that_are_logged_and_not_committed_are_waited_for(
     without_gtids: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:
@@ -92,8 +103,7 @@ def test_without_gtids_rows_that_are_logged_and_not_committed_are_waited_for(
     for table in ("t", "u"):
         server.query(f"CREATE TABLE {table} (id INT PRIMARY KEY)", database=database)
     end = binlog_end(server)
-    server.query("SET GLOBAL rpl_semi_sync_source_timeout = 2500")
-    server.query("SET GLOBAL rpl_semi_sync_source_enabled = 1")
+    nobody_replies(server)
     insert = threading.Thread(target=server.query, args=(f"INSERT INTO `{database}`.t VALUES (1)",))
     insert.start()
     try:
@@ -104,10 +114,11 @@ def test_without_gtids_rows_that_are_logged_and_not_committed_are_waited_for(
         assert facts.position is not None
         assert (facts.position.file, facts.position.offset) != end, "the insert lies before the beginning"
         assert server.query(f"SELECT COUNT(*) FROM `{database}`.t")[0][0] == 0
+        threading.Timer(1.5, commits_go_on, [server]).start()
         found = baseline(server, database, tmp_path, facts)
     finally:
+        commits_go_on(server)
         insert.join()
-        server.query("SET GLOBAL rpl_semi_sync_source_enabled = 0")
     assert {table: status for table, (status, _) in found.items()} == {"t": "needs_snapshot", "u": "active"}
 
 
@@ -118,8 +129,7 @@ def test_without_gtids_an_alter_that_is_logged_and_not_committed_is_waited_for(
     database = fresh_database(server)
     server.query("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
     end = binlog_end(server)
-    server.query("SET GLOBAL rpl_semi_sync_source_timeout = 2500")
-    server.query("SET GLOBAL rpl_semi_sync_source_enabled = 1")
+    nobody_replies(server)
     alter = threading.Thread(target=server.query, args=(f"ALTER TABLE `{database}`.t ADD n INT, ALGORITHM=COPY",))
     alter.start()
     try:
@@ -127,8 +137,9 @@ def test_without_gtids_an_alter_that_is_logged_and_not_committed_is_waited_for(
             time.sleep(0.01)
         with connect(info) as connection:
             facts = settled(info, read_facts(connection, info))
+        threading.Timer(1.5, commits_go_on, [server]).start()
         found = baseline(server, database, tmp_path, facts)
     finally:
+        commits_go_on(server)
         alter.join()
-        server.query("SET GLOBAL rpl_semi_sync_source_enabled = 0")
     assert '"n"' in found["t"][1]

@@ -64,7 +64,7 @@ def test_one_works_the_other_says_who_and_follows_a_killed_one_at_once(
         assert first.stdout is not None
         assert any(line.startswith("cut ") for line in first.stdout)
         with applying(road.file, other_home) as second:
-            said, error = second.communicate(timeout=300)
+            said, error = second.communicate(timeout=900)
         assert second.returncode == 75, said
         (line,) = [line for line in error.splitlines() if line.startswith("tidegate: ")]
         assert "control/leases/road.apply: held by apply of road on " in line
@@ -75,7 +75,7 @@ def test_one_works_the_other_says_who_and_follows_a_killed_one_at_once(
     road.capture()
     began = time.monotonic()
     with applying(road.file, other_home) as third:
-        said, error = third.communicate(timeout=300)
+        said, error = third.communicate(timeout=900)
     assert third.returncode == 0, error
     assert "waiting for a sign of life" not in said
     print(f"{time.monotonic() - began:.1f} s")

@@ -64,7 +64,7 @@ class Captures:
 
     def start(self, **environment: str) -> Child:
         folder = self._folder
-        arguments = ["capture", str(folder / "pipeline.yaml"), "--state-dir", str(folder / "state"), "--run-for", "60"]
+        arguments = ["capture", str(folder / "pipeline.yaml"), "--state-dir", str(folder / "state"), "--run-for", "600"]
         arguments += [] if environment else ["--idle", "2"]
         return self._nursery.start(arguments, self._environment | environment, folder / "capture.log")
 
@@ -97,9 +97,9 @@ def test_killed_while_chasing_at_every_point_bronze_is_the_binlog_in_the_end(
                 chases = captures.chases(child)
                 assert chases != at_start, f"{point}: {captures.log()}"
                 (captures.gate / "stall").unlink()
-                assert child.wait(60) == -signal.SIGKILL, f"{point}: {captures.log()}"
+                assert child.wait(300) == -signal.SIGKILL, f"{point}: {captures.log()}"
         (captures.gate / "arm").unlink()
-        assert captures.start().wait(120) == 0, captures.log()
+        assert captures.start().wait(600) == 0, captures.log()
     segments = bronze_segments(tmp_path / "lake")
     assert assert_equals_binlog(segments, mariadb) > 4 << 20
     assert (segments[-1].file, segments[-1].end_pos) == binlog_end(mariadb)

@@ -60,7 +60,7 @@ def test_a_dozen_random_faults_lose_nothing_double_nothing_and_leave_silver_equa
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=many(600, 3600),
+        timeout=many(1200, 3600),
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

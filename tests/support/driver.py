@@ -24,8 +24,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-_SECONDS_MAX = 300
-_IDLE_SECONDS_MAX = 30
+_SECONDS_MAX = 900
+_IDLE_SECONDS_MAX = 300
 BROKEN = 70  # the exit code of an exception that isn't ours
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(

@@ -78,7 +78,7 @@ class Nursery:
         with self._changed:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
-            assert self._changed.wait_for(lambda: self._started, 120), "the nursery doesn't answer"
+            assert self._changed.wait_for(lambda: self._started, 600), "the nursery doesn't answer"
             return self._started.pop()
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Nursery:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(300)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

@@ -139,7 +139,7 @@ class Client:
 
 
 def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not met():
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
 SETTINGS = LanderSettings(land_bytes=3000, queue_bytes=6000, slow_seconds=0.2, hold_seconds=0.3, return_seconds=0.5)
+
+
+PATIENCE_SECONDS = 120
 
 
 def chain(seqs: Iterator[int] | range) -> list[Segment]:
@@ -61,8 +65,8 @@ def write(lander: Lander, log: ValueLog, segments: list[Segment]) -> None:
         lander.put([placed])
 
 
-def until(condition: Any, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
+def until(condition: Any) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -72,26 +76,25 @@ def test_a_stalled_lake_turns_the_chaser_on_and_a_sound_one_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(tmp_path / "log") as log:
-        lander = lander_of(tmp_path, log)
-        real, pause = Bronze.append, [1.5]
+        lander = lander_of(tmp_path, log, replace(SETTINGS, hold_seconds=PATIENCE_SECONDS))
+        real, sound = Bronze.append, threading.Event()
 
         def append(bronze: Bronze, batch: Any) -> int:
-            time.sleep(pause.pop() if pause else 0)
+            assert sound.wait(PATIENCE_SECONDS), "the reader waits for the lake"
             return real(bronze, batch)
 
         monkeypatch.setattr(Bronze, "append", append)
         with lander:
-            began = time.monotonic()
             write(lander, log, chain(range(1, 60)))
-            assert time.monotonic() - began < 1.0
             assert lander.chasing
             assert lander.queued_bytes <= 6000
+            sound.set()
             until(lambda: not lander.chasing)
             write(lander, log, chain(range(60, 63)))
         assert lander.committed_seq == 62
         status = lander.status()
         assert (status.state, status.chases) == ("direct", 1)
-        assert 0 < status.held_seconds_max < 0.3
+        assert 0 < status.held_seconds_max < PATIENCE_SECONDS
     assert [each.seq for each in bronze_segments(tmp_path / "lake")] == list(range(1, 63))
 
 
@@ -102,18 +105,18 @@ def test_the_reader_is_held_no_longer_than_it_may_be(tmp_path: Path, monkeypatch
         log.sync()
         lander = lander_of(tmp_path, log, replace(SETTINGS, queue_bytes=20_000))
         lander.begin(Backlog(write_at[0], write_at[-1], sum(each.bytes for each in write_at)))
-        real, pause = ValueLog.segments_from, [1.0]
+        real, written = ValueLog.segments_from, threading.Event()
 
         def segments_from(self: ValueLog, *arguments: Any) -> Iterator[Any]:
-            time.sleep(pause.pop() if pause else 0)
+            assert written.wait(PATIENCE_SECONDS), "the reader waits for the chaser"
             return real(self, *arguments)
 
         monkeypatch.setattr(ValueLog, "segments_from", segments_from)
         with lander:
             until(lambda: lander.status().state == "returning")
-            began = time.monotonic()
             write(lander, log, chain(range(5, 6)))
-            assert time.monotonic() - began < 0.6
+            assert lander.status().state == "returning", "it isn't done yet"
+            written.set()
             until(lambda: lander.status().returns_failed == 1)
             until(lambda: not lander.chasing)
         assert lander.committed_seq == 5
@@ -127,7 +130,7 @@ def test_a_value_log_that_bronze_doesnt_precede_is_fenced_before_anything_lands(
         lander = lander_of(tmp_path, log)
         lander.begin(Backlog(None, pointers[-1], 0))
         with pytest.raises(Fenced, match=r"value log goes on with seq 7 .* bronze ends with seq 0"), lander:
-            until(lambda: lander.flush() is not None, 5)
+            until(lambda: lander.flush() is not None)
     assert not (tmp_path / "lake").exists()
 
 

@@ -47,7 +47,7 @@ from tidegate.delta.lease import Lease
 from tidegate.delta.store import LocalStore
 count = Path(sys.argv[2])
 for _ in range(int(sys.argv[3])):
-    with Lease.take(LocalStore(sys.argv[1]), "count", term_seconds=5, wait_seconds=60, report=str) as lease:
+    with Lease.take(LocalStore(sys.argv[1]), "count", term_seconds=15, wait_seconds=300, report=str) as lease:
         found = int(count.read_text())
         time.sleep(0.005)
         lease.check()
@@ -92,6 +92,13 @@ def seconds(action: Callable[[], Any]) -> float:
     return time.monotonic() - started
 
 
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 # --- between processes ------------------------------------------------------------------------------------
 
 
@@ -121,11 +128,14 @@ def test_an_error_inside_releases_it(store: LocalStore) -> None:
 
 
 def test_it_is_held_over_many_terms_in_few_entries(store: LocalStore) -> None:
-    with taken(store, term=2) as lease:
-        while numbers(store)[-1] < 14:
+    with taken(store, term=6) as lease:
+        first = lease._hold.renewed_at
+        until(lambda: lease._hold.renewed_at > first)  # by its thread; what follows needn't last as long
+        assert lease._end()
+        for _ in range(12):
+            lease._hold.renew()
             lease.check()
-            time.sleep(0.05)
-        assert len(numbers(store)) <= LEASE_KEPT_FILES + module._SWEEP_EVERY + 1
+            assert len(numbers(store)) <= LEASE_KEPT_FILES + module._SWEEP_EVERY + 1
         assert lease.epoch == 1
 
 
@@ -135,14 +145,15 @@ def test_one_that_was_killed_on_this_machine_is_taken_at_once(store: LocalStore)
         with pytest.raises(LeaseHeld):
             taken(store)
         process.kill()
-        deadline = time.monotonic() + 5
-        while True:
+
+        def is_zombie() -> bool:
             fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-            if fields[0] == "Z" and int(fields[17]) <= 1:  # its other threads have ended, too
-                break
-            assert time.monotonic() < deadline
-        # Nobody has asked for its end: it is a zombie.
-        assert seconds(lambda: taken(store).release()) < 2
+            return fields[0] == "Z" and int(fields[17]) <= 1  # its other threads have ended, too
+
+        until(is_zombie)  # nobody has asked for its end
+        lines: list[str] = []
+        taken(store, report=lines.append).release()
+        assert lines == [], "no sign of life is waited for"
         process.wait()
 
 
@@ -170,43 +181,44 @@ def test_one_that_died_on_another_machine_is_taken_after_its_term(store: LocalSt
         process.wait()
         started = time.monotonic()
         with taken(store, report=lines.append) as lease:
-            assert 2.0 < time.monotonic() - started < 5
+            assert time.monotonic() - started > 2.0
             assert lease.epoch == 2
     assert len(lines) == 1
     assert lines[0].startswith("waiting for a sign of life of apply of shop on elsewhere, pid ")
+    assert lines[0].endswith("without one it is over in 2 s")
 
 
 def test_one_that_lives_on_another_machine_keeps_it(store: LocalStore) -> None:
-    with holder(store, term=3, host="elsewhere") as process:
+    with holder(store, term=12, host="elsewhere") as process:
         assert line(process) == "epoch 1"
 
         def refused(wait: float) -> None:
             with pytest.raises(LeaseHeld, match="on elsewhere"):
                 taken(store, wait=wait)
 
-        assert seconds(lambda: refused(0)) < 2.9
-        assert 2.5 < seconds(lambda: refused(2.5)) < 4
+        refused(0)
+        assert seconds(lambda: refused(2.5)) > 2.5
         assert process.poll() is None
 
 
 def test_who_waits_gets_it_soon_after_its_release_elsewhere(store: LocalStore) -> None:
-    with taken(store) as lease, holder(store, host="elsewhere", wait=60) as process:
+    with taken(store, term=600) as lease, holder(store, host="elsewhere", wait=600) as process:
         time.sleep(1)
         released = time.monotonic()
         lease.release()
         assert line(process) == "epoch 2"
-        assert time.monotonic() - released < 3
+        assert time.monotonic() - released < 300, "not when its term is over"
 
 
 def test_one_that_slept_too_long_cannot_go_on(store: LocalStore) -> None:
     with holder(store, term=1) as process:
         assert line(process) == "epoch 1"
         process.send_signal(signal.SIGSTOP)
-        with taken(store, term=1, wait=30) as lease:  # it lives, but its entry stays as it is
+        with taken(store, wait=120) as lease:  # it lives, but its entry stays as it is
             assert lease.epoch == 2
             process.send_signal(signal.SIGCONT)
             assert "is lost: " in line(process)
-            assert process.wait(10) == 0
+            assert process.wait(120) == 0
             lease.check()
 
 
@@ -224,7 +236,7 @@ def test_what_four_processes_do_under_it_they_do_one_after_the_other(store: Loca
     count.write_text("0")
     argv = [sys.executable, "-c", COUNTER, store.where, str(count), "6"]
     processes = [subprocess.Popen(argv) for _ in range(4)]
-    assert [process.wait(120) for process in processes] == [0] * 4
+    assert [process.wait(400) for process in processes] == [0] * 4
     assert count.read_text() == "24"
     newest = newest_entry(store)
     assert newest is not None
@@ -234,25 +246,25 @@ def test_what_four_processes_do_under_it_they_do_one_after_the_other(store: Loca
 # --- the store --------------------------------------------------------------------------------------------
 
 
-def test_it_outlives_a_store_that_is_silent_for_less_than_its_term(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_outlives_a_store_that_is_silent_for_less_than_its_term() -> None:
     store, lines = Memory(), list[str]()
-    with taken(store, term=3, report=lines.append) as lease:
+    with taken(store, term=12, report=lines.append) as lease:
         store.fault = lambda: "unreachable"
-        time.sleep(2)
+        before = store.calls["create"]
+        until(lambda: store.calls["create"] > before + 2)  # it asks again and again
         store.fault = lambda: ""
-        deadline = time.monotonic() + 3
-        while time.monotonic() < deadline:
-            lease.check()
-            time.sleep(0.05)
+        found = lease._hold.renewed_at
+        until(lambda: lease._hold.renewed_at > found)
+        lease.check()
     assert lines == ["the lease of apply of shop can't be renewed: no answer"]
 
 
 def test_a_store_that_is_silent_for_longer_ends_it_and_it_can_be_taken_anew() -> None:
     store, lines = Memory(), list[str]()
-    with taken(store, term=0.6, report=lines.append) as lease:
+    with taken(store, term=3, report=lines.append) as lease:
         store.fault = lambda: "unreachable"
-        time.sleep(0.9)
-        with pytest.raises(Overtaken, match=r"it was not renewed for 0.6 s"):
+        until(lambda: not lease.held and len(lines) == 2)
+        with pytest.raises(Overtaken, match=r"it was not renewed for 3 s"):
             lease.check()
         with pytest.raises(LakeUnavailable):
             lease.again()
@@ -303,13 +315,12 @@ def test_an_entry_that_is_none_is_refused(store: LocalStore) -> None:
 
 
 def test_the_time_of_day_may_jump_as_it_likes(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    with taken(store, term=2) as lease:
+    with taken(store, term=9) as lease:
         for jump in (86_400, -86_400, 10 * 86_400):
             real, real_ns = time.time, time.time_ns
             monkeypatch.setattr(time, "time", lambda real=real, jump=jump: real() + jump)
             monkeypatch.setattr(time, "time_ns", lambda real=real_ns, jump=jump: real() + jump * 10**9)
-            time.sleep(0.8)
+            with pytest.raises(LeaseHeld):  # its next renewal is a sign of life
+                taken(store)
             lease.check()
-            with pytest.raises(LeaseHeld):
-                taken(store, term=2)
             monkeypatch.undo()
