@@ -17,19 +17,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
 from tidegate.capture.captured import Captured
+from tidegate.capture.own_stream import NOTHING, StreamCheckpoint, StreamPlace, check_continues, following
 from tidegate.capture.source import ClockState, Retention
 from tidegate.changefeed.folders import Folders, Schema, TableFolders
-from tidegate.changefeed.place import NOTHING, ChangefeedCheckpoint, ChangefeedPlace, check_continues
 from tidegate.changefeed.storage import Storage
 from tidegate.changefeed.wave import Wave, next_wave
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import PositionLost
-from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 from tidegate.ticdc.pieces import Form, Piece, context_of
@@ -84,20 +83,20 @@ class ChangefeedReader:
         self._looked_at = 0.0
         self._quiet_ts = 0  # up to here there is nothing behind the last segment
         self._told_at = 0.0
-        self.checkpoint: ChangefeedCheckpoint = NOTHING
+        self.checkpoint: StreamCheckpoint = NOTHING
 
     # --- where to go on ----------------------------------------------------------------------------
 
-    def first_checkpoint(self, captured: Captured) -> ChangefeedCheckpoint:  # noqa: ARG002  nothing is captured
+    def first_checkpoint(self, captured: Captured) -> StreamCheckpoint:  # noqa: ARG002  nothing is captured
         """Before the first line that the path has."""
-        return ChangefeedCheckpoint.before_all(ChangefeedPlace(self._settings.path))
+        return StreamCheckpoint.before_all(StreamPlace(self._settings.path))
 
-    def resume(self, checkpoint: ChangefeedCheckpoint, captured: Captured, *, patient: bool) -> ChangefeedCheckpoint:  # noqa: ARG002
+    def resume(self, checkpoint: StreamCheckpoint, captured: Captured, *, patient: bool) -> StreamCheckpoint:  # noqa: ARG002
         """Raises PositionLost for another path, or when TiCDC has removed what comes next."""
         path, days = self._settings.path, self._settings.expiration_days
-        if checkpoint.place.path != path:
+        if checkpoint.place.name != path:
             raise PositionLost(
-                f"what is captured is of {checkpoint.place.path}, the source's path is {path}",
+                f"what is captured is of {checkpoint.place.name}, the source's path is {path}",
                 where=self._settings.source,
                 remedy="give each changefeed a source of its own",
             )
@@ -113,7 +112,7 @@ class ChangefeedReader:
     def _days_behind(self, resolved_ts: int) -> float:
         return (physical_ms(self._checkpoint_ts) - physical_ms(resolved_ts)) / 1000 / _DAY.total_seconds()
 
-    def open(self, checkpoint: ChangefeedCheckpoint) -> None:
+    def open(self, checkpoint: StreamCheckpoint) -> None:
         self.checkpoint = checkpoint
         self._quiet_ts = checkpoint.resolved_ts
 
@@ -216,28 +215,16 @@ class ChangefeedReader:
         described = [piece for piece, _ in pieces]
         has_ddl = any(piece.schema for piece in described)
         stamps = _stamps(wave, before.resolved_ts, [piece for piece in described if piece.schema])
-        return Segment(
-            source=settings.source,
-            seq=before.seq + 1,
+        return replace(
+            following(before, settings.source, payload),
             kind=SegmentKind.TICDC if pieces else SegmentKind.HEARTBEAT,
-            server_id=0,
-            server_uuid="",
-            file=settings.path,
-            start_pos=before.place.offset,
-            end_pos=before.place.offset + len(payload),
-            gtid_executed="",
-            prev_commit_ts=before.resolved_ts,
             min_commit_ts=stamps[0],
             max_commit_ts=stamps[1],
             resolved_ts=wave.upto_ts,
             tables=self._tables(described),
             flags=SegmentFlag.HAS_DDL if has_ddl else SegmentFlag(0),
             event_count=payload.count(b"\n"),
-            txn_count=0,
             context=context_of(settings.form, described) if pieces else b"",
-            payload=payload,
-            payload_crc32c=crc32c(payload),
-            captured_at=datetime.now(UTC),
         )
 
     def _tables(self, pieces: list[Piece]) -> tuple[str, ...]:

@@ -23,20 +23,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
 from tidegate.capture.captured import Captured
+from tidegate.capture.own_stream import NOTHING, StreamCheckpoint, StreamPlace, check_continues, following
 from tidegate.capture.source import ClockState, Retention
 from tidegate.errors import PositionLost, StreamCorrupt, TidegateError
 from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
 from tidegate.pump.orphans import Fates, Orphans
-from tidegate.pump.place import NOTHING, PumpCheckpoint, PumpPlace, check_continues
 from tidegate.pump.server import PumpServer, Write
-from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import TABLES_BY_ID, SegmentFlag, SegmentKind
 from tidegate.tidb.enclosed import LENGTH_BYTES, joined, payloads_of
@@ -116,16 +114,16 @@ class PumpReader:
 
     # --- where to go on ----------------------------------------------------------------------------
 
-    def first_checkpoint(self, captured: Captured) -> PumpCheckpoint:  # noqa: ARG002  nothing is captured
+    def first_checkpoint(self, captured: Captured) -> StreamCheckpoint:  # noqa: ARG002  nothing is captured
         """TiDB isn't asked: it may be waiting for this very Pump to begin."""
-        return PumpCheckpoint.before_all(PumpPlace(self._settings.node))
+        return StreamCheckpoint.before_all(StreamPlace(self._settings.node))
 
-    def resume(self, checkpoint: PumpCheckpoint, captured: Captured, *, patient: bool) -> PumpCheckpoint:  # noqa: ARG002
+    def resume(self, checkpoint: StreamCheckpoint, captured: Captured, *, patient: bool) -> StreamCheckpoint:  # noqa: ARG002
         """Raises PositionLost when another Pump wrote under this name, or what is stored can't be read."""
         node = self._settings.node
-        if checkpoint.place.node != node:
+        if checkpoint.place.name != node:
             raise PositionLost(
-                f"what is captured is of Pump {checkpoint.place.node}, this one is {node}",
+                f"what is captured is of Pump {checkpoint.place.name}, this one is {node}",
                 where=self._settings.source,
                 remedy="give each Pump a source of its own",
             )
@@ -137,7 +135,7 @@ class PumpReader:
         self._forget_committed()
         return checkpoint
 
-    def open(self, checkpoint: PumpCheckpoint) -> None:
+    def open(self, checkpoint: StreamCheckpoint) -> None:
         """Serve. Raises HostRefused."""
         self.checkpoint = checkpoint
         if not checkpoint.seq:
@@ -276,17 +274,9 @@ class PumpReader:
             flags |= SegmentFlag.HAS_DDL
         if any(one.tp is BinlogType.COMMIT for one in binlogs):
             flags |= SegmentFlag.HAS_ANSWER
-        return Segment(
-            source=settings.source,
-            seq=before.seq + 1,
+        return replace(
+            following(before, settings.source, payload),
             kind=SegmentKind.TIDB,
-            server_id=0,
-            server_uuid="",
-            file=settings.node,
-            start_pos=before.place.offset,
-            end_pos=before.place.offset + len(payload),
-            gtid_executed="",
-            prev_commit_ts=before.resolved_ts,
             min_commit_ts=min(one.start_ts for one in binlogs),
             max_commit_ts=self._pairing.latest_ts(settings.node),
             resolved_ts=self.resolved_ts,
@@ -294,8 +284,4 @@ class PumpReader:
             flags=flags,
             event_count=len(binlogs),
             txn_count=sum(one.tp is BinlogType.COMMIT for one in binlogs),
-            context=b"",
-            payload=payload,
-            payload_crc32c=crc32c(payload),
-            captured_at=datetime.now(UTC),
         )

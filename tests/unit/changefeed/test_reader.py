@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
+from tidegate.capture.own_stream import StreamCheckpoint
 from tidegate.changefeed import stream, wave
-from tidegate.changefeed.place import ChangefeedCheckpoint
 from tidegate.changefeed.reader import ChangefeedReader, ChangefeedSettings, ChangefeedSource
 from tidegate.config import Csv, Protocol
 from tidegate.errors import PositionLost, SourceRefused, SourceUnavailable, StreamCorrupt
@@ -29,7 +29,7 @@ def source(feed: Changefeed, **more: Any) -> ChangefeedSource:
     return ChangefeedSource(replace(settings, **more))
 
 
-def opened(made: ChangefeedSource, checkpoint: ChangefeedCheckpoint | None = None) -> ChangefeedReader:
+def opened(made: ChangefeedSource, checkpoint: StreamCheckpoint | None = None) -> ChangefeedReader:
     reader = made.connect()
     found = reader.resume(checkpoint, CAPTURED, patient=False) if checkpoint else reader.first_checkpoint(CAPTURED)
     reader.open(found)
@@ -125,7 +125,7 @@ def test_another_path_and_removed_files_are_no_place_to_go_on_at(feed: Changefee
     reader = opened(source(feed))
     given(reader, ts(5))
     with pytest.raises(PositionLost, match="its own"):
-        opened(source(feed), replace(reader.checkpoint, place=replace(reader.checkpoint.place, path="/elsewhere")))
+        opened(source(feed), replace(reader.checkpoint, place=replace(reader.checkpoint.place, name="/elsewhere")))
     feed.checkpoint(ts(5 + 3 * 24 * 3600))
     with pytest.raises(PositionLost, match="older than 3 days"):
         opened(source(feed, expiration_days=3), reader.checkpoint)
