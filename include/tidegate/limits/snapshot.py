@@ -29,6 +29,8 @@ SNAPSHOT_WAVE_TABLES_MAX: Final = 200
 # Who waits for the lock on tables without a key keeps new writers waiting behind it: no longer than this, then again.
 SNAPSHOT_LOCK_SECONDS: Final = 0.2
 SNAPSHOT_LOCK_AGAIN_SECONDS: Final = 10.0
+# A view that an XA COMMIT may be missing in is opened again so often before its tables are left for later.
+SNAPSHOT_VIEW_ATTEMPTS_MAX: Final = 20
 # Such a table comes in one result: what fills so many bytes is landed meanwhile, and the server waits so long for it.
 SNAPSHOT_LAND_BYTES: Final = 64 * MIB
 SNAPSHOT_SEND_SECONDS: Final = 600

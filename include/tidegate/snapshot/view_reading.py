@@ -4,7 +4,8 @@ In:  the server, a wave's low mark, tables without a key.
 Out: the mark; the view's place in the log; per table its chunks, landed as they come.
 
 MariaDB tells of a view where in its log it lies (`binlog_snapshot_position`; such a view is opened between two commits
-of transactional engines), so nothing is locked.
+of transactional engines), so nothing is locked. Of XA COMMITs it may lack one before its place, which is looked at
+(mysql/branches_beside.py).
 
 MySQL doesn't, so the view is opened at the low mark. The tables are locked for reading, so every transaction that wrote
 to them is committed and visible (their metadata locks last that long); the mark is written; the view is opened; then
@@ -33,9 +34,12 @@ from tidegate.limits import (
     SNAPSHOT_LOCK_SECONDS,
     SNAPSHOT_LOOK_SECONDS,
     SNAPSHOT_SEND_SECONDS,
+    SNAPSHOT_VIEW_ATTEMPTS_MAX,
 )
+from tidegate.mysql.branches_beside import BranchesBeside
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.sql import quote_name
+from tidegate.position import Position
 from tidegate.snapshot.chunk import Chunk
 from tidegate.snapshot.marks import Marks, MarkWriter
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, WaveOf
@@ -56,8 +60,8 @@ _STATE_WAITS: Final = "Waiting for table metadata lock"
 
 
 class TablesBusy(Exception):  # noqa: N818 - nothing went wrong
-    """Transactions that wrote to the tables are open, a DDL waits for the reading, or the log went on in another file:
-    it is tried again later.
+    """Transactions that wrote to the tables are open, a DDL waits for the reading, the log went on in another file, or
+    XA transactions are committed all the time: it is tried again later.
     """
 
 
@@ -98,7 +102,7 @@ class ExactView:
             self.connection.ask("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             self.connection.ask(f"SET SESSION net_write_timeout = {SNAPSHOT_SEND_SECONDS}")
             if self.connection.is_mariadb:
-                self.at = self._marked(marks, mark)
+                self.at = str(self._marked(asked, marks, mark))
             else:
                 self._locked(asked, marks, mark, names)
         except BaseException:
@@ -111,18 +115,25 @@ class ExactView:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def _marked(self, marks: Marks, mark: Mark) -> str:
+    def _marked(self, asked: WorkerConnection, marks: Marks, mark: Mark) -> Position:
         """Where the view lies. The server tells a new file's beginning before it commits what ends the old one; as the
-        mark is committed all before it is, so without a new file since then the place is exact.
+        mark is committed all before it is, so without a new file since then the place is exact, XA COMMITs aside.
         """
-        before = self._placed().rpartition(":")[0]
+        before = self._placed()
         end = marks.write(mark)  # where no mark is logged, the server told it when nothing of an old file was left
-        at = self._placed()
-        if (end.file if end is not None else before) != at.rpartition(":")[0]:
-            raise TablesBusy("the log went on in another file as the view was opened")
-        return at
+        for _ in range(SNAPSHOT_VIEW_ATTEMPTS_MAX):
+            try:
+                beside = BranchesBeside.now(asked.raw)
+                at = self._placed()
+                if at.file != (end or before).file:
+                    raise TablesBusy("the log went on in another file as the view was opened")
+                if beside.are_seen(asked.raw, at):
+                    return at
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, asked.info) from error
+        raise TablesBusy(f"XA transactions were committed each of {SNAPSHOT_VIEW_ATTEMPTS_MAX} times it was opened")
 
-    def _placed(self) -> str:
+    def _placed(self) -> Position:
         """Open a view, in place of the one before; where it lies."""
         self.connection.ask(_BEGIN)
         told = {str(name).lower(): value for name, value in self.connection.ask(_PLACE)}
@@ -133,7 +144,7 @@ class ExactView:
                 where=self.connection.info.where,
                 remedy="set log_bin there; or give these tables a primary key, or leave them out",
             )
-        return f"{file}:{offset}"
+        return Position.of(str(file), int(offset))
 
     def _locked(self, asked: WorkerConnection, marks: Marks, mark: Mark, names: Sequence[Name]) -> None:
         places = [f"{quote_name(*name)} READ" for name in names]
