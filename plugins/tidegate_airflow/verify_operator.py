@@ -51,7 +51,7 @@ class VerifyOperator(BaseOperator):
         report = verify_and_repair(
             pipeline,
             lake,
-            {name: pipelines.source_info(pipeline, name, source_connection, lake) for name in pipeline.sources},
+            pipelines.sql_infos(pipeline, source_connection, lake),
             Options.of(part, tables=tables),
             repair=bool(params.get("repair")),
             report=lambda line: self.log.info("%s", line),

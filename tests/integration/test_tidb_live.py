@@ -6,13 +6,7 @@ meanwhile, is at each published cut what TiDB says of that timestamp.
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -28,6 +22,7 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.integration.capture_support import bronze_segments
 from tests.kit.tidb import MISSING, PROGRAM, Tidb
+from tests.kit.tidb_pumps import NAMES, Pumps, tidb_with_pumps
 from tests.support.readers import by_polars
 from tidegate import config, tables
 from tidegate.lake import control
@@ -42,79 +37,14 @@ from tidegate.tidb.replay.catalog import Catalog
 
 pytestmark = [pytest.mark.server, pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING)]
 
-NAMES = ("p0", "p1")
 DEADLOCK = 1213
-SAFE_POINT = "20200101-00:00:00 +0000"  # which a young TiDB hasn't said yet, and reads no snapshot before
 ACCOUNTS, EACH, WRITERS, SECONDS = 20, 1000, 4, 12
-
-
-class Pumps:
-    """`tidegate pump` for each source, as processes."""
-
-    def __init__(self, folder: Path, sql_port: int, status_port: int) -> None:
-        self._folder = folder
-        entry = (
-            "{{conn_id: tidb_sql, flavour: tidb, listen: ['unix:{folder}/{name}.sock'], fake_seconds: 0.5,"
-            " status_url: 'http://127.0.0.1:{status}', orphan_seconds: 2}}"
-        )
-        sources = "\n".join(f"  {name}: {entry.format(folder=folder, name=name, status=status_port)}" for name in NAMES)
-        self._file = folder / "bank.yaml"
-        self._file.write_text(
-            f"pipeline: bank\nlake: {{path: {folder}/lake}}\nsources:\n{sources}\ntables: {{include: ['*.*']}}\n"
-            "capture: {value_log_reserve_bytes: 1048576}\n"
-        )
-        sql = {"conn_type": "mysql", "host": "127.0.0.1", "port": sql_port, "login": "root"}
-        self._environment = os.environ | {"AIRFLOW_CONN_TIDB_SQL": json.dumps(sql)}
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-        try:
-            for name in NAMES:
-                self.start(name)
-        except BaseException:
-            self.stop()
-            raise
-
-    def start(self, name: str) -> None:
-        address = self._folder / f"{name}.sock"
-        address.unlink(missing_ok=True)
-        program = Path(sys.executable).with_name("tidegate")
-        command = [program, "pump", self._file, name, "--state-dir", self._folder / "state"]
-        with (self._folder / f"{name}.log").open("a") as log:
-            self._running[name] = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
-        end = time.monotonic() + 180  # kernels may have to be compiled
-        while not address.exists():
-            assert time.monotonic() < end, (self._folder / f"{name}.log").read_text()
-            time.sleep(0.05)
-
-    def kill(self, name: str) -> None:
-        self._running[name].kill()
-        self._running[name].wait()
-
-    def stop(self) -> None:
-        for process in self._running.values():
-            process.send_signal(signal.SIGTERM)
-        for process in self._running.values():
-            process.wait(60)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[tuple[Path, Pumps, Tidb]]:
-    sql_port, status_port = free_port(), free_port()
-    pumps = Pumps(tmp_path, sql_port, status_port)
-    addresses = [f"unix://{tmp_path}/{name}.sock" for name in NAMES]
-    try:
-        tidb = Tidb(tmp_path / "tidb", addresses, "--port", str(sql_port), "--status-port", str(status_port))
-        try:
-            yield tmp_path, pumps, tidb
-        finally:
-            tidb.stop()
-    finally:
-        pumps.stop()
+    with tidb_with_pumps(tmp_path) as (pumps, tidb):
+        yield tmp_path, pumps, tidb
 
 
 def write(tidb: Tidb, seed: int, stop: threading.Event, done: list[int]) -> None:
@@ -177,7 +107,6 @@ def silver_is_tidbs(folder: Path, tidb: Tidb) -> int:
     stamps = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=[("table", "=", "")])["cut_ts"].to_pylist()
     cuts = [cut for stamp in sorted(stamps) if "bank.account" in (cut := cut_at(lake, "bank", stamp)).tables]
     with tidb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("INSERT IGNORE INTO mysql.tidb VALUES ('tikv_gc_safe_point', %s, '')", (SAFE_POINT,))
         for cut in cuts:
             found = silver_at(folder, cut, "account", ["id", "balance"])
             assert not found or sum(balance for _, balance in found) == ACCOUNTS * EACH

@@ -7,12 +7,14 @@ Out: its ports, SQL connections, and faults on command (tools/tidb/control.go).
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 
@@ -28,9 +30,13 @@ class Tidb:
     """Started by the constructor; stop() ends it."""
 
     def __init__(self, folder: Path, pumps: Sequence[str], *options: str) -> None:
+        self._folder, self._pumps, self._options = folder, pumps, options
+        self._start(pumps)
+
+    def _start(self, pumps: Sequence[str]) -> None:
         addresses = [word for pump in pumps for word in ("--pump", pump)]
         started = subprocess.run(
-            [ROOT / "tools/tidb/start-tidb", CACHE, folder, *addresses, *options],
+            [ROOT / "tools/tidb/start-tidb", CACHE, self._folder, *addresses, *self._options],
             capture_output=True,
             text=True,
             check=True,
@@ -65,3 +71,21 @@ class Tidb:
 
     def stop(self) -> None:
         self.control("/quit")
+
+    @contextmanager
+    def without_pumps(self) -> Iterator[Self]:
+        """While the block runs it writes no binlog. Needs ports that were given."""
+        self._again(())
+        yield self
+        self._again(self._pumps)
+
+    def _again(self, pumps: Sequence[str]) -> None:
+        self.stop()
+        while _answers(self.port):
+            time.sleep(0.05)
+        self._start(pumps)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0

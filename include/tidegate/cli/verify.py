@@ -40,7 +40,7 @@ def verify(
     from tidegate.verify.under_way import Options
 
     loaded, lake = open_lake(pipeline)
-    connections = {name: pipelines.source_info(loaded, name, from_environment, lake) for name in loaded.sources}
+    connections = pipelines.sql_infos(loaded, from_environment, lake)
     tables: list[str] | None = table or None
     if due:
         if table or not loaded.verify.each_table_hours:

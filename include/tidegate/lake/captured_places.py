@@ -26,12 +26,14 @@ _PLACES: Final = ["seq", "server_id", "server_uuid", "file", "end_pos", "resolve
 class Visible:
     """Everything up to this place of the log is visible to a read that begins now.
 
-    gtids: ... as far as it is in this set too (MySQL); None: it is known without.
+    gtids: ... as far as it is in this set too (MySQL); None: it is known without. at_ts: of reads that see what was
+    committed at or below a commit_ts and nothing else (TiDB), that one; 0 otherwise.
     """
 
     file: str
     offset: int
     gtids: MysqlGtidSet | None = None
+    at_ts: int = 0
 
 
 @dataclass(slots=True)
@@ -74,6 +76,8 @@ class CapturedPlaces:
 
         That of a segment that ends at or before the place, so nothing of a later one counts.
         """
+        if place.at_ts:
+            return place.at_ts
         wanted = Position.of(place.file, place.offset)
         for path in self._newest_first(source):
             found = [

@@ -31,5 +31,7 @@ REPAIR_ATTEMPTS_MAX: Final = 3
 # A table whose definition changes while it is compared, a view as the log changes its file: begun again so often.
 VERIFY_TABLE_ATTEMPTS_MAX: Final = 3
 VERIFY_VIEW_ATTEMPTS_MAX: Final = 10
+# A side that reads at cuts goes on at a newer one after this: TiDB forgets what is older than tidb_gc_life_time, 600 s.
+VERIFY_CUT_SECONDS: Final = 120.0
 # Verify looks so often for a cut that holds everything.
 VERIFY_POLL_SECONDS: Final = 0.5

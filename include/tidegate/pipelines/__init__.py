@@ -21,6 +21,8 @@ from tidegate.pipelines.opened import (
     open_cut,
     open_lake,
     source_info,
+    sql_info,
+    sql_infos,
     storage_options,
     subscribe,
 )
@@ -43,6 +45,8 @@ __all__ = [
     "read",
     "resolved",
     "source_info",
+    "sql_info",
+    "sql_infos",
     "storage_options",
     "subscribe",
     "with_settings",

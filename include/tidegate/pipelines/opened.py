@@ -97,6 +97,24 @@ def source_info(
     return captured_host(info, captured_server(lake, source))
 
 
+def sql_info(
+    pipeline: Pipeline, source: str, connections: Connections, lake: LakeFiles | None = None
+) -> ConnectionInfo:
+    """The same of whatever answers SQL: a TiDB, too. Raises ConfigError for a changefeed, and what source_info does."""
+    from tidegate.mysql.connection import ConnectionInfo
+
+    entry = pipeline.sources[source]
+    if isinstance(entry, TidbSource):
+        return ConnectionInfo.of(connections(entry.conn_id))
+    return source_info(pipeline, source, connections, lake)
+
+
+def sql_infos(pipeline: Pipeline, connections: Connections, lake: LakeFiles) -> dict[str, ConnectionInfo]:
+    """Of each source under whose name tables stand. Raises what sql_info does."""
+    owners = dict.fromkeys(map(pipeline.owner, pipeline.sources))
+    return {name: sql_info(pipeline, name, connections, lake) for name in owners}
+
+
 def changefeed_options(source: TicdcSource, connections: Connections) -> dict[str, str]:
     """Of the store that a changefeed writes to; they may hold keys. Raises ConfigError."""
     return delta_options(source.storage_options, store_keys(connections(source.conn_id)) if source.conn_id else {})
@@ -113,11 +131,10 @@ def capture_run(
             from tidegate.mysql.reader import binlog_run  # heavy: a mistake in a connection is told before
 
             return binlog_run(pipeline, source, info, state_dir, storage_options=options)
-        case TidbSource() as entry:
-            from tidegate.mysql.connection import ConnectionInfo
+        case TidbSource():
             from tidegate.pump.opened import pump_run
 
-            sql = ConnectionInfo.of(sources(entry.conn_id))
+            sql = sql_info(pipeline, source, sources)
             return pump_run(pipeline, source, sql, state_dir, open_lake(pipeline, lakes))
         case TicdcSource() as entry:
             from tidegate.changefeed.opened import changefeed_run

@@ -6,19 +6,23 @@ Out: TableResults.
 Tables are read in groups. Of each the source prints its rows, chunk by chunk; then a cut is waited for that holds all
 that the reads saw, and silver's rows of that cut are joined with the prints. What differs may have changed meanwhile:
 those keys, and no others, are read again on both sides until each is settled (settle.py says why that is exact).
+
+A side that reads at cuts has it the other way round: the cut is chosen, then the source is read as it was there, so
+what differs does. Only a first read that lasts long goes on at a newer cut, before the source forgets the older one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.limits import (
+    VERIFY_CUT_SECONDS,
     VERIFY_GROUP_ROWS,
     VERIFY_GROUP_TABLES,
     VERIFY_ROUND_ROWS,
@@ -54,12 +58,17 @@ class Check:
     copies: Copies
     cut: Cut = field(init=False)
     positions: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _seen_at: float = field(default=0.0, init=False)  # by time.monotonic(): the last wait's end
 
-    def wait(self, names: Iterator[str] | Mapping[str, Any] | Sequence[str]) -> None:
-        """Until a cut has all that reads of these sources may have seen."""
-        here = {name: self.sources[name].position() for name in names}
+    def wait(self, names: Iterable[str]) -> None:
+        """Until a cut has all that reads of these sources may have seen; those that read at cuts read at this one."""
+        sides = {name: self.sources[name] for name in names}
+        here = {name: side.position() for name, side in sides.items() if not side.reads_at_cuts}
         self.positions |= here
         self.cut = self.lake.wait(here, self.options.timeout_seconds)
+        for side in sides.values():
+            side.see(self.cut.cut_ts)
+        self._seen_at = time.monotonic()
 
     def run(self) -> Iterator[TableResult]:
         """Tables of the sources, then silver tables that no source has."""
@@ -121,20 +130,27 @@ class Check:
     # --- a group of tables ----------------------------------------------------------------------------
 
     def _group(self, todo: list[Work]) -> Iterator[TableResult]:
-        """Take tables from the end of the list; what has to be begun again goes back there."""
+        """Take tables of one kind of side from the end of the list; what has to be begun again goes back there."""
         group: list[Work] = []
         rows = 0
+        at_cuts = self._at_cuts(todo[-1])
+        sides = {name: side for name, side in self.sources.items() if side.reads_at_cuts == at_cuts}
+        if at_cuts:
+            self.wait(sides)
         places = {}
-        for name, side in self.sources.items():
+        for name, side in sides.items():
             places[name] = side.look()
             side.looked()
         while todo and rows < VERIFY_GROUP_ROWS and len(group) < VERIFY_GROUP_TABLES:
+            if self._at_cuts(todo[-1]) != at_cuts:
+                break
             work = todo.pop()
             if self._state(work.logical)[0] not in _WAITS:
                 work.place = places[work.source]
                 rows += self._read(work, f"prints_{len(group)}")
             group.append(work)
-        self.wait(dict.fromkeys(work.source for work in group))
+        if not at_cuts:
+            self.wait(dict.fromkeys(work.source for work in group))
         settling = []
         for number, work in enumerate(group):
             try:
@@ -151,6 +167,9 @@ class Check:
             else:
                 yield found
         yield from self._settle(settling, todo)
+
+    def _at_cuts(self, work: Work) -> bool:
+        return self.sources[work.source].reads_at_cuts
 
     @staticmethod
     def _again(work: Work) -> Work | None:
@@ -171,6 +190,8 @@ class Check:
                     if self.options.rows_per_second:
                         due = rows / self.options.rows_per_second
                         time.sleep(max(0.0, due - (time.monotonic() - started)))
+                    if side.reads_at_cuts and time.monotonic() - self._seen_at > VERIFY_CUT_SECONDS:
+                        self.wait([work.source])
         except TidegateError:
             if side.describe(work.database, work.name) == work.table:
                 raise
@@ -223,7 +244,10 @@ class Check:
     def _settle(self, works: list[Work], todo: list[Work]) -> Iterator[TableResult]:
         while works:
             rounds = [Round(work, work.waiting[:VERIFY_ROUND_ROWS]) for work in works]
-            for source in dict.fromkeys(work.source for work in works):
+            sources, at_cuts = dict.fromkeys(work.source for work in works), self._at_cuts(works[0])
+            if at_cuts:
+                self.wait(sources)
+            for source in sources:
                 side = self.sources[source]
                 place = side.look()
                 try:
@@ -232,7 +256,8 @@ class Check:
                             one.read(side, place)
                 finally:
                     side.looked()
-            self.wait(dict.fromkeys(work.source for work in works))
+            if not at_cuts:
+                self.wait(sources)
             for one in rounds:
                 work = one.work
                 try:

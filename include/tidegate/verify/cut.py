@@ -66,7 +66,7 @@ class LakeReader(CapturedPlaces):
         return newest_cut(self.lake, self.pipeline)
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
-        """The first cut that covers all positions. Raises VerifyError when none does in time."""
+        """The newest cut, once it covers all positions. Raises VerifyError when none does in time."""
         until = time.monotonic() + timeout_seconds
         needed: dict[str, int] = {}
         while True:
@@ -75,7 +75,7 @@ class LakeReader(CapturedPlaces):
                 if resolved is not None:
                     needed[source] = resolved
             newest = cut_ts(self.lake)
-            if len(needed) == len(positions) and newest >= max(needed.values()):
+            if len(needed) == len(positions) and newest >= max(needed.values(), default=0):
                 cut = self.newest_cut()
                 if cut is not None:
                     return cut
@@ -96,7 +96,8 @@ def _too_late(
             remedy="is capture running? give a larger --timeout",
         )
     at = f"the newest cut is {newest}" if newest else "there is no cut"
+    wanted = f"{max(needed.values())}" if needed else "any"
     return VerifyError(
-        f"{at}, wanted is {max(needed.values())} after {seconds:g} s",
+        f"{at}, wanted is {wanted} after {seconds:g} s",
         remedy="is apply running? give a larger --timeout",
     )

@@ -4,7 +4,8 @@ In:  a connection to the source.
 Out: SourceTable values; prints of rows (key and hash, made by the server's own SQL) in chunks of the key; rows by key;
      up to where in its log everything is visible to a read.
 
-Nothing is written at the source, and no transaction lasts longer than a statement or a round of settling.
+Nothing is written at the source, and no transaction lasts longer than a statement or a round of settling. A TiDB is
+another kind of side (tidb_side.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pymysql
 from pymysql.constants import ER
@@ -42,7 +43,7 @@ _COLUMNS_SQL: Final = (
     " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
 )
 # A chunk's prints are one value, which must fit max_allowed_packet: the server cuts it off there.
-_SESSION: Final = "SET SESSION sql_mode = '', group_concat_max_len = 1073741824"
+SESSION: Final = "SET SESSION sql_mode = '', group_concat_max_len = 1073741824"
 _HASH_ROWS: Final = 10_000  # of a table without a key, at a time
 _BUSY: Final = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK})
 
@@ -105,28 +106,35 @@ class Prints:
 
 
 class SourceSide:
-    """One source while it is verified: UTC, utf8mb4, no sql_mode that changes what SELECT shows."""
+    """One source while it is verified: UTC, utf8mb4, no sql_mode that changes what SELECT shows.
+
+    reads_at_cuts: its reads see what was committed at or below the cut of the last `see`, and nothing else.
+    """
+
+    reads_at_cuts: ClassVar[bool] = False
 
     def __init__(self, info: ConnectionInfo) -> None:
         self.info = info
+        self._session = SESSION
         self._connection = connect(info, read_timeout=600)
         try:
-            self.mariadb = self._is_mariadb()
-            self.ask(_SESSION)
-            self._gtids = not self.mariadb and _text(self.ask("SELECT @@global.gtid_mode")[0][0]) == "ON"
+            self._begin(str(self.ask("SELECT VERSION()")[0][0]).lower())
+            self.ask(self._session)
         except BaseException:
             self._connection.close()
             raise
 
-    def _is_mariadb(self) -> bool:
-        version = str(self.ask("SELECT VERSION()")[0][0]).lower()
+    def _begin(self, version: str) -> None:
+        """Raises VerifyError for a server of another kind."""
         if "tidb" in version:
             raise VerifyError(
-                "TiDB has no binlog with positions that a cut could be held against",
+                "this server is a TiDB, whose log has no positions that a cut could be held against",
                 where=self.info.where,
-                remedy="leave this source to its own checks: verify compares MySQL and MariaDB",
+                remedy="a source of `flavour: tidb` is compared at a cut's timestamp: docs/tidb.md",
             )
-        return "mariadb" in version
+        self.mariadb = "mariadb" in version
+        gtids = not self.mariadb and _text(self.ask("SELECT @@global.gtid_mode")[0][0]) == "ON"
+        self._places = self.mariadb or gtids
 
     def close(self) -> None:
         self._connection.close()
@@ -143,6 +151,9 @@ class SourceSide:
     def server(self) -> Server:
         told = {str(name).lower(): value for name, value in self.ask(SERVER_IDS)}
         return server_of(told)
+
+    def see(self, cut_ts: int) -> None:
+        """A cut that is compared with from here on: nothing to a server whose reads see what there is now."""
 
     # --- places in its log ----------------------------------------------------------------------------
 
@@ -168,10 +179,10 @@ class SourceSide:
         """
         try:
             with self._connection.cursor() as cursor:
-                found = visible_place(cursor, mariadb=self.mariadb, gtids=self._gtids)
+                found = visible_place(cursor, mariadb=self.mariadb, gtids=self._places)
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
-        if not self.mariadb and not self._gtids:
+        if not self._places:
             self.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # a locking read locks no gaps
             self.ask(f"SET SESSION innodb_lock_wait_timeout = {VERIFY_LOCK_SECONDS}")
         return found or Visible("", 0)
@@ -275,7 +286,7 @@ class SourceSide:
         connection = connect(self.info, cursorclass=pymysql.cursors.SSCursor, read_timeout=600)
         try:
             with connection.cursor() as cursor:
-                cursor.execute(_SESSION)
+                cursor.execute(self._session)
                 cursor.execute(sql)
                 yield from cursor
         except (pymysql.err.MySQLError, OSError) as error:
@@ -305,7 +316,7 @@ class SourceSide:
     def _by_keys(self, table: SourceTable, keys: Sequence[Key]) -> str:
         select = ", ".join([*table.source_keys, *(one.source_sql for one in table.cells)])
         # Without GTIDs MySQL doesn't say what of its log is visible already. A shared lock waits for who is committing.
-        lock = " FOR SHARE" if not (self.mariadb or self._gtids) and table.key else ""
+        lock = " FOR SHARE" if table.key and not self._places else ""
         return f"SELECT {select} FROM {table.place} WHERE {keys_condition(table, keys)}{lock}"
 
     def _converted(self, table: SourceTable, row: tuple[Any, ...]) -> tuple[Key, Row]:

@@ -11,7 +11,7 @@ import difflib
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from tidegate.config import Pipeline
+from tidegate.config import Pipeline, TidbSource
 from tidegate.errors import UsageError, VerifyError
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.check import Check
@@ -21,6 +21,7 @@ from tidegate.verify.recording import record
 from tidegate.verify.report import Report, TableResult
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import SourceSide
+from tidegate.verify.tidb_side import TidbSide
 from tidegate.verify.under_way import Options
 
 
@@ -32,7 +33,8 @@ def verify(
     options: Options | None = None,
     on_table: Callable[[TableResult], None] | None = None,
 ) -> Report:
-    """Compare every kept table. connections: source name -> connection; lake_root: absolute path or URL.
+    """Compare every kept table. lake_root: absolute path or URL. connections: source name -> connection, of a TiDB with
+    several Pumps the first one's (pipelines.sql_infos).
 
     Raises VerifyError when it can't be carried out: no cut in time, nothing to compare.
     """
@@ -41,10 +43,12 @@ def verify(
     with contextlib.ExitStack() as closing:
         silver = closing.enter_context(contextlib.closing(SilverSide(options.memory_bytes)))
         sources: dict[str, SourceSide] = {}
-        for name in pipeline.sources:
-            sources[name] = closing.enter_context(contextlib.closing(SourceSide(connections[name])))
-        positions = {name: side.position() for name, side in sources.items()}
-        servers = {name: side.server() for name, side in sources.items()}
+        for name in dict.fromkeys(map(pipeline.owner, pipeline.sources)):
+            kind = TidbSide if isinstance(pipeline.sources[name], TidbSource) else SourceSide
+            sources[name] = closing.enter_context(contextlib.closing(kind(connections[name])))
+        logged = {name: side for name, side in sources.items() if not side.reads_at_cuts}
+        positions = {name: side.position() for name, side in logged.items()}
+        servers = {name: side.server() for name, side in logged.items()}
         lake = LakeReader(lake_root, storage_options or {}, pipeline.pipeline, servers)
         copies = closing.enter_context(contextlib.closing(Copies(lake.lake)))
         if options.tables is not None:

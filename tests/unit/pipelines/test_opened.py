@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tidegate import pipelines
+from tidegate.config import parse
 from tidegate.connections import Connection, from_environment
 from tidegate.errors import ConfigError
+from tidegate.lake.files import LakeFiles
 
 TEXT = """pipeline: p
 lake: {path: "s3://bucket/p", conn_id: the_lake, storage_options: {AWS_REGION: eu-west-1, aws_allow_http: "true"}}
@@ -81,6 +83,21 @@ def test_a_source_is_reached_as_its_connection_says(file: Path, monkeypatch: pyt
     monkeypatch.setenv("AIRFLOW_CONN_DB", "mysql://user:pass@host:3307/")
     info = pipelines.source_info(pipeline, "main", from_environment)
     assert (info.host, info.port, info.user, info.password) == ("host", 3307, "user", "pass")
+
+
+def test_a_tidb_with_several_pumps_is_asked_once(tmp_path: Path) -> None:
+    pumps = ", ".join(f"p{n}: {{conn_id: sql_{n}, flavour: tidb, listen: ['unix:/p{n}'], cluster: c}}" for n in (1, 2))
+    text = f"pipeline: p\nlake: {{path: {tmp_path}}}\nsources: {{{pumps}, db: {{conn_id: db, flavour: mysql}}}}\n"
+    pipeline = parse(text + "tables: {include: ['*.*']}\n", where="p.yaml")
+    asked: list[str] = []
+
+    def connections(name: str) -> Connection:
+        asked.append(name)
+        return Connection(name, "mysql", host=f"{name}-host")
+
+    found = pipelines.sql_infos(pipeline, connections, LakeFiles(str(tmp_path)))
+    assert {name: info.host for name, info in found.items()} == {"p1": "sql_1-host", "db": "db-host"}
+    assert asked == ["sql_1", "db"]
 
 
 @pytest.mark.parametrize("text", ['{"extra": "no', '{"extra": 7}', '{"port": "x"}'])

@@ -66,6 +66,21 @@ def test_of_bronze_s_log_each_look_reads_only_what_came_since_the_last(
     assert counts == [8, 1, 1]
 
 
+def test_without_positions_the_newest_cut_is_the_one(tmp_path: Path) -> None:
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {})
+    with pytest.raises(VerifyError, match="there is no cut, wanted is any"):
+        reader.wait({}, 0)
+    publish(lake, 7, **{"a.b": 1})
+    publish(lake, 9, **{"a.b": 2})
+    found = reader.wait({}, 0)
+    assert (found.cut_ts, found.versions) == (9, {"a.b": (2, "active")})
+
+
+def test_a_read_at_a_timestamp_sees_all_up_to_it(tmp_path: Path) -> None:
+    reader = LakeReader(str(tmp_path), {}, "p", {"one": HERE})
+    assert reader.visible_ts("one", Visible("", 0, at_ts=77)) == 77
+
+
 def test_each_look_at_bronze_opens_only_what_came_since_the_last(tmp_path: Path, opened: list[str]) -> None:
     lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": HERE})
     assert reader.covered_by("one", "binlog.000001", 1) is None

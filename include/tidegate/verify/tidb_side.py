@@ -1,0 +1,76 @@
+"""A TiDB's side: its tables and rows as they were at a cut.
+
+In:  a connection to TiDB's SQL port; cuts.
+Out: what SourceSide gives, of the moment that the cut names.
+
+A TiDB's cut is a timestamp of PD's, at which TiDB still shows its tables: columns, keys and rows. So a read has no L
+and no C around it (settle.py), both are the cut, and what differs there differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from tidegate.commit_ts import time_text
+from tidegate.errors import SourceUnavailable, VerifyError
+from tidegate.lake.captured_places import Visible
+from tidegate.pump.at_timestamp import is_collected, seen_at
+from tidegate.verify.source_side import SESSION, SourceSide
+
+
+class TidbSide(SourceSide):
+    """One TiDB while it is verified. Before the first `see` it shows what there is now."""
+
+    reads_at_cuts: ClassVar[bool] = True
+    _cut_ts = 0
+
+    def _begin(self, version: str) -> None:
+        if "tidb" not in version:
+            raise VerifyError(
+                f"the pipeline file calls it a TiDB, and the server calls itself {version}",
+                where=self.info.where,
+                remedy="give the source's conn_id the address of TiDB's SQL port",
+            )
+        self.mariadb, self._places = False, True
+
+    def see(self, cut_ts: int) -> None:
+        """Raises VerifyError when TiDB has forgotten that moment."""
+        self._cut_ts = cut_ts
+        self._session = f"{SESSION}, {seen_at(cut_ts)}"
+        self.ask(self._session)
+
+    def look(self) -> Visible:
+        return Visible("", 0, at_ts=self._cut_ts)
+
+    def looked(self) -> None:
+        pass
+
+    def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
+        """Databases in lower case, as silver has them; TiDB finds them whatever the case."""
+        found = super().tables(lambda database, table: keeps(database.lower(), table))
+        return [(database.lower(), table) for database, table in found]
+
+    def ask(self, sql: str, values: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
+        try:
+            return super().ask(sql, values)
+        except SourceUnavailable as error:
+            self._check_kept(error)
+            raise
+
+    def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from super()._stream(sql)
+        except SourceUnavailable as error:
+            self._check_kept(error)
+            raise
+
+    def _check_kept(self, error: SourceUnavailable) -> None:
+        """Raises VerifyError when TiDB has forgotten the cut."""
+        if is_collected(error):
+            raise VerifyError(
+                f"TiDB's garbage collection has passed the cut at {time_text(self._cut_ts)}: {error.what}",
+                where=self.info.where,
+                remedy="let apply publish a younger cut (tidegate status says how old the newest is), or raise"
+                " tidb_gc_life_time there above a cut's age and the time that reading a table takes",
+            ) from error.__cause__
