@@ -23,7 +23,7 @@ from tidegate.errors import VerifyError
 from tidegate.lake.files import LakeFiles
 from tidegate.repair import verify_and_repair
 from tidegate.verify import check
-from tidegate.verify.report import Outcome, Report
+from tidegate.verify.report import Difference, Outcome, Report
 from tidegate.verify.under_way import Options
 
 pytestmark = [
@@ -56,12 +56,20 @@ def verified(pumps: Pumps, options: Options = CHUNKED) -> Report:
     return verify_and_repair(pipeline, lake, connections, options, repair=False, report=said.append)
 
 
-def unlike(report: Report) -> dict[str, str]:
+def unlike(report: Report) -> dict[str, object]:
+    """Of tables that aren't equal why, or the cells that differ."""
     return {
-        one.table: f"{one.outcome} {one.reason} {one.differences}"
+        one.table: one.reason or [_cells(row) for row in one.differences]
         for one in report.tables
         if one.outcome != Outcome.EQUAL
     }
+
+
+def _cells(row: Difference) -> object:
+    source, silver = row.source, row.silver
+    if source is None or silver is None:
+        return row.key, source is None, silver is None
+    return row.key, {name: (source[name], silver[name]) for name in source if source[name] != silver[name]}
 
 
 def test_every_type_and_kind_of_key_is_equal(world: tuple[Pumps, Tidb]) -> None:
@@ -95,7 +103,7 @@ def test_verify_says_nothing_false_while_tidb_and_apply_go_on(
     def write() -> None:
         with tidb.connect() as connection, connection.cursor() as cursor:
             while not done.is_set():
-                cursor.execute("UPDATE typed.busy SET n = n + 1 WHERE id % 5 = %s", (len(applied) % 5,))
+                cursor.execute("UPDATE typed.busy SET n = n + 1 WHERE id %% 5 = %s", (len(applied) % 5,))
                 cursor.execute("DELETE FROM typed.busy WHERE id = 7")
                 cursor.execute("INSERT INTO typed.busy VALUES (7, 7)")
 
@@ -127,7 +135,7 @@ def test_what_was_planted_is_found_by_key_and_range(tmp_path: Path, spark: Spark
             cursor.execute("DELETE FROM typed.parted WHERE id = 5")
             cursor.execute("INSERT INTO typed.parted VALUES (100, 'new')")
             cursor.execute("INSERT INTO typed.bare VALUES (1, 0.5)")
-            cursor.execute("UPDATE typed.num SET f = f + 1 WHERE f = 0")
+            cursor.execute("UPDATE typed.num SET ii = 77 WHERE ii = 1")
         app = apply_upto(pumps, tidb, spark)
         report = verified(pumps)
         assert report.cut_ts >= app.cut_ts

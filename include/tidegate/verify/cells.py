@@ -22,6 +22,7 @@ from tidegate.errors import VerifyError
 from tidegate.mysql.sql import quote_name
 from tidegate.query.duck import identifier
 from tidegate.silver_names import silver_column
+from tidegate.verify.forms import decimal_text
 
 Convert = Callable[[Any], Any]
 
@@ -62,7 +63,7 @@ def cell(name: str, data_type: str, column_type: str) -> Cell:
             return Cell(name, f"{here} + 0", f"CAST({there} AS INTEGER)", int)
         return Cell(name, f"{here} + 0", there, int, _from_big_endian)
     if kind == "decimal":
-        return Cell(name, here, f"CAST({there} AS VARCHAR)", _fixed_point)
+        return Cell(name, here, decimal_text(there), _fixed_point)
     if kind in ("float", "double"):
         return Cell(name, f"({here} + 0e0)", f"CAST({there} AS DOUBLE)", _positive_zero, _positive_zero)
     if kind == "date":

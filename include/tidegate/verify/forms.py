@@ -112,7 +112,9 @@ class Form:
         name = quote_name(self.name)
         if self.data_type in _LISTED or self.data_type == "bit":
             return f"CAST({name} AS UNSIGNED)"
-        return f"HEX({name})" if self.kind is FormKind.BYTES else self.source
+        if self.kind is not FormKind.BYTES:
+            return self.source
+        return self.source_key if self.charset in _UNICODE else f"HEX({name})"
 
     def bound_literal(self, text: str) -> str:
         """Text in its own bytes behind the introducer of its character set: it is ordered as the column is."""
@@ -133,6 +135,11 @@ def source_hash(expression: str) -> str:
 def silver_hash(expression: str) -> str:
     """The same digits in DuckDB."""
     return f"left(sha256({expression}), 32)"
+
+
+def decimal_text(there: str) -> str:
+    """A DECIMAL in DuckDB as a server writes it: DuckDB has no 0 before the point where all digits are behind it."""
+    return f"regexp_replace(CAST({there} AS VARCHAR), '^(-?)[.]', '\\10.')"
 
 
 def _plain(text: str) -> str:
@@ -160,7 +167,7 @@ def form(name: str, data_type: str, column_type: str, charset: str = "") -> Form
         return exact(f"LPAD(HEX({here} + 0), {digits}, '0')", f"hex({there})")
     if kind == "decimal":
         value = f"{here} + 0" if "zerofill" in declared else here
-        return exact(f"CAST({value} AS CHAR)", f"CAST({there} AS VARCHAR)")
+        return exact(f"CAST({value} AS CHAR)", decimal_text(there))
     if kind in ("float", "double"):
         return Form(name, FormKind.NUMBER, f"CAST({here} + 0e0 AS CHAR)", f"CAST({there} AS DOUBLE)", kind)
     if kind == "date":

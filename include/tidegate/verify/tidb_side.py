@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from tidegate.commit_ts import time_text
 from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected, seen_at
 from tidegate.verify.source_side import SESSION, SourceSide
 
@@ -23,7 +24,11 @@ class TidbSide(SourceSide):
     """One TiDB while it is verified. Before the first `see` it shows what there is now."""
 
     reads_at_cuts: ClassVar[bool] = True
-    _cut_ts = 0
+
+    def __init__(self, info: ConnectionInfo) -> None:
+        self._cut_ts = 0
+        self._databases: dict[str, str] = {}
+        super().__init__(info)
 
     def _begin(self, version: str) -> None:
         if "tidb" not in version:
@@ -47,9 +52,18 @@ class TidbSide(SourceSide):
         pass
 
     def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
-        """Databases in lower case, as silver has them; TiDB finds them whatever the case."""
+        """Databases in lower case, as silver has them."""
         found = super().tables(lambda database, table: keeps(database.lower(), table))
+        self._databases |= {database.lower(): database for database, _ in found}
         return [(database.lower(), table) for database, table in found]
+
+    def _shown(self, database: str) -> str:
+        """TiDB finds a database whatever the case, but for parts of its information_schema."""
+        return self._databases.get(database, database)
+
+    def _charset(self, declared: str) -> str:
+        """TiDB has all text in UTF-8, and not each character set's introducer."""
+        return "utf8mb4" if declared else ""
 
     def ask(self, sql: str, values: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
         try:
