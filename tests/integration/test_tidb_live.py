@@ -21,8 +21,8 @@ from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.integration.capture_support import bronze_segments
-from tests.kit.tidb import MISSING, PROGRAM, Tidb
-from tests.kit.tidb_pumps import NAMES, Pumps, tidb_with_pumps
+from tests.kit.tidb.pumps import NAMES, Pumps, tidb_with_pumps
+from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
 from tests.support.readers import by_polars
 from tidegate import config, tables
 from tidegate.lake import control

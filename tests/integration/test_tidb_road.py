@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild
 from spark_jobs.session.background import BackgroundSession
-from tests.kit.tidb_road import applied, compared, lake_with, segments_of
+from tests.kit.tidb.road import applied, compared, lake_with, segments_of
 from tests.support.readers import by_polars
 from tests.support.seeds import LONG
 from tidegate import tables

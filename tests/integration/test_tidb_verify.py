@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.kit.tidb import MISSING, PROGRAM, Tidb
-from tests.kit.tidb_pumps import Pumps, apply_upto, collected_upto, tidb_with_pumps
-from tests.kit.tidb_types import fill, make_tables
+from tests.kit.tidb.pumps import Pumps, apply_upto, collected_upto, tidb_with_pumps
+from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
+from tests.kit.tidb.types import fill, make_tables
 from tidegate import config, pipelines
 from tidegate.connections import from_environment
 from tidegate.errors import VerifyError

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from tests.kit.tidb import Tidb
+from tests.kit.tidb.server import Tidb
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles

@@ -19,7 +19,7 @@ import pymysql
 
 from tidegate.home import home
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CACHE = home() / ".tidegate" / "tidb"
 PROGRAM = CACHE / "bin" / "tidb-with-pump"
 MISSING = "needs a real TiDB: `make tidb` builds it, 20 minutes and 4 GB of disk once"

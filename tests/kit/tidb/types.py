@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-_GOLDEN: Final = Path(__file__).resolve().parents[1] / "golden" / "tidb"
+_GOLDEN: Final = Path(__file__).resolve().parents[2] / "golden" / "tidb"
 # Case -> tables whose definition and rows are taken as they were.
 _RECORDED: Final = {
     "p01_types": ("num", "num_nc", "tmp", "tmp_nc", "str", "str_nc"),
