@@ -135,9 +135,14 @@ class Folders:
             # Of one writer what comes behind its last file; of several, whose names have no order, all.
             last = known[0].last_name if len(known) == 1 and not known[0].writer else ""
             listed = Listed([], self._storage.after(folder, last))
+            if last and not known[0].stands_in(listed.files):
+                listed = Listed([], self._storage.after(folder, ""))
         else:
             listed = self._storage.listed(folder)
         for stream in known:
+            # TiCDC removes files itself, of days that are over.
+            if not _is_past(folder, oldest + _DAYS_APART):
+                stream.check_stands_in(listed.files)
             stream.found(listed.files, captured_ts)
         self._new_writers(table, folder, listed.files, captured_ts)
         for name in listed.folders:

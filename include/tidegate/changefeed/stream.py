@@ -12,6 +12,7 @@ place by the first lines of some files.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,6 +65,21 @@ class Stream:
         if not self._files or DataName("", self._files[-1].number, self._width).last_of_width:
             return ""
         return self._files[-1].name.rpartition(".")[0]
+
+    def stands_in(self, files: Mapping[str, int]) -> bool:
+        """Whether the last known file is one of these."""
+        return not self._files or self._files[-1].name in files
+
+    def check_stands_in(self, files: Mapping[str, int]) -> None:
+        """Raises SourceRefused where the last known file is gone, and others are there: they aren't its successors."""
+        others = [name for name in sorted(files) if (said := data_name(name)) and said.writer == self.writer]
+        if others and not self.stands_in(files):
+            raise SourceRefused(
+                f"data file {self._files[-1].name} is gone, and {others[0]} is there: it was removed, and another"
+                " changefeed may write here now",
+                where=f"{self._storage.where}/{self.folder}",
+                remedy="give a changefeed that begins anew a new path and a new lake",
+            )
 
     def found(self, files: dict[str, int], captured_ts: int) -> None:
         """Take in what a look has found. Raises SourceRefused when a file is missing."""

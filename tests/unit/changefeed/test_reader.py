@@ -132,6 +132,23 @@ def test_another_path_and_removed_files_are_no_place_to_go_on_at(feed: Changefee
     assert opened(source(feed, expiration_days=4), reader.checkpoint).resolved_ts == ts(5)
 
 
+def test_files_that_begin_anew_where_others_were_captured_are_refused(feed: Changefeed) -> None:
+    """The path was emptied, and another changefeed writes to it: what lies between nobody has."""
+    files = [feed.rows("shop.t", Change(ts(at), plain(at, "x"))) for at in (2, 3)]
+    feed.checkpoint(ts(3))
+    reader = opened(source(feed))
+    assert len(lines(given(reader, ts(3)))) == 2
+    for file in files:
+        file.unlink()
+    feed.checkpoint(ts(4))
+    given(reader, ts(4))  # TiCDC removes old files itself where it is told to
+    feed.tables["shop", "t"].number.clear()
+    feed.rows("shop.t", Change(ts(6), plain(6, "x")))
+    feed.checkpoint(ts(7))
+    with pytest.raises(SourceRefused, match=r"CDC000002\.json is gone, and CDC000001\.json is there"):
+        given(reader, ts(7))
+
+
 def test_a_folder_that_is_not_there_may_come(tmp_path: Path) -> None:
     feed = Changefeed(tmp_path / "feed")
     feed.path.rmdir()
