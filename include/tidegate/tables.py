@@ -68,7 +68,11 @@ SEGMENTS: Final = Table(
             _field("file", pa.string(), "binlog file of the payload; all of it from one file"),
             _field("start_pos", pa.int64(), "offset of the first byte in file, 64-bit"),
             _field("end_pos", pa.int64(), "offset after the last byte in file"),
-            _field("gtid_executed", pa.string(), "GTIDs executed at the end, the open transaction excluded"),
+            _field(
+                "gtid_executed",
+                pa.string(),
+                "GTIDs executed at the end, the open transaction excluded; of ticdc where the last lines are",
+            ),
             _field("prev_commit_ts", pa.int64(), "commit_ts before the first transaction that is, or goes on, in here"),
             _field("min_commit_ts", pa.int64(), "smallest commit_ts of a transaction in here; 0 when none"),
             _field(

@@ -25,6 +25,7 @@ from tidegate.commit_ts import physical_ms
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import TICDC_LOOKS_THREADS
 from tidegate.schema.model.server import folded
+from tidegate.segments.crc32c import crc32c
 from tidegate.ticdc.layout import META, METADATA, data_name, date_end, schema_version
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.schema_file import SchemaFile, schema_file
@@ -73,6 +74,12 @@ class Folders:
         except (ValueError, KeyError, TypeError) as error:
             where = f"{self._storage.where}/{METADATA}"
             raise StreamCorrupt(f"no checkpoint-ts is in it: {data[:80]!r}", where=where, remedy="report it") from error
+
+    def holds(self, path: str, start: int, end: int, checksum: int) -> bool:
+        """Whether a data file has these very bytes. Raises SourceUnavailable, SourceRefused."""
+        folder, _, name = path.rpartition("/")
+        size = self._storage.after(folder, name.rpartition(".")[0]).get(name, 0)
+        return size >= end and crc32c(self._storage.part(path, start, end)) == checksum
 
     @property
     def streams(self) -> Iterator[Stream]:

@@ -29,6 +29,7 @@ from tidegate.changefeed.storage import Storage
 from tidegate.changefeed.wave import Wave, next_wave
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import PositionLost
+from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 from tidegate.ticdc.pieces import Form, Piece, context_of
@@ -92,7 +93,7 @@ class ChangefeedReader:
         return StreamCheckpoint.before_all(StreamPlace(self._settings.path))
 
     def resume(self, checkpoint: StreamCheckpoint, captured: Captured, *, patient: bool) -> StreamCheckpoint:  # noqa: ARG002
-        """Raises PositionLost for another path, or when TiCDC has removed what comes next."""
+        """Raises PositionLost for another path, or when what was captured, or what comes next, was removed."""
         path, days = self._settings.path, self._settings.expiration_days
         if checkpoint.place.name != path:
             raise PositionLost(
@@ -107,7 +108,20 @@ class ChangefeedReader:
                 where=self._settings.source,
                 remedy="begin with a new changefeed, a new path and a new lake",
             )
+        tail = captured.tail
+        if tail is not None and not (days and self._days_behind(tail.resolved_ts) >= days - 1):
+            self._check_stands(tail)
         return checkpoint
+
+    def _check_stands(self, tail: Segment) -> None:
+        """What lies between two changefeeds that write to one path nobody has. Raises PositionLost."""
+        path, *numbers = tail.gtid_executed.rsplit(":", 3)
+        if numbers and not self._folders.holds(path, *map(int, numbers)):
+            raise PositionLost(
+                f"{path} no longer has what was captured of it: it was removed; another changefeed may write here now",
+                where=f"{self._settings.source} at {self._settings.path}",
+                remedy="give a changefeed that begins anew a new path and a new lake",
+            )
 
     def _days_behind(self, resolved_ts: int) -> float:
         return (physical_ms(self._checkpoint_ts) - physical_ms(resolved_ts)) / 1000 / _DAY.total_seconds()
@@ -221,6 +235,7 @@ class ChangefeedReader:
             min_commit_ts=stamps[0],
             max_commit_ts=stamps[1],
             resolved_ts=wave.upto_ts,
+            gtid_executed=_last_lines(pieces),
             tables=self._tables(described),
             flags=SegmentFlag.HAS_DDL if has_ddl else SegmentFlag(0),
             event_count=payload.count(b"\n"),
@@ -254,6 +269,15 @@ def _in_range(
     for version, schema in schemas.items():
         if schema.file.query and after_ts < version <= upto_ts:
             yield version, Piece(schema.path, 0, len(schema.data), database, table, schema=True), schema.data
+
+
+def _last_lines(pieces: list[tuple[Piece, bytes]]) -> str:
+    """File, begin, end and CRC-32C of the last lines; "" without any."""
+    found = next(((piece, data) for piece, data in reversed(pieces) if not piece.schema), None)
+    if found is None:
+        return ""
+    piece, data = found
+    return f"{piece.path}:{piece.offset}:{piece.offset + piece.length}:{crc32c(data)}"
 
 
 def _stamps(wave: Wave, before_ts: int, schemas: list[Piece]) -> tuple[int, int]:

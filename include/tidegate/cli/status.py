@@ -129,7 +129,7 @@ def _source_lines(source: SourceStanding) -> list[str]:
         text = "nothing is captured yet: is capture running?"
     else:
         place = f"captured to {captured.file}:{captured.end_pos}"
-        gtid = f", GTID {captured.gtid_executed}" if captured.gtid_executed else ""
+        gtid = f", GTID {captured.gtid_executed}" if captured.gtid_executed and captured.server_id else ""
         size = f", {captured.bytes / 1e6:.1f} MB in bronze"
         if source.nothing_missing:
             state = f"nothing is missing; its last change was at {source.changed_at}"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
+from tidegate.capture.captured import Captured
 from tidegate.capture.own_stream import StreamCheckpoint
 from tidegate.changefeed import stream, wave
 from tidegate.changefeed.reader import ChangefeedReader, ChangefeedSettings, ChangefeedSource
@@ -20,7 +21,8 @@ from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 from tidegate.ticdc.pieces import Form, pieces_of
 
-CAPTURED: Any = None  # this source doesn't look at what is captured
+NOBODY: Any = None  # this source looks at no more than the tail
+CAPTURED = Captured(NOBODY, NOBODY, None)
 
 
 def source(feed: Changefeed, **more: Any) -> ChangefeedSource:
@@ -29,9 +31,11 @@ def source(feed: Changefeed, **more: Any) -> ChangefeedSource:
     return ChangefeedSource(replace(settings, **more))
 
 
-def opened(made: ChangefeedSource, checkpoint: StreamCheckpoint | None = None) -> ChangefeedReader:
+def opened(
+    made: ChangefeedSource, checkpoint: StreamCheckpoint | None = None, captured: Captured = CAPTURED
+) -> ChangefeedReader:
     reader = made.connect()
-    found = reader.resume(checkpoint, CAPTURED, patient=False) if checkpoint else reader.first_checkpoint(CAPTURED)
+    found = reader.resume(checkpoint, captured, patient=False) if checkpoint else reader.first_checkpoint(CAPTURED)
     reader.open(found)
     return reader
 
@@ -147,6 +151,22 @@ def test_files_that_begin_anew_where_others_were_captured_are_refused(feed: Chan
     feed.checkpoint(ts(7))
     with pytest.raises(SourceRefused, match=r"CDC000002\.json is gone, and CDC000001\.json is there"):
         given(reader, ts(7))
+
+
+def test_a_run_that_begins_looks_whether_what_was_captured_last_is_still_there(feed: Changefeed) -> None:
+    file = feed.rows("shop.t", *(Change(ts(at), plain(at, "x")) for at in (2, 3, 5)))
+    feed.checkpoint(ts(3))
+    reader = opened(source(feed))
+    captured = Captured(NOBODY, NOBODY, None)
+    captured.add(given(reader, ts(3)))
+    assert opened(source(feed), reader.checkpoint, captured).resolved_ts == ts(3)
+    whole = file.read_bytes()
+    for other in (whole.replace(b'"x"', b'"y"'), whole[:20], None):
+        file.unlink() if other is None else file.write_bytes(other)
+        with pytest.raises(PositionLost, match=r"CDC000001\.json no longer has what was captured of it"):
+            opened(source(feed), reader.checkpoint, captured)
+    feed.checkpoint(ts(3 + 2 * 24 * 3600))
+    assert opened(source(feed, expiration_days=3), reader.checkpoint, captured).resolved_ts == ts(3)
 
 
 def test_a_folder_that_is_not_there_may_come(tmp_path: Path) -> None:
