@@ -24,14 +24,11 @@ from typing import Final, TypeAlias
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement, EventSaid
 from tidegate.schema.ddl.tree import DropDatabase, RenameTables
-from tidegate.schema.model.server import ServerVersion
+from tidegate.schema.model.server import TIDB, ServerVersion
 from tidegate.schema.replay.unplaced import unplaced
 from tidegate.segments.segment import Segment
 from tidegate.ticdc.pieces import Placed, form_of, pieces_of
 from tidegate.ticdc.schema_file import SchemaFile, quoted, schema_file
-
-# As MySQL 8.0 reads a statement, which TiDB follows; the name keeps it apart in messages.
-SERVER: Final = "8.0.11-TiDB"
 
 
 class Action(IntEnum):
@@ -105,7 +102,7 @@ def _statement(
         pos=segment.start_pos + placed.at + len(placed.data),
         timestamp_us=(commit_ts >> 18) * 1000,
         charset="utf8mb4",
-        server_version=SERVER,
+        server_version=TIDB,
         said=said,
     )
 
@@ -113,7 +110,7 @@ def _statement(
 def _legible(sql: str, file: SchemaFile) -> str:
     """The statement, or one that can't be read either but names the file's table."""
     try:
-        read(sql, database=file.database, sql_mode=0, server=ServerVersion.of(SERVER))
+        read(sql, database=file.database, sql_mode=0, server=ServerVersion.of(TIDB))
     except DdlNotRead as error:
         if not error.tables and file.table:
             return f"CREATE TABLE {quoted(file.database)}.{quoted(file.table)} {sql}"
@@ -136,7 +133,7 @@ def _renamed(renames: list[DdlStatement]) -> list[DdlStatement]:
     """A rename into a name goes behind the one that leaves it. Where they go in a circle nobody can say in which order
     they went: each of their tables gets a statement that can't be read.
     """
-    server = ServerVersion.of(SERVER)
+    server = ServerVersion.of(TIDB)
     pairs: list[Pair] = []
     for one in renames:
         parsed = read(one.sql, database=one.database, sql_mode=0, server=server)
@@ -167,7 +164,7 @@ def tables_named(file: SchemaFile) -> Collection[tuple[str, str]] | None:
     of_file = {(file.database, file.table)} if file.table else set()
     if not file.query or file.action in _QUIET:
         return of_file
-    server, sql = ServerVersion.of(SERVER), _legible(file.query, file)
+    server, sql = ServerVersion.of(TIDB), _legible(file.query, file)
     try:
         parsed = read(sql, database=file.database, sql_mode=0, server=server)
         if unplaced(sql, 0, server):

@@ -12,9 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
+from tidegate.schema.ddl.reader import DdlNotRead, read
+from tidegate.schema.ddl.tree import DropDatabase
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
+from tidegate.schema.model.server import TIDB, ServerVersion
 from tidegate.schema.replay.indexes import key_of
 from tidegate.schema.replay.partition_moves import PartitionMoves
 from tidegate.schema.replay.shape import Shape
@@ -64,9 +68,19 @@ def live_tables(history: KnownTables) -> LiveTables:
             continue
         if last.status is not VersionStatus.DROPPED:
             live[info.id] = (name[0], info)
-        elif last.ddl.split()[:2] and last.ddl.split()[1].lower() in ("database", "schema"):
+        elif _drops_database(last.ddl):
             dropped[info.id] = (name[0], info)
     return LiveTables(live, dropped)
+
+
+@lru_cache(maxsize=256)
+def _drops_database(ddl: str) -> bool:
+    """Comments stand in a job's text as they were written."""
+    try:
+        parsed = read(ddl, database="", sql_mode=0, server=ServerVersion.of(TIDB))
+    except DdlNotRead:
+        return False
+    return isinstance(parsed, DropDatabase)
 
 
 def versions_of(changes: list[TableChange], at: Stands, history: KnownTables) -> list[TableVersion]:
