@@ -15,7 +15,7 @@ from tests.integration.capture_support import info_of
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
-from tidegate.snapshot.marks import MarkWriter
+from tidegate.snapshot.marks import MarksRefused, MarkWriter
 from tidegate.snapshot.view_reading import ExactView, TablesBusy
 from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.snapshot.wave_reading import WorkerConnection
@@ -128,3 +128,18 @@ def test_a_view_of_a_table_without_a_key_has_all_that_was_committed_before_its_p
     assert len(ends) >= _BRANCHES
     for at, seen in views:
         assert seen == {number for number, end in ends.items() if end <= at}, at
+
+
+def test_a_server_that_became_read_only_says_how_its_snapshots_are_read_then(any_server: Server) -> None:
+    """As a former primary does: no grant mends it."""
+    any_server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{any_server.user}'@'%'")
+    with connect(info_of(any_server)) as marking:
+        marks = MarkWriter(marking, info_of(any_server), "p", "s")
+        marks.begin()
+        any_server.query("SET GLOBAL read_only = 1")
+        try:
+            with pytest.raises(MarksRefused, match="read without marks") as caught:
+                marks.write(LOW)
+        finally:
+            any_server.query("SET GLOBAL read_only = 0")
+    assert "GRANT" not in str(caught.value)

@@ -19,8 +19,9 @@ from tidegate.local.server import Server
 from tidegate.mysql.hosts import server_at
 from tidegate.snapshot import reader
 from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
-from tidegate.snapshot.reader import SnapshotReader
-from tidegate.snapshot.requests import request, told
+from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
+from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.snapshot.requests import events_of, request, told
 from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.snapshot.work import SnapshotWork
@@ -51,6 +52,41 @@ def test_a_table_that_is_busy_keeps_nobody_waiting_that_was_asked_for_later(
         SnapshotReader("p", "s", info_of(mysql9), lake, report=lines.append).run(lambda: read() or len(lines) >= 3)
         connection.rollback()
     assert read(), lines
+
+
+def test_a_table_that_is_held_in_the_middle_keeps_no_other_one_from_being_read(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    """Its waves are answered once a person lets it go on."""
+    database, lake = fresh_database(mariadb), LakeFiles(str(tmp_path))
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    for name in ("held", "other"):
+        mariadb.query(f"CREATE TABLE {database}.{name} (a INT PRIMARY KEY, b VARCHAR(200))")
+        mariadb.query(f"INSERT INTO {database}.{name} SELECT seq, REPEAT('x', 200) FROM {database}.seq_1_to_400")
+    request(lake, "p", [("s", database, name) for name in ("held", "other")])
+    looks = 0
+
+    def answered() -> bool:
+        """As apply does, once between two waves, but for all that came of the held table behind its first wave."""
+        nonlocal looks
+        looks += 1
+        events = events_of(lake, "p")
+        known = {(one.token, one.table) for one in events if one.event is EventKind.APPLIED}
+        waves = [one for one in events if one.event is EventKind.WAVE and (one.token, one.table) not in known]
+        if "held" in {table for _, table in known}:
+            waves = [one for one in waves if one.table != "held"]
+        told_now = [replace(one, event=EventKind.APPLIED, low_ts=5, recorded_at=datetime.now(UTC)) for one in waves]
+        control.append(lake, SNAPSHOTS, [one.to_row() for one in told_now])
+        found = {one.table: one for one in told(lake, "p")}
+        return looks > 100 or found["other"].state is SnapshotState.ENDED
+
+    chunk = ChunkBounds(20, 1 << 20, 2.0)
+    small = ReaderSettings(parallel=1, chunk=chunk, wave_bytes=1, is_held=lambda name: name[1] == "held")
+    SnapshotReader("p", "s", info_of(mariadb), lake, small).run(answered)
+    found = {one.table: one for one in told(lake, "p")}
+    assert found["other"].state is SnapshotState.ENDED
+    assert found["other"].rows == 400
+    assert len(found["held"].waiting) == small.waves_waiting, "no more of it is read than apply may be late"
 
 
 def test_an_end_mark_that_died_with_its_server_is_written_again(

@@ -59,6 +59,8 @@ class Endpoint(NamedTuple):
     def parse(cls, text: str, port: int) -> Self:
         """`host`, `host:port`, `[IPv6]:port` or an IPv6 address. port: where none is named. Raises ValueError."""
         host, named = text.strip(), ""
+        if "@" in host or "/" in host:  # a URI, perhaps with a password: it stands in no message
+            raise ValueError("a URI")
         if host.startswith("["):
             host, closed, named = host[1:].partition("]")
             if not closed or (named and not named.startswith(":")):

@@ -26,11 +26,9 @@ from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 
 _CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not the server's
 _MAY_NOT: Final = frozenset(
-    {
-        *(ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.OPTION_PREVENTS_STATEMENT),
-        ER.COLUMNACCESS_DENIED_ERROR,
-    }
+    {ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR}
 )
+_READ_ONLY: Final = "snapshots are read without marks there: a reader that begins now does so"
 _NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
 
 
@@ -123,9 +121,7 @@ class MarkWriter:
         told = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
         on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in told.items()}
         if on.get("read_only") == "1":
-            raise MarksRefused(
-                "the server is read-only", where=self._info.where, remedy="snapshots are read without marks there"
-            )
+            raise MarksRefused("the server is read-only", where=self._info.where, remedy=_READ_ONLY)
         for name, wanted in _NEEDED.items():
             if on.get(name, wanted) != wanted:
                 raise self._unfit(f"{name} is {told[name]}, and marks need {wanted}", f"set {name} there")
@@ -140,6 +136,8 @@ class MarkWriter:
         found = named(error, self._info)
         if isinstance(found, SourceRefused):
             grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {self._account}"
+            if error.args and error.args[0] == ER.OPTION_PREVENTS_STATEMENT:  # it became read-only since begin()
+                return MarksRefused(found.what, where=self._info.where, remedy=_READ_ONLY)
             if error.args and error.args[0] in _MAY_NOT:
                 return MarksRefused(found.what, where=self._info.where, remedy=grants)
             found.remedy = grants

@@ -64,7 +64,8 @@ _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 class ReaderSettings:
     """threads_running_max: no wave begins above it; 0: not looked at. bytes_per_second: 0 for no bound.
 
-    waves_waiting: so many waves at most that apply hasn't answered. zero_dates: what the log's become.
+    waves_waiting: so many waves at most that apply hasn't answered. zero_dates: what the log's become. is_held: whether
+    apply holds a table.
     """
 
     parallel: int = SNAPSHOT_THREADS_DEFAULT
@@ -80,6 +81,7 @@ class ReaderSettings:
     waves_waiting: int = 3
     zero_dates: ZeroDates = ZeroDates.NULL
     marks: SnapshotMarks = SnapshotMarks.AUTO
+    is_held: Callable[[Name], bool] = field(default=lambda _: False, compare=False)
 
 
 class SnapshotReader:
@@ -127,9 +129,8 @@ class SnapshotReader:
                     continue
                 active = self._divided(self._not_refused_for_good(active), asked)
                 self._end([one for one in active if one.is_read], asked, marks)
-                todo = [one for one in active if one.left]
-                waiting = {token for one in active for token in one.waiting}
-                if not todo or len(waiting) >= self._settings.waves_waiting or self._is_busy(asked):
+                todo = self._not_too_far(active)
+                if not todo or self._is_busy(asked):
                     time.sleep(SNAPSHOT_LOOK_SECONDS)
                     continue
                 # Of tables that are busy, whichever asked first for theirs, nobody else has to wait.
@@ -145,6 +146,19 @@ class SnapshotReader:
                     self._exact_wave(bare[: self._at_once], asked, marks, writer, stop)
 
     # --- before a wave --------------------------------------------------------------------------------
+
+    def _not_too_far(self, active: Sequence[TableProgress]) -> list[TableProgress]:
+        """What may be read on; nothing of a source while too many waves wait for their answers. Those of a table that
+        was held since it began come when somebody lets it go on, and nobody else waits for that.
+        """
+
+        def are_few(tables: Iterable[TableProgress]) -> bool:
+            return len({token for one in tables for token in one.waiting}) < self._settings.waves_waiting
+
+        goes_on, is_held = list(active), self._settings.is_held
+        if not are_few(active):
+            goes_on = [one for one in active if one.low_ts is None or not one.waiting or not is_held(one.name)]
+        return [one for one in goes_on if one.left] if are_few(goes_on) else []
 
     def _is_busy(self, asked: WorkerConnection) -> bool:
         if not self._settings.threads_running_max:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.commit_ts import physical_ms
@@ -100,6 +100,8 @@ class SnapshotWork:
     _asking: threading.Lock = field(default_factory=threading.Lock)
     _waits: dict[str, tuple[Physical, ...]] = field(default_factory=dict)
     _waits_at: list[int] = field(default_factory=list)  # versions of the tables that say so
+    _held: frozenset[str] = frozenset()
+    _held_at: int | None = None  # version of the table that says so
     _asked: set[str] = field(default_factory=set)  # ids of what was asked for by itself
 
     def __post_init__(self) -> None:
@@ -168,6 +170,14 @@ class SnapshotWork:
                 self.report(f"asked for by itself: {', '.join(names[:_NAMED_MAX])}{more}")
         return new
 
+    def _is_held(self, name: tuple[str, str]) -> bool:
+        """Whether silver's table of a physical one is held. Raises LakeUnavailable."""
+        with self._asking:
+            version = control.version(self.lake, TABLE_STATES)
+            if version != self._held_at:
+                self._held, self._held_at = frozenset(held_tables(self.lake)), version
+            return ".".join(self.pipeline.tables.logical(*name)[:2]) in self._held
+
     @property
     def unasked(self) -> list[TidegateError]:
         """Why sources couldn't be asked which quiet tables they have."""
@@ -222,6 +232,7 @@ class SnapshotWork:
                     return self.stop.is_set()
 
                 settings = settings_of(self.pipeline.snapshot, ZeroDates(self.pipeline.apply.zero_dates))
+                settings = replace(settings, is_held=self._is_held)
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
                 reader.run(over)
                 watch.look(last=True)

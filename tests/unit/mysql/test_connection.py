@@ -102,3 +102,10 @@ def test_further_hosts_come_behind_the_connections_own_each_once() -> None:
 def test_hosts_that_cant_be_meant_are_refused(hosts: object, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         _hosts("a", hosts)
+
+
+@pytest.mark.parametrize("host", ["root:secret@b", "mysql://root:secret@b:3306", "root:secret@b:3306"])
+def test_a_password_in_hosts_is_in_no_message(host: str) -> None:
+    with pytest.raises(ConfigError, match="'a URI' of the extra's hosts can't be read") as caught:
+        _hosts("a", [host])
+    assert "secret" not in str(caught.value)
