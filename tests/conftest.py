@@ -6,6 +6,7 @@ Out: the fixtures of tests/support/servers.py, and TIDEGATE_*, AIRFLOW_* and Spa
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,15 @@ os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".tidegate" / "test-airflow"))
 # Of random tests that don't say how many examples they draw.
 settings.register_profile("ours", max_examples=many(100, 100))
 settings.load_profile("ours")
+
+
+# What the tests' modules and their items are made of is there to the end: no collection need look through it.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

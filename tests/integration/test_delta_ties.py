@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.kit.s3 import S3
+from tests.support.forks import exit_code
 from tests.support.seeds import many
-from tests.support.ties import check_ties, run_ties
+from tests.support.ties import check_ties, eight_commits, run_ties
 from tidegate.delta.actions import add, metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
 
@@ -42,22 +40,6 @@ def test_one_of_several_processes_wins_each_version_on_s3(s3: S3, processes: int
     assert ties.forced > S3_TIES // 10
 
 
-_WRITER = """
-import sys
-from tidegate.delta.actions import add
-from tidegate.delta.log import Change, DeltaLog
-
-log = DeltaLog(sys.argv[1])
-for number in range(log.state().transaction("writer") + 1, 9):
-    body = {"path": f"f{number}", "size": 1, "partitionValues": {}, "modificationTime": 1}
-    log.update(
-        lambda read: None
-        if read.transaction("writer") >= number
-        else Change([add(body, data_change=True)], "WRITE", {"writer": number})
-    )
-"""
-
-
 @pytest.mark.parametrize("point", POINTS)
 def test_a_writer_that_is_killed_anywhere_in_a_commit_loses_and_doubles_nothing(tmp_path: Path, point: str) -> None:
     place = str(tmp_path / "t")
@@ -65,15 +47,14 @@ def test_a_writer_that_is_killed_anywhere_in_a_commit_loses_and_doubles_nothing(
     log.commit(log.state(), Change([protocol(()), metadata(SCHEMA, {})], "CREATE TABLE"))
     killed = 0
     for _ in range(12):
-        environment = os.environ | {"TIDEGATE_FAILPOINT": f"{point}:2"}
-        code = subprocess.run([sys.executable, "-c", _WRITER, place], env=environment, check=False).returncode
+        code = exit_code(eight_commits, place, f"{point}:2")
         if code == 0:
             break
         assert code == -signal.SIGKILL
         killed += 1
         assert DeltaLog(place).state().version <= killed * 2
     assert killed > 2
-    subprocess.run([sys.executable, "-c", _WRITER, place], check=True)
+    assert exit_code(eight_commits, place, None) == 0
     state = DeltaLog(place).state()
     assert sorted(file.path for file in state.files) == [f"f{number}" for number in range(1, 9)]
     assert state.version == 8

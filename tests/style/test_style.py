@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import re
 import subprocess
 from collections.abc import Iterator
@@ -87,8 +88,25 @@ def sources() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text(), str(path))) for path in files(".py")]
 
 
+@functools.cache
+def inside(tree: ast.Module) -> list[ast.AST]:
+    """The nodes that a rule looks at, wherever they stand."""
+    looked_at = ast.FunctionDef | ast.AsyncFunctionDef | ast.ExceptHandler | ast.Import | ast.ImportFrom
+    return [node for node in ast.walk(tree) if isinstance(node, looked_at)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sources_are_forgotten() -> Iterator[None]:
+    """Millions of nodes, which every collection of the tests behind these would look through."""
+    gc.disable()
+    yield
+    sources.cache_clear()
+    inside.cache_clear()
+    gc.enable()
+
+
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+    for node in inside(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -187,7 +205,7 @@ def test_no_file_holds(rule: str) -> None:
 def test_no_error_is_swallowed() -> None:
     broken = []
     for path, tree in sources():
-        for node in ast.walk(tree):
+        for node in inside(tree):
             if not isinstance(node, ast.ExceptHandler):
                 continue
             catches_all = node.type is None or (
@@ -248,7 +266,7 @@ def test_benchmarks_and_tools_use_of_the_tests_what_is_meant_for_them() -> None:
         f"{name_of(path)}: {node.module}"
         for path, tree in sources()
         if name_of(path).startswith(("benchmarks/", "tools/"))
-        for node in ast.walk(tree)
+        for node in inside(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
         if not (node.module or "").startswith("tests.kit")
     ]
@@ -262,7 +280,7 @@ def test_other_rooms_see_the_pipeline_file_through_its_door() -> None:
         for path, tree in sources()
         for room in ("config", "pipelines")
         if name_of(path).startswith(PRODUCT) and not name_of(path).startswith(f"include/tidegate/{room}/")
-        for node in ast.walk(tree)
+        for node in inside(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"tidegate.{room}.")
     ]
     report(broken)
@@ -274,7 +292,7 @@ def test_the_product_imports_nothing_of_its_tests_benchmarks_and_tools() -> None
         f"{name_of(path)}: {name}"
         for path, tree in sources()
         if name_of(path).startswith(PRODUCT)
-        for node in ast.walk(tree)
+        for node in inside(tree)
         for name in (
             [node.module or ""]
             if isinstance(node, ast.ImportFrom)

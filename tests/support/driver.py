@@ -11,7 +11,6 @@ the same; what its JVM would have lost too is cancelled, or done before the next
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -24,13 +23,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.support.forks import forks
+
 _SECONDS_MAX = 900
 _IDLE_SECONDS_MAX = 300
 BROKEN = 70  # the exit code of an exception that isn't ours
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(
-    ["spark_jobs.apply", "spark_jobs.maintain", "tidegate.binlog.decode", "tests.support.driver"]
-)
 
 
 def started(
@@ -49,7 +46,7 @@ def started(
         told = context._gateway.gateway_parameters
         gateway = (told.port, told.auth_token)
     arguments = (gateway, str(file), point, job, mode, None if log is None else str(log))
-    driver = _forks.Process(target=_drive, args=arguments)
+    driver = forks.Process(target=_drive, args=arguments)
     driver.start()
     return driver
 

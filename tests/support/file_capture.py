@@ -6,13 +6,13 @@ Out: bronze; killed_capture(): the exit code of a process of its own, which runs
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.support.file_source import FileSource
+from tests.support.forks import exit_code
 from tidegate.capture.run import CaptureRun
 from tidegate.config import parse
 from tidegate.lake.files import LakeFiles
@@ -38,13 +38,10 @@ def file_run(folder: Path, source: Callable[[], FileSource] | None = None, **cap
 
 def killed_capture(folder: Path, failpoint: str | None) -> int | None:
     """Forked from what drivers are forked from: it has imported what capture needs."""
-    process = multiprocessing.get_context("forkserver").Process(target=_capture, args=(folder, failpoint))
-    process.start()
-    process.join(120)
-    return process.exitcode
+    return exit_code(_capture, folder, failpoint)
 
 
 def _capture(folder: Path, failpoint: str | None) -> None:
     if failpoint is not None:
         os.environ["TIDEGATE_FAILPOINT"] = failpoint
-    file_run(folder).run(60, idle_seconds=1.0)
+    file_run(folder).run(300, idle_seconds=1.0)

@@ -3,20 +3,20 @@
 In:  a table's place and options; how many processes and versions.
 Out: Ties: how often more than one process tried the same version, and what each believes it won.
 
-As a module it is one of these processes: it waits for a line on stdin, tries every version behind the newest it sees,
-and prints the versions it won. It waits for others at each version: a tie is forced, not hoped for.
+Each of them tries every version behind the newest that it sees, from one moment on.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
 
-from tidegate.delta.actions import metadata, protocol
+from tests.support.forks import forks
+from tidegate.delta.actions import add, metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable
 
 _SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
@@ -43,18 +43,22 @@ def run_ties(place: str, options: dict[str, str], *, processes: int, versions: i
     """Commit versions 1 to `versions` from so many processes."""
     log = DeltaLog(place, options)
     log.commit(log.state(), Change([protocol(()), metadata(_SCHEMA, {})], "CREATE TABLE"))
-    command = [sys.executable, "-m", "tests.support.ties", place, json.dumps(options), str(versions)]
+    pipes = [forks.Pipe() for _ in range(processes)]
     running = [
-        subprocess.Popen([*command, str(rank)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for rank in range(processes)
+        forks.Process(target=_ties, args=(theirs, place, options, versions, str(rank)))
+        for rank, (_, theirs) in enumerate(pipes)
     ]
+    for process, (_, theirs) in zip(running, pipes, strict=True):
+        process.start()
+        theirs.close()
+    for ours, _ in pipes:
+        assert ours.recv() == "ready"
+    for ours, _ in pipes:
+        ours.send("go")
+    found = [ours.recv() for ours, _ in pipes]
     for process in running:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    found = [json.loads(process.communicate()[0]) for process in running]
-    assert all(process.returncode == 0 for process in running)
-    return Ties([one["won"] for one in found], [one["tried"] for one in found])
+        process.join()
+    return Ties([won for won, _ in found], [tried for _, tried in found])
 
 
 def check_ties(place: str, options: dict[str, str], ties: Ties, versions: int) -> None:
@@ -77,13 +81,30 @@ def check_ties(place: str, options: dict[str, str], ties: Ties, versions: int) -
     assert [state.transaction(str(rank)) for rank in range(len(counts))] == counts == [len(won) for won in ties.won]
 
 
-def _main(place: str, options: str, versions: str, rank: str) -> None:
-    log, last = DeltaLog(place, json.loads(options)), int(versions)
+def eight_commits(place: str, failpoint: str | None) -> None:
+    """Of a writer that goes on where it was; killed at the point, if one is given."""
+    if failpoint is not None:
+        os.environ["TIDEGATE_FAILPOINT"] = failpoint
+    log = DeltaLog(place)
+    for number in range(log.state().transaction("writer") + 1, 9):
+        log.update(partial(_one_commit, number))
+
+
+def _one_commit(number: int, read: TableState) -> Change | None:
+    if read.transaction("writer") >= number:
+        return None
+    body = {"path": f"f{number}", "size": 1, "partitionValues": {}, "modificationTime": 1}
+    return Change([add(body, data_change=True)], "WRITE", {"writer": number})
+
+
+def _ties(pipe: Connection, place: str, options: dict[str, str], versions: int, rank: str) -> None:
+    log = DeltaLog(place, options)
     won: list[int] = []
     tried: list[int] = []
-    sys.stdin.readline()
+    pipe.send("ready")
+    pipe.recv()
     state = log.state()
-    while state.version < last:
+    while state.version < versions:
         tried.append(state.version + 1)
         try:
             state = log.commit(state, Change([], "TIE", {rank: len(won) + 1}))
@@ -92,9 +113,4 @@ def _main(place: str, options: str, versions: str, rank: str) -> None:
             state = log.state()
             if state.transaction(rank) > len(won):
                 won.append(state.version)
-    print(json.dumps({"won": won, "tried": tried}), flush=True)
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    pipe.send((won, tried))
