@@ -32,6 +32,7 @@ from tidegate.tables import State
 
 NOT_FROM_THE_START = "what its earlier waves had is gone, so it is read from the start"
 LEFT_OUT = "left_out"  # kind of a version from which on a shard lacks rows that the log doesn't have
+UNREAD_SHARDS = "TRUNCATE its tables there, or DROP and CREATE them, or leave them out (tables.exclude)"
 _NAMED_MAX = 3
 
 
@@ -89,7 +90,7 @@ def rest_shards(app: Application, window: Window) -> dict[str, TableState]:
         at_ts = app.followed.position(physical[0], max(window.cut_ts, app.cut_ts))
         if app.keeps(*physical) and is_shard(app, physical) and lacks_rows(app, physical, at_ts):
             lacking.setdefault(app.logical_name(*physical[1:]), []).append(physical)
-    found = {name: _lacks(name, of, window.cut_ts) for name, of in lacking.items()}
+    found = {name: _lacks(app, name, of, window.cut_ts) for name, of in lacking.items()}
     for name, state in app.states.items():
         if state.state is State.SNAPSHOT and name not in found and _is_route(app, name):
             found[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
@@ -110,10 +111,12 @@ def _is_route(app: Application, name: str) -> bool:
     return any(is_shard(app, physical) for physical in app.flows().get(name, ()))
 
 
-def _lacks(name: str, shards: Iterable[Physical], cut_ts: int) -> TableState:
+def _lacks(app: Application, name: str, shards: Collection[Physical], cut_ts: int) -> TableState:
     named = [f"{database}.{table} of {source}" for source, database, table in sorted(shards)]
     more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
     what = f"{name} lacks rows of {', '.join(named[:_NAMED_MAX])}{more} until they are read by a snapshot"
+    if unread := sorted({source for source, *_ in shards if app.pipeline.lacks_snapshots(source)}):
+        what += f"; none reads {' or '.join(unread)}: {UNREAD_SHARDS}"
     return TableState(State.SNAPSHOT, what, applied_ts=cut_ts)
 
 

@@ -10,7 +10,7 @@ import pytest
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import leave_behind
-from spark_jobs.window.shards import LEFT_OUT, leave_out
+from spark_jobs.window.shards import LEFT_OUT, UNREAD_SHARDS, leave_out
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
@@ -79,3 +79,15 @@ def test_a_shard_of_a_source_that_is_behind_is_left_out_where_that_one_is(tmp_pa
     last = app.histories["one"].last(("shop", "t_2"))
     assert last is not None
     assert (last.kind, last.commit_ts) == (LEFT_OUT, behind_ts)
+
+
+def test_a_shard_that_no_snapshot_reads_has_another_way_out(tmp_path: Path) -> None:
+    log = _routed(tmp_path)
+    baseline(log, *SHARD[1:])
+    app, _ = _window(log)
+    assert app.states["shop.all"].reason.endswith("until they are read by a snapshot")
+    ticdc = "one: {flavour: ticdc, path: /feed, protocol: csv, time_zone: UTC}"
+    log.file.write_text(log.file.read_text().replace("one: {conn_id: c, flavour: mariadb}", ticdc))
+    app, _ = _window(log)
+    assert app.states["shop.all"].state is State.SNAPSHOT
+    assert f"none reads one: {UNREAD_SHARDS}" in app.states["shop.all"].reason
