@@ -28,7 +28,7 @@ _CLIENT_ERRORS: Final = 2000  # from here on an error is the connection's, not t
 _MAY_NOT: Final = frozenset(
     {ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR}
 )
-_READ_ONLY: Final = "snapshots are read without marks there: a reader that begins now does so"
+_READ_ONLY: Final = "snapshots are read without marks there"
 _NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
 
 
@@ -88,7 +88,11 @@ class MarkWriter:
                 if mark.kind is MarkKind.LOW and self._lists_branches:
                     see_commits(cursor)
         except (pymysql.err.MySQLError, OSError) as error:
-            raise self._refused(error) from error
+            found = self._refused(error)
+            if isinstance(found, MarksRefused):  # since begin(): as of a former primary
+                remedy = "it is tried again, without marks in its log"
+                found = SourceUnavailable(found.what, where=self._info.where, remedy=remedy)
+            raise found from error
         if changed != 1:
             raise SourceUnavailable(
                 f"our row of {WATERMARK} is gone", where=self._info.where, remedy="leave that table to tidegate"
@@ -133,12 +137,12 @@ class MarkWriter:
         return SourceRefused(what, where=self._info.where, remedy=remedy)
 
     def _refused(self, error: BaseException) -> BaseException:
-        found = named(error, self._info)
+        found, code = named(error, self._info), error.args[0] if error.args else 0
+        if code == ER.OPTION_PREVENTS_STATEMENT:
+            return MarksRefused("the server is read-only", where=self._info.where, remedy=_READ_ONLY)
         if isinstance(found, SourceRefused):
             grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {self._account}"
-            if error.args and error.args[0] == ER.OPTION_PREVENTS_STATEMENT:  # it became read-only since begin()
-                return MarksRefused(found.what, where=self._info.where, remedy=_READ_ONLY)
-            if error.args and error.args[0] in _MAY_NOT:
+            if code in _MAY_NOT:
                 return MarksRefused(found.what, where=self._info.where, remedy=grants)
             found.remedy = grants
         return found
