@@ -26,7 +26,7 @@ from tidegate.errors import SourceUnavailable, UsageError, VerifyError
 from tidegate.local.server import Server
 from tidegate.mysql import visible
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.hosts import IDS, server_of
+from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.position import Position
 from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines
@@ -65,7 +65,7 @@ class Lake:
         file, position = self.server.query(binlog)[0][:2]
         segment: dict[str, Any] = {field.name: _nothing(field.type) for field in tables.SEGMENTS.schema}
         segment |= {"source": "one", "file": file, "end_pos": int(position), "resolved_ts": CUT}
-        ids = {str(name): value for name, value in self.server.query(IDS)}
+        ids = {str(name): value for name, value in self.server.query(SERVER_IDS)}
         segment["server_id"], segment["server_uuid"] = server_of(ids)
         self._append(tables.SEGMENTS, [segment])
         now = dt.datetime.now(UTC)
