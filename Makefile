@@ -43,8 +43,8 @@ lock: environment ## requirements.in -> requirements.txt: every pin with its has
 bench: environment jars ## the benchmarks, each beside its peers: .tidegate/bench/report.md (QUICK=1: under ten minutes)
 	@$(BIN)/python -m benchmarks --sizes $(if $(QUICK),quick,formal) $(if $(ONLY),--only $(ONLY))
 
-soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9 READERS=1)
-	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(READERS),--readers)
+soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9 SOURCES=4 READERS=1)
+	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(SOURCES),--sources $(SOURCES)) $(if $(READERS),--readers)
 
 together: environment $(if $(filter s3,$(STORE)),jars-s3,jars) ## apply, maintain, rebuild, verify and people's OPTIMIZE and DELETE on one lake at once (MINUTES=30 STORE=s3 READERS=1)
 	@$(BIN)/python -m tests.together --minutes $(or $(MINUTES),30) $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(READERS),--readers)

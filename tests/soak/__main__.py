@@ -1,6 +1,7 @@
 """`make soak FAULTS=n SEED=s`: random faults over a busy source, and whether anything was lost, doubled or wrong.
 
-In:  --faults, --seed (a random one when empty), --flavour mariadb|mysql9, --apply-every, --settle-every.
+In:  --faults, --seed (a random one when empty), --flavour mariadb|mysql9, --apply-every, --settle-every; --sources: of
+     several servers, whose flavours are either in turn, the shards of a table flow together (shards/).
 Out: on stdout one line, `soak: n faults, T transactions, 0 lost, 0 doubled, 0 wrong`, exit code 0; else what is wrong,
      how to replay it, and exit code 1. All state is in a temporary folder, removed when all was well, else named.
 """
@@ -19,6 +20,9 @@ from pathlib import Path
 
 from tests.soak import faults
 from tests.soak.plan import Fault, plan
+from tests.soak.shards import faults as shards_faults
+from tests.soak.shards import plan as shards_plan
+from tests.soak.shards.world import ShardWorld
 from tests.soak.witness import Wrong
 from tests.soak.world import ROOT, SilverDiffers, World
 
@@ -34,24 +38,32 @@ class Soak:
     def run(self) -> None:
         """Raises Wrong."""
         given = self.arguments
-        world = World(self.folder, given.seed, given.flavour, disturbs_apply=given.disturb_applies)
+        flavours = sorted(("mariadb", "mysql9"), key=lambda one: one != given.flavour) * given.sources
+        world: World | ShardWorld
+        if given.sources == 1:
+            world = World(self.folder, given.seed, given.flavour, disturbs_apply=given.disturb_applies)
+            faults_of = plan(given.seed, given.faults)
+        else:
+            world = ShardWorld(self.folder, given.seed, flavours[: given.sources])
+            faults_of = shards_plan.plan(given.seed, given.faults, sorted(world.servers))
         try:
             with world:
-                for fault in plan(given.seed, given.faults):
+                for fault in faults_of:
                     self._one(world, fault)
                 if self.done % given.apply_every or not self.done:
                     self._settle(world, compare=True)
         finally:
-            witness = getattr(world, "witness", None)
-            if witness is not None:
-                self.transactions, self.lost, self.doubled = witness.transactions, witness.lost, witness.doubled
+            self.transactions, self.lost, self.doubled = world.totals()
 
-    def _one(self, world: World, fault: Fault) -> None:
+    def _one(self, world: World | ShardWorld, fault: Fault) -> None:
         given = self.arguments
         with (self.folder / "faults.log").open("a") as log:
             log.write(f"{time.monotonic() - self.began:8.2f} {fault}\n")
         world.tend()
-        faults.run(world, fault)
+        if isinstance(world, World):
+            faults.run(world, fault)
+        else:
+            shards_faults.run(world, fault)
         world.check()
         self.done += 1
         if self.done % given.apply_every == 0:
@@ -59,14 +71,14 @@ class Soak:
         elif self.done % given.settle_every == 0:
             self._settle(world, compare=False)
 
-    def _settle(self, world: World, *, compare: bool) -> None:
+    def _settle(self, world: World | ShardWorld, *, compare: bool) -> None:
         world.settle()
         compared = f", {world.compare()}" if compare else ""
-        world.sessions.resume()
+        world.resume()
         seconds = time.monotonic() - self.began
         print(
-            f"{seconds:.0f} s: {self.done} faults, {world.witness.transactions} transactions, "
-            f"capture started {world.capture.starts} times, apply {world.applies.started}{compared}",
+            f"{seconds:.0f} s: {self.done} faults, {world.totals()[0]} transactions, "
+            f"capture started {world.captures} times, apply {world.applies.started}{compared}",
             file=sys.stderr,
             flush=True,
         )
@@ -83,14 +95,17 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
+    parser.add_argument("--sources", type=int, default=1, choices=range(1, 9), help="servers")
     parser.add_argument("--settle-every", type=int, default=25, help="faults between comparisons of bronze")
-    parser.add_argument("--apply-every", type=int, default=100, help="faults between comparisons of silver")
+    parser.add_argument("--apply-every", type=int, help="faults between comparisons of silver; 100, of servers 25")
     parser.add_argument("--only-compare", dest="disturb_applies", action="store_false", help="no apply but to compare")
     parser.add_argument(
         "--readers", action="store_true", help="read the lake by all readers in the end (tests/readers)"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
-    return parser.parse_args()
+    given = parser.parse_args()
+    given.apply_every = given.apply_every or (100 if given.sources == 1 else 25)
+    return given
 
 
 def main() -> int:
@@ -110,7 +125,8 @@ def main() -> int:
         soak.wrong += error.tables if isinstance(error, SilverDiffers) else int(not soak.lost and not soak.doubled)
         print(f"{type(error).__name__}: {error}")
         print(f"after {soak.done} faults, see faults.log and the other logs in {folder}")
-        print(f"again: make soak FAULTS={given.faults} SEED={given.seed} FLAVOUR={given.flavour}")
+        same = f"FAULTS={given.faults} SEED={given.seed} FLAVOUR={given.flavour} SOURCES={given.sources}"
+        print(f"again: make soak {same}")
         print(soak.line())
         return 1
     code = int(given.readers and _read(folder) > 0)

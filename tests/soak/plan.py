@@ -7,9 +7,9 @@ Out: a list of Fault. What a fault does is in faults.py; here is only what, how 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tests.support.fault_proxy import Way
 
@@ -62,24 +62,41 @@ class Fault:
         return f"{self.number} {self.kind}" + (f" ({words})" if words else "")
 
 
-def _seconds(rng: random.Random, low: float, high: float) -> float:
+# How often, and what it is drawn from.
+Kinds: TypeAlias = Mapping[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]
+
+
+def seconds(rng: random.Random, low: float, high: float) -> float:
     return round(rng.uniform(low, high), 3)
 
 
 def _half_open(rng: random.Random) -> dict[str, Any]:
     """Mostly mended before capture gives up on it, now and then not before."""
-    seconds = _seconds(rng, 0.2, 1.5) if rng.random() < 0.9 else 60.0
-    return {"way": rng.choice([*Way, "both"]), "seconds": seconds}
+    lasts = seconds(rng, 0.2, 1.5) if rng.random() < 0.9 else 60.0
+    return {"way": rng.choice([*Way, "both"]), "seconds": lasts}
 
 
-def _mode(rng: random.Random) -> str:
+def mode(rng: random.Random) -> str:
     return rng.choice(["batch", "micro_batch"])
 
 
-_KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] = {
-    "kill": (24, lambda rng: {"after": _seconds(rng, 0.0, 1.0)}),
+APPLIES: Final[Kinds] = {
+    "start_apply": (
+        9,
+        lambda rng: {"mode": mode(rng), "point": rng.choice(APPLY_POINTS) if rng.random() < 0.5 else "none"},
+    ),
+    "second_apply": (8, lambda rng: {"mode": mode(rng), "sleep": rng.choice([0.0, seconds(rng, 1.0, 20.0)])}),
+    "retry_apply": (8, lambda rng: {"after": seconds(rng, 0.0, 1.0)}),
+    "maintain": (2, lambda rng: {}),
+}
+READERS: Final[Kinds] = {
+    "snapshot": (4, lambda rng: {"seconds": seconds(rng, 0.0, 3.0)}),
+    "kill_reader": (4, lambda rng: {"after": seconds(rng, 0.0, 12.0)}),
+}
+_KINDS: Final[Kinds] = {
+    "kill": (24, lambda rng: {"after": seconds(rng, 0.0, 1.0)}),
     "kill_point": (18, lambda rng: {"point": f"{rng.choice(CAPTURE_POINTS)}:{rng.randint(1, 3)}"}),
-    "kill_chasing": (5, lambda rng: {"point": rng.choice(CHASE_POINTS), "seconds": _seconds(rng, 0.1, 0.5)}),
+    "kill_chasing": (5, lambda rng: {"point": rng.choice(CHASE_POINTS), "seconds": seconds(rng, 0.1, 0.5)}),
     "cut": (
         14,
         lambda rng: {
@@ -89,15 +106,15 @@ _KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] 
         },
     ),
     "half_open": (5, _half_open),
-    "trickle": (4, lambda rng: {"size": rng.randint(1, 40), "seconds": _seconds(rng, 0.2, 1.5)}),
+    "trickle": (4, lambda rng: {"size": rng.randint(1, 40), "seconds": seconds(rng, 0.2, 1.5)}),
     "flush_logs": (6, lambda rng: {}),
     "checksum": (3, lambda rng: {"algorithm": rng.choice(["NONE", "CRC32"])}),
     "restart_source": (2, lambda rng: {}),
     "crash_source": (3, lambda rng: {}),
-    "stall_lake": (4, lambda rng: {"seconds": _seconds(rng, 0.3, 1.5), "mebibytes": rng.randint(0, 2)}),
-    "move_lake": (2, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
-    "fill_lake": (3, lambda rng: {"seconds": _seconds(rng, 0.1, 1.0)}),
-    "two_captures": (4, lambda rng: {"folder": rng.choice(["same", "own", "own"]), "seconds": _seconds(rng, 0.3, 3.5)}),
+    "stall_lake": (4, lambda rng: {"seconds": seconds(rng, 0.3, 1.5), "mebibytes": rng.randint(0, 2)}),
+    "move_lake": (2, lambda rng: {"seconds": seconds(rng, 0.1, 1.0)}),
+    "fill_lake": (3, lambda rng: {"seconds": seconds(rng, 0.1, 1.0)}),
+    "two_captures": (4, lambda rng: {"folder": rng.choice(["same", "own", "own"]), "seconds": seconds(rng, 0.3, 3.5)}),
     "upkeep": (6, lambda rng: {"point": rng.choice([*UPKEEP_POINTS, "none"])}),
     "add_column": (3, lambda rng: {"table": rng.choice(TABLES)}),
     "rewrite_file": (
@@ -107,30 +124,23 @@ _KINDS: Final[dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]]] 
             "listed": rng.random() < 0.5,
         },
     ),
-    "start_apply": (
-        9,
-        lambda rng: {"mode": _mode(rng), "point": rng.choice(APPLY_POINTS) if rng.random() < 0.5 else "none"},
-    ),
-    "second_apply": (8, lambda rng: {"mode": _mode(rng), "sleep": rng.choice([0.0, _seconds(rng, 1.0, 20.0)])}),
-    "retry_apply": (8, lambda rng: {"after": _seconds(rng, 0.0, 1.0)}),
-    "maintain": (2, lambda rng: {}),
+    **APPLIES,
     "drop_column": (4, lambda rng: {"table": rng.choice(TABLES)}),
     "approve": (4, lambda rng: {}),
     "truncate": (3, lambda rng: {"table": rng.choice(TABLES)}),
     "recreate": (3, lambda rng: {"table": rng.choice(TABLES)}),
-    "rename": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": _seconds(rng, 0.0, 0.6)}),
+    "rename": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": seconds(rng, 0.0, 0.6)}),
     "statement": (2, lambda rng: {"table": rng.choice(TABLES)}),
-    "snapshot": (4, lambda rng: {"seconds": _seconds(rng, 0.0, 3.0)}),
-    "kill_reader": (4, lambda rng: {"after": _seconds(rng, 0.0, 12.0)}),
+    **READERS,
 }
 
 
-def plan(seed: int, count: int) -> list[Fault]:
+def plan(seed: int, count: int, weighed: Kinds = _KINDS) -> list[Fault]:
     """The first `count` faults of a seed; a longer plan of the same seed begins with a shorter one."""
     rng = random.Random(seed)
-    kinds, weights = list(_KINDS), [weight for weight, _ in _KINDS.values()]
+    kinds, weights = list(weighed), [weight for weight, _ in weighed.values()]
     faults = []
     for number in range(1, count + 1):
         kind = rng.choices(kinds, weights)[0]
-        faults.append(Fault(number, kind, _seconds(rng, 0.0, 0.6), _KINDS[kind][1](rng)))
+        faults.append(Fault(number, kind, seconds(rng, 0.0, 0.6), weighed[kind][1](rng)))
     return faults

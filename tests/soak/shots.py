@@ -26,16 +26,24 @@ _END_SECONDS = 30
 class Shots:
     """A context manager: ends what runs."""
 
-    def __init__(self, file: Path, environment: dict[str, str], log: Path) -> None:
-        self._file, self._environment, self._log = file, os.environ | environment, log
+    def __init__(self, file: Path, environment: dict[str, str], log: Path, table: str = TABLE) -> None:
+        self._file, self._environment, self._log, self._table = file, os.environ | environment, log, table
         self._said = 0  # bytes of the log before the reader that was begun last
         self._process: subprocess.Popen[bytes] | None = None
 
-    def begin(self) -> None:
-        """Ask for a snapshot, and read; where a reader is at work already, that one goes on."""
-        if self._process is not None and self._process.poll() is None:
+    @property
+    def reads(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def begin(self, *, asks: bool = True) -> None:
+        """Ask for a snapshot, and read; where a reader is at work already, that one goes on.
+
+        asks: else nothing is asked for but what waits by itself.
+        """
+        if self.reads:
             return
-        command = [str(Path(sys.executable).parent / "tidegate"), "snapshot", "start", str(self._file), TABLE]
+        words = ["start", str(self._file), self._table] if asks else ["run", str(self._file)]
+        command = [str(Path(sys.executable).parent / "tidegate"), "snapshot", *words]
         with self._log.open("ab") as log:
             self._said = log.tell()
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
@@ -43,7 +51,7 @@ class Shots:
     def wait(self) -> None:
         """Until the reader that was begun has said a word: it starts for some seconds."""
         end = time.monotonic() + _END_SECONDS
-        while self._process is not None and self._process.poll() is None and time.monotonic() < end:
+        while self.reads and time.monotonic() < end:
             if self._log.stat().st_size > self._said:
                 return
             time.sleep(0.1)

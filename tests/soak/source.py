@@ -29,7 +29,7 @@ _SCHEMA: Final = {
     "notes": "CREATE TABLE notes (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, t MEDIUMTEXT)",
 }
 # What may happen to a transaction that meets others, or another definition of its tables: it is rolled back.
-_MET: Final = (1062, 1205, 1213, 1020, 1412, 1146, 1054)
+MET: Final = (1062, 1205, 1213, 1020, 1412, 1146, 1054)
 
 
 class Sessions:
@@ -92,7 +92,7 @@ class Sessions:
             cursor.execute("INSERT INTO txns VALUES (%s, %s)", (BURST_SESSION, self._burst))
             cursor.execute("COMMIT")
         except pymysql.err.MySQLError as error:
-            if error.args[0] not in _MET:
+            if error.args[0] not in MET:
                 raise
             cursor.execute("ROLLBACK")
 
@@ -128,7 +128,7 @@ class Sessions:
                             continue
                         n += 1
                         began = time.monotonic()
-                        self._transaction(cursor, rng, number, n)
+                        self.transaction(cursor, rng, number, n)
                         self._over.wait(max(0.0, self._period_seconds - (time.monotonic() - began)))
             except (pymysql.err.MySQLError, OSError, AssertionError):  # its server is down
                 if not self._run.is_set():
@@ -136,17 +136,21 @@ class Sessions:
                 self._over.wait(0.1)
         self._idle[number].set()
 
-    def _transaction(self, cursor: Any, rng: random.Random, session: int, n: int) -> None:
+    def transaction(self, cursor: Any, rng: random.Random, session: int, n: int) -> None:
         try:
             cursor.execute("BEGIN")
             for _ in range(rng.randint(1, 3)):
-                rng.choice((_keyed, _keyed, _pairs, _bag, _notes))(cursor, rng, self.columns)
+                self.change(cursor, rng)
             cursor.execute("INSERT INTO txns VALUES (%s, %s)", (session, n))
             cursor.execute("ROLLBACK" if rng.random() < 0.03 else "COMMIT")
         except pymysql.err.MySQLError as error:
-            if error.args[0] not in _MET:
+            if error.args[0] not in MET:
                 raise
             cursor.execute("ROLLBACK")
+
+    def change(self, cursor: Any, rng: random.Random) -> None:
+        """One of those of which a transaction has some."""
+        rng.choice((_keyed, _keyed, _pairs, _bag, _notes))(cursor, rng, self.columns)
 
 
 def _added(rng: random.Random, columns: list[str]) -> str:

@@ -12,9 +12,11 @@ import pytest
 
 from tests.integration.capture_support import capture_until_quiet
 from tests.soak.plan import plan
+from tests.soak.shards import faults as shards_faults
+from tests.soak.shards import plan as shards_plan
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
-from tests.support.seeds import many, seed
+from tests.support.seeds import LONG, many, seed
 from tests.support.servers import ROOT
 from tidegate.local.server import Server
 
@@ -23,6 +25,9 @@ def test_a_plan_follows_from_its_seed_and_a_longer_one_begins_with_a_shorter_one
     assert plan(7, 300)[:40] == plan(7, 40)
     assert plan(7, 40) != plan(8, 40)
     assert len({fault.kind for fault in plan(7, 300)}) == 29
+    names = ("a", "b", "c", "d")
+    assert shards_plan.plan(7, 300, names)[:40] == shards_plan.plan(7, 40, names)
+    assert {fault.kind for fault in shards_plan.plan(7, 300, names)} == shards_faults.KINDS.keys()
 
 
 @pytest.mark.server
@@ -53,9 +58,20 @@ def test_the_witness_finds_a_transaction_that_is_lost_and_one_that_never_was(mar
 @pytest.mark.spark
 @pytest.mark.long
 def test_a_dozen_random_faults_lose_nothing_double_nothing_and_leave_silver_equal() -> None:
-    count = str(many(12, 100))
+    _soak(str(many(12, 100)), "--only-compare")
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.skipif(not LONG, reason="four servers, captures and their first apply take minutes before the first fault")
+def test_random_faults_of_four_servers_leave_their_shards_equal_and_their_money_whole() -> None:
+    _soak("50", "--sources", "4")
+
+
+def _soak(count: str, *words: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.soak", "--faults", count, "--seed", str(seed()), "--only-compare"],
+        [sys.executable, "-m", "tests.soak", "--faults", count, "--seed", str(seed()), *words],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,

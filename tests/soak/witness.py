@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
@@ -93,15 +94,20 @@ class Witness:
         self._source = source
         self._events = Events()
         self._paths: set[str] = set()
+        self._bronze: DeltaTable | None = None
         self._before: Segment | None = None
         self._sums: dict[int, int] = {}  # by seq: what upkeep packs must be what was there
         self._settled: dict[int, int] = {}
 
     def look(self) -> tuple[str, int]:
         """Check what bronze got since; where it ends. Raises Wrong."""
-        if not (self._root / "_delta_log").exists():
-            return self.position
-        actions = pa.table(DeltaTable(str(self._root)).get_add_actions(flatten=True))
+        if self._bronze is None:
+            if not (self._root / "_delta_log").exists():
+                return self.position
+            self._bronze = DeltaTable(str(self._root))
+        self._bronze.update_incremental()  # thousands of commits, that needn't be read at each look
+        actions = pa.table(self._bronze.get_add_actions(flatten=True))
+        actions = actions.filter(pc.equal(actions["partition.source"], self._source))
         self._dense(actions)
         fresh = sorted(set(actions["path"].to_pylist()) - self._paths)
         self._paths.update(fresh)

@@ -28,6 +28,7 @@ from tests.support.own_server import own_server
 from tidegate import config
 from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
+from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.tables import WATERMARK_DATABASE
 from tidegate.verify.report import Outcome
@@ -48,26 +49,42 @@ _CAPTURE: Final = (
 class Capture:
     """Capture, started again whenever it ends, as Airflow does. failure: what should never have ended it."""
 
-    def __init__(self, nursery: Nursery, folder: Path, environment: dict[str, str]) -> None:
-        self.gate = folder / "gate"
+    def __init__(self, nursery: Nursery, folder: Path, environment: dict[str, str], *, source: str = "one") -> None:
+        self.gate = folder / f"gate-{source}"
         self.gate.mkdir()
         self.child: Child | None = None
         self.failure = ""
         self.starts = 0
         self.rivals = 0  # since the last time all was settled: what fences one is then no failure
-        self._nursery, self._folder = nursery, folder
+        self._nursery, self._folder, self._source = nursery, folder, source
+        self._log = folder / f"capture-{source}.log"
         self._environment = environment | {GATE: str(self.gate)}
-        self._over = threading.Event()
+        self._over, self._may = threading.Event(), threading.Event()
+        self._may.set()
         self._thread = threading.Thread(target=self._run)
 
     def start(self, state: Path, log: Path) -> Child:
-        arguments = ["capture", str(self._folder / "soak.yaml"), "--state-dir", str(state), "--run-for", "86400"]
+        arguments = ["capture", str(self._folder / "soak.yaml"), "--source", self._source, "--run-for", "86400"]
+        arguments += ["--state-dir", str(state)]
         return self._nursery.start(arguments, self._environment, log)
 
     def upkeep(self, point: str, seen: int) -> Child:
         """Begin upkeep of bronze, which dies at the point. seen: the last seq that the witness has read."""
         arguments = ["upkeep", str(self._folder / "soak.yaml"), str(seen)]
         return self._nursery.start(arguments, {"TIDEGATE_FAILPOINT": point}, self._folder / "upkeep.log")
+
+    def stop(self) -> None:
+        """None runs until go_on()."""
+        self._may.clear()
+        if self.child is not None:
+            self.child.send(signal.SIGTERM)
+
+    def go_on(self) -> None:
+        self._may.set()
+
+    @property
+    def stopped(self) -> bool:
+        return not self._may.is_set()
 
     def kill(self) -> None:
         if self.child is not None:
@@ -86,7 +103,7 @@ class Capture:
 
     def said(self, words: str) -> Callable[[], bool]:
         """Whether capture's log has these words, from now on."""
-        log = self._folder / "capture.log"
+        log = self._log
         start = log.stat().st_size
         return lambda: words.encode() in log.read_bytes()[start:]
 
@@ -101,6 +118,7 @@ class Capture:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        self.go_on()
         if self.child is not None:
             self.child.send(signal.SIGTERM)
             if self.child.wait(20) is None:
@@ -108,12 +126,14 @@ class Capture:
         self._thread.join(30)
 
     def _run(self) -> None:
-        log = self._folder / "capture.log"
+        log = self._log
         while not self._over.is_set() and not self.failure:
+            if not self._may.wait(0.2):
+                continue
             child = self.child = self.start(self._folder / "state", log)
             self.starts += 1
             code = child.wait()
-            if code in (0, -signal.SIGKILL):
+            if code in (0, -signal.SIGKILL) or (code == -signal.SIGTERM and not self._may.is_set()):
                 continue
             last = next((line for line in reversed(log.read_text().splitlines()) if line.startswith("tidegate: ")), "")
             if code == TERMINAL and self.rivals:
@@ -127,6 +147,26 @@ class Capture:
         if "move it away" in line or "value log away" in line:
             folder = self._folder / "state" / "value_log"
             folder.rename(self._folder / f"fenced-{self.starts}")
+
+
+def until(capture: Capture, witness: Witness, condition: Callable[[], bool], what: str) -> None:
+    """Raises Wrong when nothing comes any more: a machine that is busy with other things only takes longer."""
+    end, seen = time.monotonic() + _CATCH_UP_SECONDS, witness.position
+    while not condition():
+        if capture.failure:
+            raise Wrong(capture.failure)
+        if witness.position != seen:
+            end, seen = time.monotonic() + _CATCH_UP_SECONDS, witness.position
+        if time.monotonic() > end:
+            raise Wrong(f"{what}: nothing came in {_CATCH_UP_SECONDS:.0f} s after {seen[0]}:{seen[1]}")
+        time.sleep(0.1)
+
+
+def catch_up(server: Server, capture: Capture, witness: Witness) -> None:
+    """Bronze has all that the server has now. Raises Wrong."""
+    server.query("INSERT INTO txns VALUES (%s, %s)", (_MARKER_SESSION, time.time_ns()), database=DATABASE)
+    end = binlog_end(server)
+    until(capture, witness, lambda: witness.look() >= end, f"bronze doesn't get to {end[0]}:{end[1]}")
 
 
 class World:
@@ -170,7 +210,7 @@ class World:
         self.witness = Witness(self.lake, server, "one")
         self.sessions = Sessions(server, self.seed)
         self.stack.enter_context(self.capture)
-        self._until(lambda: self.witness.look()[1] > 0, "capture doesn't begin")
+        until(self.capture, self.witness, lambda: self.witness.look()[1] > 0, "capture doesn't begin")
         self.sessions.create()
         self.stack.enter_context(self.sessions)
 
@@ -192,26 +232,25 @@ class World:
         self.capture.rivals = 0
 
     def catch_up(self) -> None:
-        number = time.time_ns()
-        self.server.query("INSERT INTO txns VALUES (%s, %s)", (_MARKER_SESSION, number), database=DATABASE)
-        end = binlog_end(self.server)
-        self._until(lambda: self.witness.look() >= end, f"bronze doesn't get to {end[0]}:{end[1]}")
+        catch_up(self.server, self.capture, self.witness)
+
+    def totals(self) -> tuple[int, int, int]:
+        """Transactions, and of these lost and doubled."""
+        witness = getattr(self, "witness", None)
+        return (witness.transactions, witness.lost, witness.doubled) if witness else (0, 0, 0)
+
+    @property
+    def captures(self) -> int:
+        """How many were started."""
+        return self.capture.starts
+
+    def resume(self) -> None:
+        self.sessions.resume()
 
     def check(self) -> None:
         """Raises Wrong when a part of this has failed where it mustn't."""
         if self.capture.failure:
             raise Wrong(self.capture.failure)
-
-    def _until(self, condition: Callable[[], bool], what: str) -> None:
-        """Raises Wrong when nothing comes any more: a machine that is busy with other things only takes longer."""
-        end, seen = time.monotonic() + _CATCH_UP_SECONDS, self.witness.position
-        while not condition():
-            self.check()
-            if self.witness.position != seen:
-                end, seen = time.monotonic() + _CATCH_UP_SECONDS, self.witness.position
-            if time.monotonic() > end:
-                raise Wrong(f"{what}: nothing came in {_CATCH_UP_SECONDS:.0f} s after {seen[0]}:{seen[1]}")
-            time.sleep(0.1)
 
     # --- apply --------------------------------------------------------------------------------------------
 

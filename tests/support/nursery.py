@@ -69,13 +69,14 @@ class Nursery:
         self._children: dict[int, Child] = {}
         self._changed = threading.Condition()
         self._started: list[Child] = []
+        self._starting = threading.Lock()  # one at a time: who starts two gets each its own
         threading.Thread(target=self._listen, daemon=True).start()
 
     def start(self, arguments: Sequence[str], environment: dict[str, str], log: Path) -> Child:
         """`tidegate ARGUMENTS` with these variables beside our own; stdout and stderr are appended to log."""
         assert self._process.stdin is not None
         line = json.dumps({"arguments": list(arguments), "environment": environment, "log": str(log)})
-        with self._changed:
+        with self._starting, self._changed:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
             assert self._changed.wait_for(lambda: self._started, 600), "the nursery doesn't answer"
