@@ -11,14 +11,16 @@ import json
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import pymysql
+import pymysql.cursors
 
 from tidegate.commit_ts import compose
-from tidegate.errors import SourceUnavailable
+from tidegate.errors import SourceUnavailable, StreamCorrupt
 from tidegate.limits import ANSWER_SECONDS_MAX, TIDB_GC_LIFE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.tidb.jobs import Job
@@ -72,9 +74,40 @@ class History:
 
         A job's FinishedTS is right below its commit_ts: one in between is in here, and its binlog comes once more.
         """
-        texts = self._read("SELECT job_meta FROM mysql.tidb_ddl_history")
-        jobs = sorted(((json.loads(text)["binlog"] or {}).get("FinishedTS") or 0, text) for text in texts)
-        return fold(Job.from_text(text) for finished_ts, text in jobs if finished_ts <= tso).text.encode()
+        stamps = [(finished_ts(text), job_id) for job_id, text in self._jobs()]
+        ids = [job_id for stamp, job_id in sorted(stamps) if stamp <= tso]
+        return fold(Job.from_text(text) for text in self._in_order(ids)).text.encode()
+
+    def _in_order(self, ids: Sequence[int]) -> Iterator[bytes]:
+        """Jobs end about in the order of their ids: what is ahead of its turn waits, and a history of years is never
+        in memory.
+        """
+        wanted, waiting, done = set(ids), dict[int, bytes](), 0
+        for job_id, text in self._jobs():
+            if job_id in wanted:
+                waiting[job_id] = text
+            while done < len(ids) and ids[done] in waiting:
+                yield waiting.pop(ids[done])
+                done += 1
+        if done < len(ids):
+            raise SourceUnavailable(
+                f"DDL job {ids[done]} left the history while it was read",
+                where=self._info.where,
+                remedy="it is read again",
+            )
+
+    def _jobs(self) -> Iterator[tuple[int, bytes]]:
+        """Ids and JSON, by id, a row in memory at a time."""
+        connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
+        try:
+            with connection.cursor(pymysql.cursors.SSCursor) as cursor:
+                cursor.execute("SELECT job_id, job_meta FROM mysql.tidb_ddl_history ORDER BY job_id")
+                while (row := cursor.fetchone()) is not None:
+                    yield row
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise named(error, self._info) from error
+        finally:
+            connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
 
     def safe_point(self) -> int:
         """Records of commits at or below it may be gone; 0 of a TiDB that never collected. Raises SourceUnavailable,
@@ -110,6 +143,14 @@ class History:
             raise named(error, self._info) from error
         finally:
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
+
+
+def finished_ts(text: bytes) -> int:
+    """Of a job's JSON; 0 of one that has no binlog. Raises StreamCorrupt."""
+    try:
+        return int((json.loads(text)["binlog"] or {}).get("FinishedTS") or 0)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StreamCorrupt(f"a DDL job's JSON isn't as TiDB writes it: {error!r}", remedy="report it") from None
 
 
 def seconds_of(text: str) -> float:
