@@ -171,7 +171,10 @@ def test_a_pump_serves_while_tidb_leaves_it_without_an_answer(tmp_path: Path) ->
     assert sent(tmp_path) == payloads
 
 
-def test_a_pump_serves_while_tidb_refuses_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [SourceRefused("access denied for user 'pump' (1045)"), KeyError("binlog")])
+def test_a_pump_serves_while_tidb_refuses_it_or_answers_what_is_not_understood(
+    error: Exception, tmp_path: Path
+) -> None:
     """A password that was changed, a right that was taken: TiDB's commits don't wait for who mends it."""
 
     class Refused(Counter):
@@ -180,7 +183,7 @@ def test_a_pump_serves_while_tidb_refuses_it(tmp_path: Path) -> None:
         def tso(self) -> int:
             self.asked += 1
             if self.refuses:
-                raise SourceRefused("access denied for user 'pump' (1045)")
+                raise error
             return super().tso()
 
     counter = Refused(100)

@@ -1,7 +1,8 @@
 """A question that may take long, asked on a thread of its own: who asks goes on, and looks for the answer.
 
 In:  a question, one at a time.
-Out: its answer once it is there; what it raised is raised by who looks.
+Out: its answer once it is there; what it raised is raised by who looks, a fault of ours as one of our errors, too: that
+     TiDB's commits stop for it helps nobody.
 
 A Pump that waited for TiDB's own answer would keep TiDB's commits waiting: TiDB gives a write up after 15 seconds, and
 a dead network answers nothing for thirty.
@@ -13,6 +14,8 @@ import queue
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from tidegate.errors import TidegateError, Unexpected
 
 Answer = TypeVar("Answer")
 
@@ -44,10 +47,14 @@ class Aside(Generic[Answer]):
         try:
             found = question()
         except Exception as error:  # noqa: BLE001 - raised where the answer is looked for
-            raised = error
+            raised = error if isinstance(error, TidegateError) else _ours(error)
             self._answers.put(lambda: _raise(raised))
         else:
             self._answers.put(lambda: found)
+
+
+def _ours(error: Exception) -> Unexpected:
+    return Unexpected(f"unexpected {type(error).__name__}: {error}", remedy="report it; it is asked again")
 
 
 def _raise(error: Exception) -> Answer:  # type: ignore[type-var]
