@@ -19,6 +19,7 @@ import pyarrow.fs as pafs
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
 from tidegate.delta.store import LogStore, log_store, make_folder, sync
+from tidegate.errors import LakeUnavailable
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
@@ -90,9 +91,17 @@ class LakeFiles:
         return "/".join(p for p in (urlsplit(self.root).path.strip("/"), path) if p)  # the file system is one bucket
 
     def open(self, path: str) -> pa.NativeFile:
-        """A random-access file for reading."""
+        """A random-access file for reading. Raises FileNotFoundError; LakeUnavailable where a disk doesn't give it."""
         if self.is_local:
-            return pa.memory_map(self.uri(path))  # no copy: row groups are slices of the page cache
+            try:
+                return pa.memory_map(self.uri(path))  # no copy: row groups are slices of the page cache
+            except FileNotFoundError:
+                raise
+            except OSError as error:  # unmounted, moved, out of reach: of its place, never of this file's rows
+                why = os.strerror(error.errno) if error.errno else str(error)
+                raise LakeUnavailable(
+                    f"can't be opened: {why}", where=self.uri(path), remedy="check the disk, its owner and rights"
+                ) from error
         return self.filesystem.open_input_file(self.local(path))
 
     def write(self, path: str, parts: Sequence[Any]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tidegate.errors import LakeUnavailable
 from tidegate.lake import files as module
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.deletion_vector import VectorWriter
@@ -45,3 +46,12 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setattr(module.os, "fsync", seen)
     return synced
+
+
+def test_a_lake_that_is_moved_away_is_out_of_reach_and_a_missing_file_is_missing(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    (tmp_path / "bronze").write_text("a file is where the folder was")
+    with pytest.raises(LakeUnavailable, match=r"bronze/a\.parquet: can't be opened: Not a directory; check the disk"):
+        lake.open("bronze/a.parquet")
+    with pytest.raises(FileNotFoundError):
+        lake.open("silver.parquet")
