@@ -149,4 +149,4 @@ def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
     for row in rows.to_pylist():
         said.setdefault(row["silver"], set()).add(row["outcome"])
     fresh = {name for name, outcomes in said.items() if outcomes <= {Outcome.EQUAL, Outcome.DROPPED}}
-    return sorted(set(cut.versions) - fresh) if cut else []
+    return sorted(set(cut.states) - fresh) if cut else []

@@ -226,8 +226,8 @@ def test_one_wrong_value_of_any_type_is_found(lake: Lake) -> None:
 
 def test_a_held_table_is_named_with_its_reason_and_not_compared(lake: Lake) -> None:
     _make_orders(lake)
-    lake.state("orders", "held", "held rows before capture started; take a snapshot")
     lake.publish()
+    lake.state("orders", "held", "held rows before capture started; take a snapshot")
     report = lake.verify()
     assert report.equal, "what isn't compared doesn't differ"
     assert not report.complete

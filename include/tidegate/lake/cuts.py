@@ -52,7 +52,7 @@ class CutTable:
 class Cut:
     """tables: by name. missing: name of a table that isn't complete at the cut -> why, one line.
 
-    dropped: tables that the source doesn't have at the cut.
+    dropped: tables that the source doesn't have at the cut. states: of each that is named anywhere, with the reason.
     """
 
     cut_ts: int
@@ -60,6 +60,7 @@ class Cut:
     tables: Mapping[str, CutTable]
     missing: Mapping[str, str]
     dropped: frozenset[str]
+    states: Mapping[str, tuple[State, str]]
 
 
 def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
@@ -78,9 +79,10 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
     if any(_is_back(row, told.get(row["table"])) for row in last):  # its row may have come since, but before its event
         last = _last(control.read(lake, tables.CUTS, columns=_COLUMNS), cut_ts)
     found, missing, dropped = dict[str, CutTable](), dict[str, str](), set[str]()
+    states = dict[str, tuple[State, str]]()
     for row in sorted(last, key=lambda row: str(row["table"])):
         name, event = row["table"], told.get(row["table"])
-        state, reason = _state(row, event, cut_ts)
+        state, reason = states[name] = _state(row, event, cut_ts)
         if state is State.DROPPED:
             dropped.add(name)
         elif state is not State.ACTIVE:
@@ -88,12 +90,11 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
             missing[name] = f"{state}{f', {until}' if state.waits else ''}{': ' if reason else ''}{reason}"
         elif row["delta_version"] >= 0:
             found[name] = _table(lake, name, row["delta_version"])
-    missing |= {
-        name: f"{event['state']}: {event['reason']}"
-        for name, event in told.items()
-        if name not in found.keys() | missing.keys() | dropped and not _is_over(State(event["state"]))
-    }
-    return Cut(cut_ts, published_at, found, dict(sorted(missing.items())), frozenset(dropped))
+    for name, event in told.items():
+        if name not in states and not _is_over(State(event["state"])):
+            states[name] = State(event["state"]), event["reason"]
+            missing[name] = f"{event['state']}: {event['reason']}"
+    return Cut(cut_ts, published_at, found, dict(sorted(missing.items())), frozenset(dropped), states)
 
 
 def instant(text: str) -> int:

@@ -21,6 +21,7 @@ from typing import Final
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
+from tidegate.lake.cuts import Cut
 from tidegate.limits import (
     VERIFY_CUT_SECONDS,
     VERIFY_GROUP_ROWS,
@@ -31,7 +32,7 @@ from tidegate.limits import (
 from tidegate.silver_names import silver_column
 from tidegate.tables import State
 from tidegate.verify.copies import Copies
-from tidegate.verify.cut import Cut, LakeReader
+from tidegate.verify.cut import LakeReader
 from tidegate.verify.log_changes import changed_keys
 from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
@@ -72,7 +73,7 @@ class Check:
 
     def run(self) -> Iterator[TableResult]:
         """Tables of the sources, then silver tables that no source has."""
-        seen, known = set[str](), set(self.cut.versions)  # a table that is made meanwhile is the next verification's
+        seen, known = set[str](), set(self.cut.states)  # a table that is made meanwhile is the next verification's
         todo: list[Work] = []
         for source, side in self.sources.items():
             for database, table in side.tables(self._followed):
@@ -94,7 +95,7 @@ class Check:
     def _followed(self, database: str, table: str) -> bool:
         """Kept, or a shadow of a kept table that silver has."""
         kept = self.pipeline.tables
-        shadow = kept.shadows(database, table) and f"{database}.{table}" in self.cut.versions
+        shadow = kept.shadows(database, table) and f"{database}.{table}" in self.cut.states
         return shadow or kept.keeps(database, table)
 
     def _logical(self, database: str, table: str) -> str:
@@ -104,12 +105,17 @@ class Check:
         return self.options.tables is None or any(name in self.options.tables for name in names)
 
     def _state(self, logical: str) -> tuple[str, str]:
-        """(state, reason): the last event of control/table_states counts, else what the cut says."""
-        return self.cut.reasons.get(logical) or (self.cut.versions.get(logical, (-1, ""))[1], "")
+        """(state, reason) at the cut; "" of one that it doesn't know."""
+        return self.cut.states.get(logical, ("", ""))
+
+    def _version(self, logical: str) -> int:
+        """The Delta version that is the table at the cut; -1 where there is none."""
+        there = self.cut.tables.get(logical)
+        return -1 if there is None else there.version
 
     def _without_source(self, logical: str) -> TableResult:
         state, reason = self._state(logical)
-        version = self.cut.versions[logical][0]
+        version = self._version(logical)
         if state in (State.DROPPED, State.LEFT):
             return TableResult("", logical, logical, Outcome.DROPPED, reason or "dropped at the source")
         if state in _WAITS:
@@ -199,7 +205,7 @@ class Check:
         return rows
 
     def _silver(self, work: Work) -> Silver:
-        return self._at(work.logical, self.cut.versions[work.logical][0], work.only)
+        return self._at(work.logical, self._version(work.logical), work.only)
 
     def _checked(self, work: Work) -> SourceTable:
         """The table as it was read. Raises Again when it is another one now."""
@@ -217,7 +223,7 @@ class Check:
             raise Again
         table = self._checked(work)
         rows = sum(some.rows for some in work.prints)
-        version = self.cut.versions.get(work.logical, (-1, ""))[0]
+        version = self._version(work.logical)
         if version < 0 or state == State.DROPPED:
             if rows:
                 why = "silver is marked dropped" if state == State.DROPPED else "silver has no such table"
@@ -276,7 +282,7 @@ class Check:
     def _settle_some(self, one: Round) -> None:
         """Raises Again."""
         work = one.work
-        if one.failed or self._state(work.logical)[0] in _WAITS or work.logical not in self.cut.versions:
+        if one.failed or self._state(work.logical)[0] in _WAITS or work.logical not in self.cut.tables:
             raise Again
         table = self._checked(work)
         work.silver = self._silver(work)

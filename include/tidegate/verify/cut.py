@@ -1,6 +1,6 @@
 """The newest published cut, and whether it holds all that a source has written.
 
-In:  control/cuts, control/table_states and bronze/segments; positions of the sources.
+In:  a lake: its cuts and bronze/segments; positions of the sources.
 Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts up to which a read saw everything.
 """
 
@@ -8,50 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from tidegate import tables
-from tidegate.errors import VerifyError
-from tidegate.lake import control
+from tidegate.errors import CutNotYet, VerifyError
 from tidegate.lake.captured_places import CapturedPlaces
+from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import cut_ts
 from tidegate.limits import VERIFY_POLL_SECONDS
 from tidegate.segments.segment import Server
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """versions: logical table -> (Delta version, state) as the newest row about it says; reasons: why one is held."""
-
-    cut_ts: int
-    versions: dict[str, tuple[int, str]]
-    reasons: dict[str, tuple[str, str]]
-
-
 def newest_cut(lake: LakeFiles, pipeline: str) -> Cut | None:
     """The cut with the largest cut_ts; None before the first."""
-    newest = cut_ts(lake)
-    if not newest:
+    try:
+        return cut_at(lake, pipeline)
+    except CutNotYet:
         return None
-    found = control.newest(
-        lake,
-        tables.CUTS,
-        by=["table"],
-        order=["cut_ts", "published_at"],
-        columns=["table", "delta_version", "state"],
-        filters=[("cut_ts", "<=", newest)],
-    ).to_pylist()
-    versions = {row["table"]: (row["delta_version"], row["state"]) for row in found if row["table"]}
-    states = control.newest(
-        lake,
-        tables.TABLE_STATES,
-        by=["table"],
-        order=["recorded_at"],
-        columns=["table", "state", "reason"],
-        filters=[("pipeline", "=", pipeline)],
-    ).to_pylist()
-    return Cut(newest, versions, {row["table"]: (row["state"], row["reason"]) for row in states})
 
 
 class LakeReader(CapturedPlaces):

@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 
 from tidegate.config import Pipeline, TidbSource
 from tidegate.errors import UsageError, VerifyError
+from tidegate.lake.cuts import Cut
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.check import Check
 from tidegate.verify.copies import Copies
-from tidegate.verify.cut import Cut, LakeReader
+from tidegate.verify.cut import LakeReader
 from tidegate.verify.recording import record
 from tidegate.verify.report import Report, TableResult
 from tidegate.verify.silver_side import SilverSide
@@ -77,7 +78,7 @@ def _check_known(
     pipeline: Pipeline, sources: Mapping[str, SourceSide], cut: Cut | None, names: Collection[str]
 ) -> None:
     """Raises UsageError for a table that neither a source nor a cut names, before the wait for a cut."""
-    known = set(cut.versions) if cut else set()
+    known = set(cut.states) if cut else set()
     for side in sources.values():
         for database, name in side.tables(pipeline.tables.keeps):
             known |= {f"{database}.{name}", ".".join(pipeline.tables.logical(database, name)[:2])}
