@@ -10,7 +10,7 @@ import time
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
 from tidegate.errors import CommitConflict
-from tidegate.snapshot.orphans import orphan_files, remove, vacuum_chunks
+from tidegate.snapshot.orphans import keep_rows, orphan_files, remove, vacuum_chunks
 from tidegate.tables import CHUNKS
 
 
@@ -29,4 +29,5 @@ def remove_orphan_chunks(job: Maintenance) -> None:
             return
         sizes = (len(gone), 0, sum(file.size for file in gone), 0)
         job.add(CHUNKS.path, "remove", DONE, time.monotonic() - started, "of waves that apply didn't take", sizes)
+    keep_rows(job.lake)
     vacuum_chunks(job.lake)

@@ -11,6 +11,7 @@ goes that is younger than a few days: a reader lands chunks before anybody hears
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from urllib.parse import unquote
@@ -32,6 +33,7 @@ from tidegate.snapshot.events import EventKind, SnapshotEvent, progress
 from tidegate.tables import CHUNKS
 
 _Pair = tuple[str, str, str, str]  # token, source and table
+_Wave = tuple[str, str]  # token and source
 
 
 def orphan_files(lake: LakeFiles, now: datetime) -> list[LiveFile]:
@@ -43,21 +45,31 @@ def orphan_files(lake: LakeFiles, now: datetime) -> list[LiveFile]:
         return []
     _, events = EventLog(lake).look()
     judge = _Judge(events)
-    return [file for file in old if all(map(judge.is_orphan, chunks_in(lake, _source(file), unquote(file.path))))]
+    whole = judge.whole(state.files)
+    return [
+        file
+        for file in old
+        if _wave(file) not in whole and all(map(judge.is_orphan, chunks_in(lake, _source(file), unquote(file.path))))
+    ]
 
 
 def remove(lake: LakeFiles, files: Iterable[LiveFile]) -> None:
     """Take files out of the table, for which delta.appendOnly is lifted. Raises CommitConflict, LakeUnavailable."""
-    log = lake.log(CHUNKS.path)
-    before = log.state().configuration.get(APPEND_ONLY, "true")
 
     def decide(read: TableState) -> Change:
         gone = [read.live[file_key(file.action)] for file in files if file_key(file.action) in read.live]
         lifted = {"metaData": {**read.metadata, "configuration": read.configuration | {APPEND_ONLY: "false"}}}
         return Change([lifted, *moved(gone, [], data_change=True)], "DELETE")
 
-    log.update(decide)
-    set_properties(log, {APPEND_ONLY: before})
+    lake.log(CHUNKS.path).update(decide)
+    keep_rows(lake)
+
+
+def keep_rows(lake: LakeFiles) -> None:
+    """Let nobody delete of the table: as it was made, whatever ended the one who lifted that. Raises as remove()."""
+    log = lake.log(CHUNKS.path)
+    if log.state().created:
+        set_properties(log, {APPEND_ONLY: "true"})
 
 
 def vacuum_chunks(lake: LakeFiles) -> list[str]:
@@ -81,7 +93,20 @@ class _Judge:
         told = list(events)
         self._applied = {_pair(one) for one in told if one.event is EventKind.APPLIED}
         self._refused = {_pair(one) for one in told if one.event is EventKind.REFUSED}
+        self._waves = [one for one in told if one.event is EventKind.WAVE]
         self._tables = progress(told)
+
+    def whole(self, files: Iterable[LiveFile]) -> set[_Wave]:
+        """Waves that apply took with all that was landed of them: no file of theirs has to be opened to know it."""
+        landed = Counter[_Wave]()
+        for file in files:
+            landed[_wave(file)] += file.rows or 0
+        told, doubted = Counter[_Wave](), {pair[:2] for pair in self._refused}
+        for wave in self._waves:
+            told[wave.token, wave.source] += wave.chunks
+            if _pair(wave) not in self._applied:
+                doubted.add((wave.token, wave.source))
+        return {wave for wave, chunks in told.items() if chunks == landed[wave] and wave not in doubted}
 
     def is_orphan(self, chunk: Chunk) -> bool:
         pair = (chunk.low_token, chunk.source, *chunk.name)
@@ -97,6 +122,12 @@ def _pair(event: SnapshotEvent) -> _Pair:
 
 def _day(file: LiveFile) -> date:
     return date.fromisoformat(file.action["partitionValues"]["day"])
+
+
+def _wave(file: LiveFile) -> _Wave:
+    """Whose chunks a file has: a landing is of one wave. Of a file that doesn't say so, none."""
+    low, high = file.bounds("low_token") or ("", "")
+    return (str(low) if low == high else "", _source(file))
 
 
 def _source(file: LiveFile) -> str:

@@ -6,15 +6,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tests.support.opened import opened
 from tests.unit.snapshot.test_contracts import chunk
 from tidegate import tables
+from tidegate.delta.properties import set_properties
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.chunk import Chunk
 from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs, claim_reader
 from tidegate.snapshot.events import EventKind, SnapshotEvent
-from tidegate.snapshot.orphans import orphan_files, remove, vacuum_chunks
+from tidegate.snapshot.orphans import keep_rows, orphan_files, remove, vacuum_chunks
+
+__all__ = ["opened"]  # a fixture
 
 NOW = datetime.now(UTC)
 OLD = NOW - timedelta(days=9)
@@ -52,6 +56,33 @@ def test_chunks_that_apply_did_not_take_go_and_those_of_a_rebuild_stay(tmp_path:
     log = lake.log(tables.CHUNKS.path)
     assert log.state().configuration["delta.appendOnly"] == "true"
     assert not orphan_files(lake, NOW)
+    set_properties(log, {"delta.appendOnly": "false"})  # as who was killed between both commits left it
+    keep_rows(lake)
+    assert log.state().configuration["delta.appendOnly"] == "true"
     assert vacuum_chunks(lake) == [], "readers of an older version are at work for some days"
     writer.append([landed("3")])
     assert len(chunk_refs(lake, "s", ["3" * 32])) == 1, "readers go on"
+
+
+def test_a_wave_that_apply_took_whole_is_not_looked_into_again(tmp_path: Path, opened: list[str]) -> None:
+    """They stay for rebuilds, and each run of maintain would read all that was ever landed."""
+    lake = LakeFiles(str(tmp_path))
+    writer = ChunkWriter(lake, "s", claim_reader(ControlTables(lake), "s"))
+    first = SnapshotEvent("c" * 32, "p", "s", EventKind.REQUESTED, OLD, "d", "t")
+    events = [first, replace(first, table="u")]
+    for token in "ab":  # of `b` a table's chunks were landed, and the table had trouble then
+        made = replace(chunk(1, [(1, "a")]), low_token=token * 32, snapshot="c" * 32, read_at=OLD)
+        writer.append([made, replace(made, chunk=2)])
+        writer.append([replace(made, table="u")])
+        for table, chunks in (("t", 2), *([("u", 1)] if token == "a" else [])):
+            wave = replace(first, event=EventKind.WAVE, token=token * 32, table=table, chunks=chunks)
+            events += [wave, replace(wave, event=EventKind.APPLIED, chunks=0, low_ts=5)]
+    events.append(replace(first, event=EventKind.CANCELLED, table="u"))
+    told = [replace(one, recorded_at=OLD + timedelta(seconds=at)) for at, one in enumerate(events)]
+    control.append(lake, tables.SNAPSHOTS, [one.to_row() for one in told])
+    opened.clear()
+    found = orphan_files(lake, NOW)
+    assert len([path for path in opened if path.startswith(tables.CHUNKS.path)]) == 2, "those of b"
+    remove(lake, found)
+    left = [(ref.chunk.low_token[0], ref.chunk.table) for ref in chunk_refs(lake, "s", ["a" * 32, "b" * 32])]
+    assert sorted(left) == [("a", "t"), ("a", "t"), ("a", "u"), ("b", "t"), ("b", "t")]
