@@ -20,7 +20,7 @@ from spark_jobs.window.window import Window
 from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze.index import read_segments
 from tidegate.lake.bronze.lookback import lookback, naming
-from tidegate.limits import TIDB_KEPT_SEGMENTS_MAX
+from tidegate.limits import TIDB_KEPT_BYTES_MAX
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tidb.summary import DdlBinlog, Summary, summary_of
@@ -31,9 +31,10 @@ _FOREVER: Final = (1 << 63) - 1
 
 @dataclass(slots=True)
 class Summaries:
-    """Of segments that windows have looked at, the newest ones."""
+    """Of segments that windows have looked at, the newest ones. held_bytes: what they take, roughly."""
 
     kept: OrderedDict[Place, Summary] = field(default_factory=OrderedDict)
+    held_bytes: int = 0
 
     def of(self, app: Application, refs: list[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:
         """In order of the refs. Raises StreamCorrupt, UnknownEvent: what a segment says of others can't be guessed."""
@@ -45,9 +46,12 @@ class Summaries:
             if found is None:
                 _, found = next(fresh)
                 self.kept[place] = found
+                self.held_bytes += found.held_bytes
+            self.kept.move_to_end(place)  # the last ones are those that the next window looks at
             yield ref, found
-        while len(self.kept) > TIDB_KEPT_SEGMENTS_MAX:
-            self.kept.popitem(last=False)
+        while self.held_bytes > TIDB_KEPT_BYTES_MAX:
+            _, gone = self.kept.popitem(last=False)
+            self.held_bytes -= gone.held_bytes
 
 
 def _summaries(app: Application, refs: list[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:

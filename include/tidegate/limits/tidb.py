@@ -13,8 +13,8 @@ from tidegate.limits.units import MIB
 TIDB_ANSWERED_COMMITS_MAX: Final = 500_000
 # Rows of TiDB that are Python values before they become a batch: some hundred MB of wide rows.
 TIDB_DECODE_ROWS: Final = 50_000
-# Segments whose summary apply keeps: a window looks at those of the one before once more.
-TIDB_KEPT_SEGMENTS_MAX: Final = 512
+# What apply keeps in memory of the segments that it has looked at: a window looks at those of the one before once more.
+TIDB_KEPT_BYTES_MAX: Final = 100 * MIB
 # Requests of TiDB that wait at one time, each on a thread; and how much they hold.
 PUMP_THREADS: Final = 256
 PUMP_WAITING_BYTES_MAX: Final = 256 * MIB

@@ -20,6 +20,11 @@ from tidegate.tidb.payload import BinlogType, binlog_of, table_ids_of
 _MOVES_SEQUENCE: Final = re.compile(r"\s*select\s+(?:setval|nextval)\s*\(", re.IGNORECASE)
 
 
+# As CPython has them: an empty summary, and a number with what it leads to.
+_EMPTY_BYTES: Final = 1000
+_ENTRY_BYTES: Final = 150
+
+
 @dataclass(frozen=True, slots=True)
 class DdlBinlog:
     """The prewrite of a DDL job's binlog. pos: where it begins in the Pump's stream."""
@@ -42,6 +47,12 @@ class Summary:
     answers: Mapping[int, int] = field(default_factory=dict)
     jobs: Mapping[int, bytes] = field(default_factory=dict)
     tables: Mapping[int, bytes] = field(default_factory=dict)
+
+    @property
+    def held_bytes(self) -> int:
+        """A rough measure of what it takes in memory."""
+        texts = sum(map(len, self.jobs.values())) + sum(map(len, self.tables.values()))
+        return _EMPTY_BYTES + texts + _ENTRY_BYTES * (len(self.rows) + len(self.answers) + len(self.ddl))
 
 
 def summary_of(segment: Segment) -> Summary:
