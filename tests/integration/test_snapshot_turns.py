@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.capture_support import info_of
+from tests.support.replica_pair import until
 from tests.support.segments import segment
 from tests.support.servers import FreshDatabase
 from tidegate.config import parse
@@ -120,3 +122,32 @@ def test_an_end_mark_that_died_with_its_server_is_written_again(
     assert mark is not None
     assert (mark.kind, mark.snapshot, [one.name for one in mark.tables]) == (MarkKind.END, snapshot, [(database, "t")])
     assert work.read() == [], "nothing is left"
+
+
+def test_a_source_whose_table_comes_to_wait_is_read_while_another_one_is(
+    mariadb: Server, mysql9: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    """Nobody applies here, so the first one's reader has to wait for the answer to its wave."""
+    lake, servers = LakeFiles(str(tmp_path)), {"one": mariadb, "two": mysql9}
+    databases = {name: fresh_database(server) for name, server in servers.items()}
+    for name, server in servers.items():
+        server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
+        server.query(f"CREATE TABLE {databases[name]}.t (a INT PRIMARY KEY)")
+    sources = ", ".join(f"{name}: {{conn_id: {name}, flavour: {of.flavour}}}" for name, of in servers.items())
+    text = f"pipeline: p\nlake: {{path: x}}\nsources: {{{sources}}}\ntables: {{include: ['*.t']}}\n"
+    work = SnapshotWork(parse(text, where="p.yaml"), lake, lambda name: info_of(servers[name]), lambda _: None)
+
+    def is_read(source: str) -> bool:
+        return {one.source: bool(one.waiting) for one in told(lake, "p")}[source]
+
+    request(lake, "p", [("one", databases["one"], "t")])
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(work.read)
+        try:
+            until(lambda: is_read("one") or reading.done())
+            request(lake, "p", [("two", databases["two"], "t")])
+            until(lambda: is_read("two") or reading.done())
+        finally:
+            work.stop.set()
+        assert {one.source for one in reading.result()} == {"one", "two"}
+    assert is_read("two")

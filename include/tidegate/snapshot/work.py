@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -203,14 +203,25 @@ class SnapshotWork:
         Raises ConfigError, and what SnapshotReader.run raises; LeaseHeld where somebody else reads the source.
         """
         active: set[tuple[str, str, tuple[str, str]]] = set()
-        while True:
-            active |= (now := {(one.snapshot, one.source, one.name) for one in self.open()})
-            sources = sorted({source for _, source, _ in now})
-            with ThreadPoolExecutor(max(1, len(sources)), "snapshots") as pool:
-                for done in [pool.submit(self._read, source) for source in sources]:
-                    done.result()
-            if self.stop.is_set() or not self.ask():
-                break
+        failed: list[BaseException] = []
+        running: dict[str, Future[None]] = {}  # by source; those that failed stay
+        with ThreadPoolExecutor(len(self.pipeline.sources), "snapshots") as pool:
+            while True:
+                active |= (now := {(one.snapshot, one.source, one.name) for one in self.open()})
+                for source in sorted({source for _, source, _ in now} - running.keys()):
+                    if not self.stop.is_set():  # else the tables that are left are another run's
+                        running[source] = pool.submit(self._read, source)
+                at_work = [one for one in running.values() if not one.done()]
+                if not at_work:
+                    failed = [error for one in running.values() if (error := one.exception()) is not None]
+                    running.clear()
+                    if failed or self.stop.is_set() or not self.ask():
+                        break
+                wait(at_work, SNAPSHOT_WAITING_SECONDS, FIRST_COMPLETED)
+                for source in [name for name, one in running.items() if one.done() and one.exception() is None]:
+                    del running[source]  # it may come to have tables again, while others are read
+        if failed:
+            raise failed[0]
         after = self.told.tables()
         mine = self._asked | {snapshot}
         return [one for one in after if (one.snapshot, one.source, one.name) in active or one.snapshot in mine]
