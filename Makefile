@@ -21,7 +21,7 @@ demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spar
 test: environment jars ## every test, with real servers, Spark and Airflow (ARGS="-k words")
 	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
-test-quick: environment ## every test that starts no server, Spark or Airflow, with fewer random examples: about a minute of CPU
+test-quick: environment ## every test that starts no server, Spark or Airflow, with fewer random examples and cases: about a minute of CPU
 	@TIDEGATE_QUICK=1 $(BIN)/pytest -n 0 -m "not server and not spark and not airflow" $(ARGS)
 
 test-long: environment jars ## the random tests with many more examples, an hour and more (TIDEGATE_SEED=random)

@@ -40,10 +40,11 @@ def stepped(road: Road, spark: SparkSession) -> Application:
     return road.apply(spark)
 
 
-@pytest.mark.parametrize("writer", ["merge", "positional"])
 def test_a_table_with_rows_from_before_is_whole_after_its_snapshot(
-    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
+    """Each server and each writer once: what a writer is given says nothing of the server."""
+    writer = "merge" if any_server.flavour == "mariadb" else "positional"
     database = fresh_database(any_server)
     stocked(any_server, database)
     road = road_of(any_server, tmp_path, database, f"writer: {writer}")

@@ -19,24 +19,24 @@ from benchmarks.figures import KEYS, Row, in_turns
 from benchmarks.report import Report, publish
 from benchmarks.sizes import QUICK
 
-BURN = "import time\nwhile time.process_time() < 0.4: pass\n"
+BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
 
 
 def test_a_childs_child_counts_after_both_have_ended() -> None:
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}], check=True)"
     before = tree_cpu(os.getpid())
     subprocess.run([sys.executable, "-c", nested], check=True)
-    assert 0.38 <= tree_cpu(os.getpid()) - before < 1.5
+    assert 0.18 <= tree_cpu(os.getpid()) - before < 1.5
 
 
 def test_processes_that_do_not_count_are_left_out_with_all_below_them() -> None:
     child = subprocess.Popen([sys.executable, "-c", BURN + "input()"], stdin=subprocess.PIPE)
     try:
-        while tree_cpu(child.pid) < 0.3:
+        while tree_cpu(child.pid) < 0.15:
             pass
         whole = tree_cpu(os.getpid())
-        assert whole - tree_cpu(os.getpid(), {child.pid}) >= 0.25
-        assert tree_cpu(child.pid, {child.pid}) >= 0.3, "the root itself is what was asked for"
+        assert whole - tree_cpu(os.getpid(), {child.pid}) >= 0.12
+        assert tree_cpu(child.pid, {child.pid}) >= 0.15, "the root itself is what was asked for"
     finally:
         child.communicate(b"\n")
 

@@ -17,6 +17,7 @@ from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.window.holds import hold_for_error
 from spark_jobs.window.snapshots import begin
 from tests.support.event_log import TO_DECODE, Log, held
+from tests.support.seeds import share
 from tidegate.errors import LakeRefused
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.snapshot.waves import EndedWave
@@ -41,7 +42,7 @@ def _log(tmp_path: Path, *statements: tuple[str, tuple[str, ...]]) -> Log:
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["one window", "a window each"])
-@pytest.mark.parametrize("rest", [(BACK, EMPTY), (ANEW, EMPTY_OLD), (EMPTY_OLD,), (ANEW, DROP_OLD)])
+@pytest.mark.parametrize("rest", share([(BACK, EMPTY), (ANEW, EMPTY_OLD), (EMPTY_OLD,), (ANEW, DROP_OLD)]))
 def test_a_renamed_table_goes_on_with_whom_it_gave_its_rows_once_nothing_of_them_is_left(
     rest: tuple[tuple[str, tuple[str, ...]], ...], at_once: bool, tmp_path: Path
 ) -> None:

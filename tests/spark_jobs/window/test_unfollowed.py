@@ -16,6 +16,7 @@ from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_up_selection
 from tests.support.event_log import ONE, Log, held
+from tests.support.seeds import share
 from tests.unit.binlog import encode as e
 from tidegate import tables
 from tidegate.binlog.events import EventType
@@ -34,7 +35,7 @@ UNFOLLOWED: dict[str, tuple[str, bytes, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", UNFOLLOWED)
+@pytest.mark.parametrize("case", share(list(UNFOLLOWED)))
 def test_what_nobody_can_follow_holds_what_it_may_change_until_a_person_says_what_it_does(
     case: str, tmp_path: Path
 ) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.kit.s3 import S3
+from tests.support.control_writers import PARTS, appends_and_compacts, races
+from tests.support.forks import forks
 from tidegate import tables
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
@@ -85,80 +84,38 @@ def test_an_append_between_a_rewrites_read_and_its_commit_is_kept(tmp_path: Path
     assert sorted(control.read(lake, tables.CUTS)["cut_ts"].to_pylist()) == [3, 4, 99]
 
 
-COMPACTS = """
-import sys
-from datetime import UTC, datetime
-from tidegate import tables
-from tidegate.lake.control import ControlTables
-from tidegate.lake.control.upkeep import compact, rewrite
-from tidegate.lake.files import LakeFiles
-lake, mine = LakeFiles(sys.argv[1]), ControlTables(LakeFiles(sys.argv[1]))
-row = {"cut_ts": int(sys.argv[2]), "table": "", "delta_version": -1, "applied_ts": 0, "state": "active"}
-for number in range(12):
-    row |= {"cut_ts": row["cut_ts"] + 1, "published_at": datetime.now(UTC)}
-    mine.append(tables.CUTS, [row])
-    mine._appends[tables.CUTS.path] = 1 << 10
-    mine.tidy()
-    if number % 3 == 0:
-        compact(lake, tables.CUTS, files_min=2)
-        rewrite(lake, tables.CUTS, lambda rows: rows.filter([cut % 100 != 5 for cut in rows["cut_ts"].to_pylist()]))
-"""
-
-
 def test_processes_that_append_compact_and_rewrite_double_no_row_and_bring_none_back(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     control.append(lake, tables.CUTS, [row(0)])
-    commands = [[sys.executable, "-c", COMPACTS, str(tmp_path), str(start)] for start in (100, 200, 300)]
-    running = [subprocess.Popen(command) for command in commands]
-    assert [process.wait() for process in running] == [0, 0, 0]
+    running = [forks.Process(target=appends_and_compacts, args=(lake, start)) for start in (100, 200, 300)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    assert [process.exitcode for process in running] == [0, 0, 0]
     rewrite(lake, tables.CUTS, lambda rows: rows.filter([cut % 100 != 5 for cut in rows["cut_ts"].to_pylist()]))
     wanted = [0, *(start + number for start in (100, 200, 300) for number in range(1, 13) if number != 5)]
     assert sorted(control.read(lake, tables.CUTS)["cut_ts"].to_pylist()) == wanted
 
 
-# argv: the lake, its options, the part, how many appends there are. Who compacts does so until the last one is there.
-RACES = """
-import json, sys, time
-from datetime import UTC, datetime
-from tidegate import tables
-from tidegate.errors import CommitConflict
-from tidegate.lake.control import ControlTables, application_version, load, pack
-from tidegate.lake.files import LakeFiles
-place, options, part, times = sys.argv[1:]
-lake = LakeFiles(place, json.loads(options))
-mine, packed, lost = ControlTables(lake), 0, 0
-row = {"table": "", "delta_version": -1, "applied_ts": 0, "state": "active"}
-print("ready", flush=True)
-sys.stdin.readline()
-for number in range(1, int(times) + 1) if part == "appends" else ():
-    mine.append(tables.CUTS, [row | {"cut_ts": number, "published_at": datetime.now(UTC)}], ("appends", number))
-while application_version(lake, tables.CUTS, "appends") != int(times):
-    try:
-        pack(lake, tables.CUTS, load(lake, tables.CUTS), smaller_bytes=1 << 20)
-        packed += 1
-    except CommitConflict:
-        lost += 1
-    time.sleep(0.01)
-print(part, packed, lost)
-"""
-
-
 def race(lake: LakeFiles, times: int) -> int:
     """Two processes that compact and one that appends, side by side; how often one of the two gave way."""
     control.append(lake, tables.CUTS, [row(0)])
-    given = [lake.root, json.dumps(lake.storage_options)]
-    commands = [[sys.executable, "-c", RACES, *given, part, str(times)] for part in ("appends", "first", "second")]
-    pipe = subprocess.PIPE
-    running = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for command in commands]
-    assert [process.stdout.readline() for process in running if process.stdout] == ["ready\n"] * 3
-    for process in running:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    said = [process.communicate()[0].split() for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0]
+    pipes = [forks.Pipe() for _ in PARTS]
+    running = [
+        forks.Process(target=races, args=(theirs, lake, part, times))
+        for part, (_, theirs) in zip(PARTS, pipes, strict=True)
+    ]
+    for process, (_, theirs) in zip(running, pipes, strict=True):
+        process.start()
+        theirs.close()
+    for ours, _ in pipes:
+        assert ours.recv() == "ready"
+    for ours, _ in pipes:
+        ours.send("go")
+    lost = sum(ours.recv() for ours, _ in pipes)
     assert sorted(control.read(lake, tables.CUTS)["cut_ts"].to_pylist()) == list(range(times + 1))
-    return sum(int(words[2]) for words in said)
+    return lost
 
 
 def test_beside_two_that_compact_each_appended_row_is_there_once(tmp_path: Path) -> None:
