@@ -110,7 +110,7 @@ def test_a_single_quiet_source_defers_to_the_trigger_at_the_position_it_has_read
     setting.insert(2)
     with pytest.raises(TaskDeferred):
         setting.sensor().resume(
-            setting.context(run_for_seconds=300, idle_seconds=2), {"reason": "advanced"}, **raised.value.kwargs
+            setting.context(run_for_seconds=300, idle_seconds=8), {"reason": "advanced"}, **raised.value.kwargs
         )
     assert setting.transactions() == 2
 

@@ -55,10 +55,10 @@ def assert_has_every_line(folder: Path) -> None:
 
 def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     wrote(tmp_path, 0, 50)
-    first = file_run(tmp_path).run(30, idle_seconds=1.2)
+    first = file_run(tmp_path).run(300, idle_seconds=1.2)
     assert (first.reason, first.position) == ("idle", f"lines:{(tmp_path / 'lines').stat().st_size}")
     wrote(tmp_path, 50, 50)
-    second = file_run(tmp_path).run(30, idle_seconds=0.5)
+    second = file_run(tmp_path).run(300, idle_seconds=0.5)
     assert second.bytes < first.bytes * 2
     assert_has_every_line(tmp_path)
     assert len(bronze_segments(tmp_path / "lake")) > 10
@@ -94,7 +94,7 @@ def test_a_source_that_goes_away_is_connected_to_again(tmp_path: Path) -> None:
             return reader
 
     wrote(tmp_path, 0, 60)
-    assert file_run(tmp_path, lambda: Shaky(tmp_path / "lines", SEGMENT_BYTES)).run(30, idle_seconds=0.5).segments > 10
+    assert file_run(tmp_path, lambda: Shaky(tmp_path / "lines", SEGMENT_BYTES)).run(300, idle_seconds=0.5).segments > 10
     assert Shaky.connections == 4
     assert_has_every_line(tmp_path)
 
@@ -133,7 +133,7 @@ def test_what_waits_for_a_reply_is_durable_before_the_reply(tmp_path: Path, monk
 def test_a_value_log_that_promises_were_made_on_is_never_moved_aside(tmp_path: Path) -> None:
     """Another capture goes on in bronze; a log that doesn't follow is kept, and said, only where it was a promise."""
     wrote(tmp_path, 0, 30)
-    file_run(tmp_path).run(30, idle_seconds=0.5)
+    file_run(tmp_path).run(300, idle_seconds=0.5)
     run = file_run(tmp_path, lambda: FileSource(tmp_path / "lines", SEGMENT_BYTES, promises=True))
     folder = value_log_folder(run.pipeline, "one", run.state_dir)
     newest = bronze_segments(tmp_path / "lake")[-1]
@@ -142,9 +142,9 @@ def test_a_value_log_that_promises_were_made_on_is_never_moved_aside(tmp_path: P
     log.sync()
     log.close()
     with pytest.raises(Exception, match="the value log goes on with seq"):
-        run.run(5, idle_seconds=0.5)
+        run.run(300)
     wrote(tmp_path, 30, 5)
-    file_run(tmp_path).run(30, idle_seconds=0.5)
+    file_run(tmp_path).run(300, idle_seconds=0.5)
     assert list(folder.parent.glob("one.left-*"))
     assert_has_every_line(tmp_path)
 
@@ -181,11 +181,11 @@ def test_a_lake_that_stalls_is_followed_from_the_value_log(tmp_path: Path, monke
 
 def test_a_source_that_forgot_what_comes_next_stops_capture(tmp_path: Path) -> None:
     wrote(tmp_path, 0, 10)
-    file_run(tmp_path).run(30, idle_seconds=0.5)
+    file_run(tmp_path).run(300, idle_seconds=0.5)
     wrote(tmp_path, 10, 10)
     size = (tmp_path / "lines").stat().st_size
     with pytest.raises(PositionLost, match="forgotten"):
-        file_run(tmp_path, lambda: FileSource(tmp_path / "lines", SEGMENT_BYTES, begins=size)).run(5)
+        file_run(tmp_path, lambda: FileSource(tmp_path / "lines", SEGMENT_BYTES, begins=size)).run(300)
 
 
 def test_how_long_the_source_keeps_things_stands_in_the_status_file(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_how_long_the_source_keeps_things_stands_in_the_status_file(tmp_path: Pa
 
 def test_what_bronze_is_given_must_follow_as_the_source_has_it(tmp_path: Path) -> None:
     wrote(tmp_path, 0, 30)
-    file_run(tmp_path).run(30, idle_seconds=0.5)
+    file_run(tmp_path).run(300, idle_seconds=0.5)
     source, lake = FileSource(tmp_path / "lines", SEGMENT_BYTES), LakeFiles(str(tmp_path / "lake"))
     bronze = Bronze(lake, "one", continues=source.check_continues)
     newest = bronze.last_segments()[-1]

@@ -43,7 +43,7 @@ def refusal(run: CaptureRun, folder: Path, kind: type[TidegateError]) -> str:
     """The message of a run that must be refused; nothing may have been written."""
     before = sorted(folder.rglob("*"))
     with pytest.raises(kind) as caught:
-        run.run(5)
+        run.run(300)
     assert sorted(folder.rglob("*")) == before, "something was written"
     message = str(caught.value)
     assert "\n" not in message
@@ -212,12 +212,12 @@ def test_a_purged_position_is_lost_and_says_so(
     purge_logs(any_server)
     count = len(bronze_segments(lake))
     with pytest.raises(PositionLost) as caught:
-        capture_run(any_server, lake, dump=dump).run(5)
+        capture_run(any_server, lake, dump=dump).run(300)
     assert re.search("purged|Could not find|not in the|too old|required", str(caught.value))
     assert "new lake path" in str(caught.value)
     assert len(bronze_segments(lake)) == count
     with pytest.raises(PositionLost, match=r"purged|too old|Could not find"):
-        capture_run(any_server, tmp_path / "other" / "lake", dump=dump, start="earliest").run(5)
+        capture_run(any_server, tmp_path / "other" / "lake", dump=dump, start="earliest").run(300)
 
 
 @contextlib.contextmanager
@@ -272,7 +272,7 @@ def test_one_flipped_bit_in_a_row_stops_capture_at_its_place(
         proxy_flipping_a_bit(any_server, b"soun") as port,
         pytest.raises(StreamCorrupt, match=r"wrong checksum in .*ROWS"),
     ):
-        capture_run(any_server, lake, info=info_of(any_server, port=port, tls=TlsMode.DISABLED)).run(10)
+        capture_run(any_server, lake, info=info_of(any_server, port=port, tls=TlsMode.DISABLED)).run(300)
     assert any_server.query(f"SELECT COUNT(*) FROM `{database}`.t") == [(2,)]
     capture_until_quiet(any_server, lake)
     assert_equals_binlog(bronze_segments(lake), any_server)
@@ -305,5 +305,5 @@ def test_the_stream_is_the_same_through_tls(any_server: Server, fresh_database: 
     any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b TEXT)")
     with any_server.connect(database) as connection, connection.cursor() as cursor:
         cursor.executemany("INSERT INTO t VALUES (%s, %s)", [(n, "z" * 5000) for n in range(1000)])
-    capture_run(any_server, lake, info=info).run(20, idle_seconds=1)
+    capture_run(any_server, lake, info=info).run(300, idle_seconds=1)
     assert assert_equals_binlog(bronze_segments(lake), any_server) > 5_000_000

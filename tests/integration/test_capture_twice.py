@@ -51,7 +51,7 @@ def test_a_second_capture_elsewhere_is_told_who_captures_and_goes_on_after_it(
     with Background(capture_run(mariadb, lake)):
         wait_for_bronze(lake, lambda _: True)
         with pytest.raises(LeaseHeld) as told:
-            elsewhere(mariadb, lake, tmp_path / "elsewhere").run(2)
+            elsewhere(mariadb, lake, tmp_path / "elsewhere").run(300)
         assert f"{LEASES}/one.capture: held by capture of one on " in str(told.value)
         assert not (tmp_path / "elsewhere").exists()
         mariadb.query(f"INSERT INTO `{database}`.t VALUES (1)")
@@ -133,7 +133,7 @@ def test_a_second_reader_of_one_value_log_is_fenced_by_it(
     with Background(capture_run(mariadb, tmp_path / "lake")):
         wait_for_bronze(tmp_path / "lake", lambda _: True)
         with pytest.raises(Fenced, match="another process"):
-            capture_run(mariadb, tmp_path / "lake").run(2)
+            capture_run(mariadb, tmp_path / "lake").run(300)
 
 
 def test_of_two_that_both_hold_the_lease_one_is_fenced_by_bronze(

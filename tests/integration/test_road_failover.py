@@ -106,7 +106,7 @@ def _captured_from_a_replica_that_is_behind(pair: Pair, road: Road) -> None:
         short = road.pipeline.capture.model_copy(update={"failover_wait_seconds": 1.5})
         impatient = binlog_run(road.pipeline.model_copy(update={"capture": short}), "one", road.info, road.folder / "s")
         with pytest.raises(PositionLost, match="doesn't have transactions that were captured"):
-            impatient.run(20, idle_seconds=1)
+            impatient.run(300, idle_seconds=1)
         unlock = threading.Timer(2, cursor.execute, ["UNLOCK TABLES"])
         unlock.start()
         assert (
@@ -133,7 +133,7 @@ def test_a_replica_that_lacks_what_was_captured_is_waited_for_or_refused_by_name
     pair.primary.kill()
     road.server = pair.replica
     with pytest.raises(PositionLost) as caught:
-        binlog_run(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
+        binlog_run(road.pipeline, "one", road.info, road.folder / "state").run(300)
     assert "doesn't have transactions that were captured: GTIDs" in str(caught.value)
     assert lacking.rpartition("-")[2] in str(caught.value)
     assert "shop.orders" in str(caught.value)
@@ -141,7 +141,7 @@ def test_a_replica_that_lacks_what_was_captured_is_waited_for_or_refused_by_name
     for number in range(10, 20):
         pair.replica.query(f"INSERT INTO shop.orders VALUES ({number})")
     with pytest.raises(PositionLost):
-        binlog_run(road.pipeline, "one", road.info, road.folder / "state").run(10, idle_seconds=1)
+        binlog_run(road.pipeline, "one", road.info, road.folder / "state").run(300)
     assert _segments(road) == before
 
 

@@ -149,7 +149,7 @@ def test_a_first_start_begins_before_what_is_logged_but_not_committed(
 
 def test_a_server_that_has_no_semi_sync_is_refused_by_name(mysql9: Server, tmp_path: Path) -> None:
     with pytest.raises(SourceRefused, match="semi_sync is set, but the server doesn't have it"):
-        capture_run(mysql9, tmp_path / "lake", semi_sync=True).run(5)
+        capture_run(mysql9, tmp_path / "lake", semi_sync=True).run(300)
 
 
 def _wait(done: object, what: str, seconds: float = 300) -> None:
