@@ -55,7 +55,7 @@ class SnapshotOperator(BaseOperator):
         work = SnapshotWork(
             pipeline,
             lake,
-            lambda source: pipelines.source_info(pipeline, source, source_connection, lake),
+            lambda source: pipelines.sql_info(pipeline, source, source_connection, lake),
             lambda line: self.log.info("%s", line),
             self._stop,
         )

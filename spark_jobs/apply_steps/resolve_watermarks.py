@@ -248,7 +248,8 @@ def _begin_lower(app: Application, window: Window) -> None:
     for entry in lower:
         names: dict[str, set[str]] = {}
         for source, database, table in (one for one in entry.physical if entry.begins(one) < window.low_ts):
-            names.setdefault(source, set()).add(f"{database}.{table}")
+            for log in app.pipeline.pumps(source):  # a Pump's segments name no tables: take_committed finds them
+                names.setdefault(log, set()).add(f"{database}.{table}")
         found = below(app, window, {source: sorted(of) for source, of in names.items()}, entry.after_ts)
         if found is None:
             _refuse(app, window, entry)

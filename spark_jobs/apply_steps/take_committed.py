@@ -5,7 +5,8 @@ Out: window.prewritten: segments and the commit_ts that rows of them get; their 
      of each segment that has nothing for any of them. Tables are held that may have been changed by a commit without
      its rows, or by one that comes when the cut has passed it.
 
-It comes behind the replay of DDL: rows name ids of tables, and which table an id is at a commit_ts only that knows.
+It comes behind the replay of DDL: rows name ids of tables, and which table an id is at a commit_ts only that knows. And
+behind the waves of snapshots: where one lets a table begin below the window, what was committed since is taken again.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.defined import names_at, newest_id
 from spark_jobs.window.following import take_in
 from spark_jobs.window.holds import hold
-from spark_jobs.window.pairs import Pairs, Place, pairs_of
+from spark_jobs.window.pairs import Pairs, Place, pairs_after, pairs_of
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
+from tidegate.config import TidbSource
 from tidegate.errors import REFILL, UnknownEvent
 from tidegate.lake.held import Place as HeldPlace
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -34,13 +36,18 @@ Name = tuple[str, str]
 
 def take_committed(app: Application, window: Window) -> None:
     """Append to window.prewritten. Raises StreamCorrupt, UnknownEvent."""
-    for pairs in pairs_of(app, window):
+    clusters = {pairs.owner: pairs for pairs in pairs_of(app, window)}
+    for pairs in clusters.values():
         _hold_for_lost(app, window, pairs)
         _hold_for_late(app, window, pairs)
-        found = _names(app, pairs)
-        for physical in sorted({(pairs.owner, *name) for names in found.values() for name in names}):
+        for physical in sorted({(pairs.owner, *name) for names in _names(app, pairs).values() for name in names}):
             hold_where_unwhole(app, window, [physical])
             take_in(app, window, physical)
+    for owner, after_ts in _below(app, window).items():
+        clusters[owner] = pairs_after(app, window, owner, after_ts)
+        _hold_for_lost(app, window, clusters[owner], below=True)
+    for pairs in clusters.values():
+        found = _names(app, pairs)
         for place in sorted(pairs.rows):
             names = [name for name in sorted(found.get(place, ())) if app.logical_name(*name) in window.tables]
             if names:
@@ -51,6 +58,17 @@ def take_committed(app: Application, window: Window) -> None:
         if not ref.whole and (ref.source, ref.seq) not in taken:
             ledger = Ledger(ref.payload_bytes, ignored={_NOT_ASKED_FOR: ref.payload_bytes})
             window.ledger.append(Accounted(ref.source, ref.seq, ledger))
+
+
+def _below(app: Application, window: Window) -> dict[str, int]:
+    """Clusters of which the wave of a snapshot lets a table begin below the window, and from where on."""
+    found: dict[str, int] = {}
+    for entry in window.tables.values():
+        for physical in entry.physical:
+            of, begins = app.pipeline.sources.get(physical[0]), entry.begins(physical)
+            if isinstance(of, TidbSource) and begins < window.low_ts:
+                found[physical[0]] = min(begins, found.get(physical[0], begins))
+    return found
 
 
 def _names(app: Application, pairs: Pairs) -> dict[Place, set[Name]]:
@@ -78,8 +96,10 @@ def _names(app: Application, pairs: Pairs) -> dict[Place, set[Name]]:
     return found
 
 
-def _hold_for_lost(app: Application, window: Window, pairs: Pairs) -> None:
-    """Commits whose rows no Pump has: any table that was there before them may lack those."""
+def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: bool = False) -> None:
+    """Commits whose rows no Pump has: any table that was there before them may lack those. below: of tables of this
+    window alone, some of which begin below it.
+    """
     if not pairs.lost:
         return
     history = app.histories[pairs.owner]
@@ -88,7 +108,11 @@ def _hold_for_lost(app: Application, window: Window, pairs: Pairs) -> None:
         version = history.version_at(*name, last_ts)
         logical = app.logical_name(*name)
         known = version is not None and version.status is VersionStatus.ACTIVE
-        if not known or not app.keeps(pairs.owner, *name) or app.applied(logical) >= last_ts or app.is_held(logical):
+        entry = window.tables.get(logical)
+        begins = app.applied(logical) if entry is None else entry.begins((pairs.owner, *name))
+        if not known or not app.keeps(pairs.owner, *name) or begins >= last_ts or app.is_held(logical):
+            continue
+        if below and entry is None:
             continue
         reason = (
             f"{'.'.join(name)}: {len(pairs.lost)} transactions of {pairs.owner} were committed from {first_ts} on whose"

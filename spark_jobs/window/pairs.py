@@ -95,25 +95,38 @@ def pairs_of(app: Application, window: Window) -> list[Pairs]:
     """Made once per try of a window. Raises StreamCorrupt, UnknownEvent."""
     if window.pairs is None:
         owners = dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole)
-        window.pairs = [_paired(app, window, owner) for owner in owners]
+        found = list[Pairs]()
+        for owner in owners:
+            pairs, told = _paired(app, window, owner, window.low_ts)
+            pairs.late = _late(app, window, owner, told)
+            found.append(pairs)
+        window.pairs = found
     return window.pairs
 
 
-def _paired(app: Application, window: Window, owner: str) -> Pairs:
+def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> Pairs:
+    """What was committed in (after_ts, the window's end], for tables that begin below the window. Raises StreamCorrupt,
+    UnknownEvent.
+    """
+    return _paired(app, window, owner, after_ts)[0]
+
+
+def _paired(
+    app: Application, window: Window, owner: str, low_ts: int
+) -> tuple[Pairs, list[tuple[SegmentRef, Summary]]]:
+    """Of (low_ts, the window's end]; and what was read for it."""
     found = Pairs(owner)
     committed: dict[int, int] = {}
     told: list[tuple[SegmentRef, Summary]] = []
     summaries = app.memory(Summaries)
     for source in app.pipeline.pumps(owner):
-        told += summaries.of(app, _refs(app, window, source))
+        told += summaries.of(app, _refs(app, window, source, low_ts))
     for ref, summary in told:
         found.jobs.update(summary.jobs)
         for start_ts, commit_ts in summary.answers.items():
-            if window.low_ts < commit_ts <= window.cut_ts:
+            if low_ts < commit_ts <= window.cut_ts:
                 _agree(committed, start_ts, commit_ts, ref)
-        found.tables += [
-            (tso, text, ref) for tso, text in summary.tables.items() if window.low_ts < tso <= window.cut_ts
-        ]
+        found.tables += [(tso, text, ref) for tso, text in summary.tables.items() if low_ts < tso <= window.cut_ts]
     waiting = dict(committed)
     for ref, summary in told:
         for start_ts, ids in summary.rows.items():
@@ -130,10 +143,9 @@ def _paired(app: Application, window: Window, owner: str) -> Pairs:
             if start_ts in waiting:
                 found.ddl.append(CommittedDdl(waiting.pop(start_ts), binlog))
     found.lost = waiting
-    found.late = _late(app, window, owner, told)
     found.ddl.sort(key=lambda one: one.commit_ts)
     found.tables.sort(key=lambda one: one[0])
-    return found
+    return found, told
 
 
 def _late(app: Application, window: Window, owner: str, told: list[tuple[SegmentRef, Summary]]) -> dict[int, int]:
@@ -165,13 +177,16 @@ def _drop_said(late: dict[int, int], told: Iterable[tuple[SegmentRef, Summary]])
                 del late[start_ts]
 
 
-def _refs(app: Application, window: Window, source: str) -> list[SegmentRef]:
-    """The window's, behind those in which rows may wait for it; in order of seq."""
+def _refs(app: Application, window: Window, source: str, low_ts: int) -> list[SegmentRef]:
+    """Those of (low_ts, the window's end], behind those in which rows may wait for them; in order of seq."""
     here = {ref.seq: ref for ref in window.refs if ref.source == source}
+    if low_ts < window.low_ts:
+        below = naming(app.lake, source, low_ts + 1, max(here, default=_FOREVER))
+        here |= {ref.seq: ref for ref in below if ref.prev_commit_ts < window.cut_ts}
     if not here:
         return []
     known = {ref.seq: ref for ref in app.index.refs.get(source, ())} | here
-    earlier = lookback(app.lake, [known[seq] for seq in sorted(known)], source, window.low_ts)
+    earlier = lookback(app.lake, [known[seq] for seq in sorted(known)], source, low_ts)
     every = {ref.seq: ref for ref in earlier} | here
     return [every[seq] for seq in sorted(every)]
 

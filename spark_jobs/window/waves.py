@@ -172,7 +172,8 @@ def changed_by_ddl(
         return "(bronze no longer reaches back to its low watermark)"
     here = [ref for ref in window.refs if ref.source == source]
     for ref in [*earlier, *here]:
-        if not ref.flags & SegmentFlag.HAS_DDL or not may_name(ref.tables, name):
+        # Of TiDB's DDL there is always a version; a statement that is in none changed no table.
+        if not ref.whole or not ref.flags & SegmentFlag.HAS_DDL or not may_name(ref.tables, name):
             continue
         try:
             statements = ddl_statements(app.index.read(ref))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.kit.tidb.pumps import Pumps, apply_upto, collected_upto, tidb_with_pumps
+from tests.kit.tidb.pumps import Pumps, apply_upto, applying, collected_upto, tidb_with_pumps, under_way
 from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
 from tests.kit.tidb.types import fill, make_tables
 from tidegate import config, pipelines
@@ -49,11 +49,11 @@ def world(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
         yield pumps, tidb
 
 
-def verified(pumps: Pumps, options: Options = CHUNKED) -> Report:
+def verified(pumps: Pumps, options: Options = CHUNKED, *, repair: bool = False) -> Report:
     pipeline, lake = config.load(pumps.file), LakeFiles(str(pumps.lake))
     connections = pipelines.sql_infos(pipeline, lambda name: from_environment(name, pumps.environment), lake)
     said: list[str] = []
-    return verify_and_repair(pipeline, lake, connections, options, repair=False, report=said.append)
+    return verify_and_repair(pipeline, lake, connections, options, repair=repair, report=said.append)
 
 
 def unlike(report: Report) -> dict[str, object]:
@@ -144,6 +144,9 @@ def test_what_was_planted_is_found_by_key_and_range(tmp_path: Path, spark: Spark
         assert sorted(one.key["id"] for one in parted.differences) == [4, 5, 100]
         off = [one for one in parted.ranges if one.source_hash != one.silver_hash or one.source_rows != one.silver_rows]
         assert [(one.after, one.upto) for one in off] == [(("2",), ("6",)), (("18",), None)]
+        with under_way(applying(pumps, tidb, spark)):
+            mended = verified(pumps, repair=True)
+        assert unlike(mended).keys() == {"typed.bare"}  # which has no key
         collected_upto(tidb, datetime.now(UTC).strftime("%Y%m%d-%H:%M:%S +0000"))
         with pytest.raises(VerifyError, match=r"garbage collection has passed the cut at .* raise tidb_gc_life_time"):
             verified(pumps)

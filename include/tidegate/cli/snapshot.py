@@ -152,14 +152,14 @@ def status(
 def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
     loaded, lake = open_lake(pipeline)
     for source in loaded.sources:
-        pipelines.source_info(loaded, source, from_environment)  # a missing one is better told now
+        pipelines.sql_info(loaded, source, from_environment)  # a missing one is better told now
 
     from tidegate.snapshot.work import SnapshotWork  # numba, pyarrow: a second, not waited for to hear of a typo
 
     work = SnapshotWork(
         loaded,
         lake,
-        lambda source: pipelines.source_info(loaded, source, from_environment, lake),
+        lambda source: pipelines.sql_info(loaded, source, from_environment, lake),
         lambda line: typer.echo(line, err=True),
     )
     return loaded, work

@@ -69,9 +69,14 @@ class Pipeline(Section):
         return found
 
     def lacks_snapshots(self, source: str) -> bool:
-        """Whether no snapshot reads a source's tables, as of every kind of TiDB's. Of no known source: of any of them."""
+        """Whether no snapshot reads a source's tables, as of a changefeed's. Of no known source: of any of them."""
         asked = [self.sources[source]] if source in self.sources else self.sources.values()
-        return not any(isinstance(one, MysqlSource) for one in asked)
+        return not any(isinstance(one, MysqlSource | TidbSource) for one in asked)
+
+    @property
+    def owners(self) -> list[str]:
+        """Sources under whose names tables stand."""
+        return list(dict.fromkeys(map(self.owner, self.sources)))
 
     @property
     def asks(self) -> bool:

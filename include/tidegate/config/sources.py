@@ -55,7 +55,9 @@ class MysqlSource(AnySourceSection):
 class TidbSource(AnySourceSection):
     """A Pump that a TiDB up to 8.3 writes its binlog to."""
 
-    conn_id: str = Field(description="Airflow connection of TiDB's SQL port, for timestamps", min_length=1)
+    conn_id: str = Field(
+        description="Airflow connection of TiDB's SQL port: timestamps, DDL, snapshots, verification", min_length=1
+    )
     flavour: Literal[Flavour.TIDB] = Field(description="tidb")
     listen: tuple[str, ...] = Field(
         description="Where TiDB writes to: unix:/path/pump.sock, or host:port", min_length=1

@@ -237,6 +237,10 @@ def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
         return SourceUnavailable(
             "connection refused", where=info.where, remedy="check that the server runs and listens on this port"
         )
+    if meaning_of(code) is Meaning.COLLECTED:
+        return SourceUnavailable(
+            text, where=info.where, remedy="raise tidb_gc_life_time there above the time that reading a table takes"
+        )
     if isinstance(error, pymysql.err.InterfaceError):  # PyMySQL's word for using a connection that has ended
         text = "the connection to the server has ended"
     return SourceUnavailable(

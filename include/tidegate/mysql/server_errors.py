@@ -23,6 +23,7 @@ class Meaning(StrEnum):
     NOT_GRANTED = "not granted"
     TAKEN_OVER = "taken over"  # another reader with our replica id came, and we had to go
     TAKEN = "taken"  # another reader with our replica id is there; perhaps a dead connection of ours
+    COLLECTED = "collected"  # a TiDB's garbage collection has passed the moment that is read
     PASSING = "passing"
 
 
@@ -36,6 +37,8 @@ _CODES: Final[dict[Meaning, frozenset[int]]] = {
     Meaning.REFUSED: frozenset({1251, 1381, 2059, 3159}),
     # 1373 no such binlog file; MariaDB: 1945, 1955 the GTID isn't in the binlog, 1951 it is in a hole of it
     Meaning.LOST: frozenset({1373, 1945, 1951, 1955}),
+    # 8055 as tidb_snapshot is set, 9006 as a statement reads (tidb/pkg/errno)
+    Meaning.COLLECTED: frozenset({8055, 9006}),
 }
 
 # The first that fits counts.

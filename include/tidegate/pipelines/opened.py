@@ -111,8 +111,7 @@ def sql_info(
 
 def sql_infos(pipeline: Pipeline, connections: Connections, lake: LakeFiles) -> dict[str, ConnectionInfo]:
     """Of each source under whose name tables stand. Raises what sql_info does."""
-    owners = dict.fromkeys(map(pipeline.owner, pipeline.sources))
-    return {name: sql_info(pipeline, name, connections, lake) for name in owners}
+    return {name: sql_info(pipeline, name, connections, lake) for name in pipeline.owners}
 
 
 def changefeed_options(source: TicdcSource, connections: Connections) -> dict[str, str]:

@@ -9,18 +9,16 @@ It needs no grant. What a SELECT may see is older than tidb_gc_life_time ago onl
 
 from __future__ import annotations
 
-from typing import Final
-
-# tidb/pkg/errno: ErrSnapshotTooOld, as the setting is made, and ErrGCTooEarly, as a statement reads.
-_COLLECTED: Final = frozenset({8055, 9006})
+from tidegate.mysql.server_errors import Meaning, meaning_of
 
 
 def seen_at(ts: int) -> str:
-    """An assignment for SET SESSION."""
-    return f"tidb_snapshot = '{ts:d}'"
+    """An assignment for SET SESSION. ts: 0 for now, whenever that is."""
+    return f"tidb_snapshot = '{ts:d}'" if ts else "tidb_snapshot = ''"
 
 
 def is_collected(error: BaseException) -> bool:
     """Whether a statement failed since garbage collection has passed its timestamp: of PyMySQL's, or what it caused."""
     cause = error.__cause__ or error
-    return bool(cause.args) and cause.args[0] in _COLLECTED
+    code = cause.args[0] if cause.args else 0
+    return isinstance(code, int) and meaning_of(code) is Meaning.COLLECTED

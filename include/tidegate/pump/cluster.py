@@ -23,11 +23,22 @@ from tidegate.commit_ts import compose
 from tidegate.errors import SourceUnavailable, StreamCorrupt
 from tidegate.limits import ANSWER_SECONDS_MAX, TIDB_GC_LIFE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.pump.at_timestamp import seen_at
 from tidegate.tidb.jobs import Job
 from tidegate.tidb.live_tables import fold
 from tidegate.tidb.mvcc import fate
 
+_FOREVER: Final = (1 << 63) - 1
 _DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+def told_tso(cursor: Any) -> int:
+    """A timestamp of PD's: above every one that was given out before. Raises MySQLError, OSError."""
+    cursor.execute("BEGIN")
+    cursor.execute("SELECT @@tidb_current_ts")
+    found = int(cursor.fetchone()[0])
+    cursor.execute("ROLLBACK")
+    return found
 
 
 class Clock:
@@ -43,14 +54,10 @@ class Clock:
             self._connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute("BEGIN")
-                cursor.execute("SELECT @@tidb_current_ts")
-                found = int(cursor.fetchone()[0])
-                cursor.execute("ROLLBACK")
+                return told_tso(cursor)
         except (pymysql.err.MySQLError, OSError) as error:
             self.close()
             raise named(error, self._info) from error
-        return found
 
     def close(self) -> None:
         if self._connection is not None:
@@ -74,16 +81,30 @@ class History:
 
         A job's FinishedTS is right below its commit_ts: one in between is in here, and its binlog comes once more.
         """
-        stamps = [(finished_ts(text), job_id) for job_id, text in self._jobs()]
-        ids = [job_id for stamp, job_id in sorted(stamps) if stamp <= tso]
-        return fold(Job.from_text(text) for text in self._in_order(ids)).text.encode()
+        return self._folded(tso, 0)
 
-    def _in_order(self, ids: Sequence[int]) -> Iterator[bytes]:
+    def tables_at(self, ts: int) -> bytes:
+        """The same, exactly as at a timestamp that garbage collection hasn't passed; 0: now. Raises likewise."""
+        return self._folded(ts or _FOREVER, ts)
+
+    def jobs_at(self, ts: int) -> tuple[int, int]:
+        """How many jobs the history has at a timestamp, and the largest id. Raises SourceUnavailable, SourceRefused."""
+        told = "SELECT CONCAT(COUNT(*), ' ', IFNULL(MAX(job_id), 0)) FROM mysql.tidb_ddl_history"
+        number, last = self._read(told, at_ts=ts)[0].split()
+        return int(number), int(last)
+
+    def _folded(self, upto_ts: int, at_ts: int) -> bytes:
+        """The text of what jobs up to a timestamp made. at_ts: of the history as it was then; 0: as it is."""
+        stamps = [(finished_ts(text), job_id) for job_id, text in self._jobs(at_ts)]
+        ids = [job_id for stamp, job_id in sorted(stamps) if stamp <= upto_ts]
+        return fold(Job.from_text(text) for text in self._in_order(ids, at_ts)).text.encode()
+
+    def _in_order(self, ids: Sequence[int], at_ts: int) -> Iterator[bytes]:
         """Jobs end about in the order of their ids: what is ahead of its turn waits, and a history of years is never
         in memory.
         """
         wanted, waiting, done = set(ids), dict[int, bytes](), 0
-        for job_id, text in self._jobs():
+        for job_id, text in self._jobs(at_ts):
             if job_id in wanted:
                 waiting[job_id] = text
             while done < len(ids) and ids[done] in waiting:
@@ -96,11 +117,13 @@ class History:
                 remedy="it is read again",
             )
 
-    def _jobs(self) -> Iterator[tuple[int, bytes]]:
+    def _jobs(self, at_ts: int) -> Iterator[tuple[int, bytes]]:
         """Ids and JSON, by id, a row in memory at a time."""
         connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
         try:
             with connection.cursor(pymysql.cursors.SSCursor) as cursor:
+                if at_ts:
+                    cursor.execute(f"SET SESSION {seen_at(at_ts)}")
                 cursor.execute("SELECT job_id, job_meta FROM mysql.tidb_ddl_history ORDER BY job_id")
                 while (row := cursor.fetchone()) is not None:
                     yield row
@@ -132,11 +155,13 @@ class History:
         found = self._read("SELECT variable_value FROM mysql.tidb WHERE variable_name = %s", name)
         return found[0].decode() if found else ""
 
-    def _read(self, query: str, *values: int | str) -> list[bytes]:
-        """A connection of its own: a Pump asks so only around a DDL."""
+    def _read(self, query: str, *values: int | str, at_ts: int = 0) -> list[bytes]:
+        """A connection of its own: it is asked so around a DDL, and once in a wave of a snapshot."""
         connection = connect(self._info, read_timeout=ANSWER_SECONDS_MAX)
         try:
             with connection.cursor() as cursor:
+                if at_ts:
+                    cursor.execute(f"SET SESSION {seen_at(at_ts)}")
                 cursor.execute(query, values)
                 return [cell if isinstance(cell, bytes) else cell.encode() for (cell,) in cursor.fetchall()]
         except (pymysql.err.MySQLError, OSError) as error:

@@ -36,8 +36,8 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
         yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
     kept = sorted(".".join(name) for name, _ in there if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
     if kept:
-        text = "tables that are there before the first Pump begins are held, unless they are emptied or made anew"
-        yield Line(source, Verdict.CAUTION, text, tuple(kept))
+        text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"
+        yield Line(source, Verdict.NOTE, text, tuple(kept))
     if pipeline.tables.changelog:
         yield Line(source, Verdict.CAUTION, "tables.changelog keeps no changes of TiDB's tables")
 

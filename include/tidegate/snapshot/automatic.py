@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tidegate.config import MysqlSource, Pipeline, SnapshotMode
+from tidegate.config import OWN_DATABASES, Pipeline, SnapshotMode
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
 from tidegate.lake.status import TableStatus
@@ -61,14 +61,15 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
     wanted = {name for name, state in states.items() if state.lacks_rows}
     found: dict[str, list[Physical]] = {}
     gone: set[str] = set()
-    servers = [name for name, source in pipeline.sources.items() if isinstance(source, MysqlSource)]
-    for source in servers:  # nobody reads a snapshot of another kind
+    servers = [name for name in pipeline.owners if not pipeline.lacks_snapshots(name)]
+    for source in servers:
         for (database, table), status in newest_statuses(lake, source).items():
             *pair, is_routed = patterns.logical(database, table)
             name = ".".join(map(str, pair))
             told = states.get(name)
             goes_on = told is None or (is_routed and told.state in _GOES_ON)  # a shard waits by its version alone
-            if not patterns.keeps(database, table) or (name not in wanted and not (goes_on and status.waits)):
+            kept = patterns.keeps(database, table) and database not in OWN_DATABASES  # a TiDB lists its own, too
+            if not kept or (name not in wanted and not (goes_on and status.waits)):
                 continue
             if status is VersionStatus.DROPPED:
                 gone.add(name)

@@ -33,7 +33,10 @@ _NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
 
 
 class Marks(Protocol):
-    """Where a reader's marks go."""
+    """Where a reader's marks go. at_ts: the timestamp at which what follows a low mark is read; 0 where it isn't."""
+
+    @property
+    def at_ts(self) -> int: ...
 
     def begin(self) -> None: ...
 
@@ -48,6 +51,8 @@ class MarksRefused(SourceRefused):
 
 class MarkWriter:
     """Writes the marks of one pipeline at one source, over a connection of its own. For one thread at a time."""
+
+    at_ts = 0
 
     def __init__(self, connection: Any, info: ConnectionInfo, pipeline: str, source: str) -> None:
         """Raises ConfigError for names that are too long."""

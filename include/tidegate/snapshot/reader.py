@@ -52,7 +52,7 @@ from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.unlogged_marks import marks_for
 from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
 from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
-from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection, versions_of
+from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection
 from tidegate.tables import SNAPSHOTS
 
 Name = tuple[str, str]
@@ -161,7 +161,7 @@ class SnapshotReader:
         return [one for one in goes_on if one.left] if are_few(goes_on) else []
 
     def _is_busy(self, asked: WorkerConnection) -> bool:
-        if not self._settings.threads_running_max:
+        if asked.is_tidb or not self._settings.threads_running_max:  # a TiDB of several servers doesn't count them
             return False
         ((_, running),) = asked.ask("SHOW GLOBAL STATUS LIKE 'Threads_running'")
         return int(running) > self._settings.threads_running_max
@@ -181,7 +181,8 @@ class SnapshotReader:
         fresh = [one for one in active if one.state is SnapshotState.REQUESTED or one.name not in self._keyed]
         if not fresh:
             return list(active)
-        versions = versions_of(self._info, self._source, asked.server_id, (one.name for one in fresh))
+        asked.see(0)
+        versions = asked.versions(self._source, (one.name for one in fresh))
         keyless = [name for name, version in versions.items() if not version.key]
         engines = without_views(asked.ask, keyless) if keyless else {}
         estimates = self._estimates(asked, {one.database for one in fresh})
@@ -221,7 +222,8 @@ class SnapshotReader:
     def _wave(self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter) -> None:
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
         marks.write(wave.mark(MarkKind.LOW))
-        work = self._work(todo, asked, keyed=True)
+        wave = replace(wave, at_ts=marks.at_ts)
+        work = self._work(todo, asked, marks, keyed=True)
         reading = WaveReading(self._info, wave, work, self._settings.chunk, self._settings.parallel)
         reading.run(self._settings.wave_bytes, started + self._settings.wave_seconds)
         chunks = [chunk for one in work if not one.trouble for chunk in one.chunks]
@@ -252,7 +254,7 @@ class SnapshotReader:
 
         try:
             with ExactView(asked, marks, wave.mark(MarkKind.LOW), names) as view:
-                work = self._work(todo, asked, keyed=False)
+                work = self._work(todo, asked, marks, keyed=False)
                 view.read(work, wave, Way(self._settings.chunk, writer.append, enough, look))
         except TablesBusy as error:
             self._busy(names, error)
@@ -272,11 +274,14 @@ class SnapshotReader:
                 f" {SNAPSHOT_LOCK_AGAIN_SECONDS:.0f} s"
             )
 
-    def _work(self, todo: Sequence[TableProgress], asked: WorkerConnection, *, keyed: bool) -> list[TableWork]:
+    def _work(
+        self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, *, keyed: bool
+    ) -> list[TableWork]:
         """What can be read of the tables, as they are behind the low mark; the others are given up, or, when their key
         came or went, left to the next wave.
         """
-        versions = versions_of(self._info, self._source, asked.server_id, (one.name for one in todo))
+        asked.see(marks.at_ts)
+        versions = asked.versions(self._source, (one.name for one in todo))
         engines = {} if keyed else without_views(asked.ask, (one.name for one in todo))  # an ALTER may have changed it
         events, work = [], []
         for one in todo:

@@ -34,7 +34,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pac
 from tidegate.snapshot.spans import WHOLE, Span
 from tidegate.snapshot.unlogged_marks import marks_for
 from tidegate.snapshot.watermark import Manifest, MarkKind
-from tidegate.snapshot.wave_reading import WorkerConnection, versions_of
+from tidegate.snapshot.wave_reading import WorkerConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
         wave = WaveOf(source, uuid.uuid4().hex, 1, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
         marks.write(wave.mark(MarkKind.LOW))
         name = (wanted.database, wanted.table)
-        version = versions_of(info, source, asked.server_id, [name]).get(name)
+        asked.see(marks.at_ts)
+        version = asked.versions(source, [name]).get(name)
         if version is None or not version.key:
             raise _changed(wanted)
         chunks = _read(asked, info, version, wanted, wave)

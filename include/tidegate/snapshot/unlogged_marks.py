@@ -35,6 +35,7 @@ from tidegate.mysql.visible import visible_place
 from tidegate.position import Position
 from tidegate.snapshot.events import EventKind, SnapshotEvent
 from tidegate.snapshot.marks import Marks, MarksRefused, MarkWriter
+from tidegate.snapshot.timestamp_marks import TimestampMarks
 from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.snapshot.wave_reading import WorkerConnection
 from tidegate.tables import SNAPSHOTS
@@ -42,6 +43,8 @@ from tidegate.tables import SNAPSHOTS
 
 class UnloggedMarks:
     """Tells the marks of one pipeline and source, over a connection of its own. For one thread at a time."""
+
+    at_ts = 0
 
     def __init__(self, asked: WorkerConnection, connection: Any, lake: LakeFiles, pipeline: str, source: str) -> None:
         """asked: the server that is read. connection: to the same one."""
@@ -144,6 +147,8 @@ def marks_for(
     report: Callable[[str], None] = lambda _: None,
 ) -> Marks:
     """Where the marks of a pipeline and source go, ready to be written. Raises SourceRefused, SourceUnavailable."""
+    if asked.is_tidb:
+        return TimestampMarks(asked.info, connection, lake, *names)
     written = MarkWriter(connection, asked.info, *names)
     unlogged = UnloggedMarks(asked, connection, lake, *names)
     if how is SnapshotMarks.AUTO:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
@@ -25,12 +25,15 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
+from tidegate.pump.at_timestamp import is_collected, seen_at
+from tidegate.pump.cluster import History
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunk import Chunk
 from tidegate.snapshot.reading.result_plan import SESSION
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
 from tidegate.snapshot.spans import Span
+from tidegate.snapshot.tidb_definitions import Definitions
 
 # What a statement meets that another wave, or the table's owner, may mend: the table went, or isn't what it was.
 _OF_THE_TABLE: Final = frozenset(
@@ -51,11 +54,17 @@ class WorkerConnection:
         try:
             self.raw.query(SESSION)
             told = {str(_text(name)).lower(): _text(value) for name, value in self.ask(SERVER_IDS)}
+            version = told.get("version", "").lower()
+            self.is_mariadb, self.is_tidb = "mariadb" in version, "tidb" in version
+            if self.is_tidb:  # which has all text in UTF-8, and else says it as the column is declared
+                self.ask("SET SESSION character_set_results = utf8mb4")
         except BaseException:
             self.close()
             raise
-        self.is_mariadb = "mariadb" in told.get("version", "").lower()
-        self.server_id, self.server_uuid = server_of(told)
+        # A TiDB's servers are one, and nothing that a Pump writes down is of one of them.
+        self.server_id, self.server_uuid = (0, "") if self.is_tidb else server_of(told)
+        self.at_ts = 0
+        self._definitions = Definitions(History(info))
 
     def __enter__(self) -> Self:
         return self
@@ -65,6 +74,18 @@ class WorkerConnection:
 
     def close(self) -> None:
         self.raw._force_close()  # noqa: SLF001  it may stand in the middle of a result
+
+    def see(self, at_ts: int) -> None:
+        """Read a TiDB as it was at a timestamp from here on; 0: as it is. Raises SourceRefused, SourceUnavailable."""
+        if self.at_ts != at_ts:
+            self.ask(f"SET SESSION {seen_at(at_ts)}")
+            self.at_ts = at_ts
+
+    def versions(self, source: str, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], TableVersion]:
+        """The tables as the server has them where it is read. Raises SourceRefused, SourceUnavailable."""
+        if self.is_tidb:
+            return self._definitions.at(source, set(names), self.at_ts)
+        return _shown_versions(self.info, source, self.server_id, set(names))
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows. Raises SourceRefused, SourceUnavailable."""
@@ -76,11 +97,10 @@ class WorkerConnection:
             raise named(error, self.info) from error
 
 
-def versions_of(
-    info: ConnectionInfo, source: str, server_id: int, names: Iterable[tuple[str, str]]
+def _shown_versions(
+    info: ConnectionInfo, source: str, server_id: int, wanted: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], TableVersion]:
-    """The tables as the server has them now. Raises SourceRefused, SourceUnavailable."""
-    wanted = set(names)
+    """Of a MySQL or MariaDB. Raises SourceRefused, SourceUnavailable."""
     try:
         with connect(info) as connection:
             read = read_schema(connection, source, lambda *name: name in wanted, Position.of(f"{server_id}.0", 0))
@@ -177,6 +197,11 @@ class WaveReading:
                 where=self._info.where,
                 remedy="it is tried again; give the connection the address of one server",
             )
+        try:
+            found.see(self._wave.at_ts)
+        except BaseException:
+            found.close()
+            raise
         return found
 
     def _read(self, connection: WorkerConnection, work: TableWork, of: Span, span: Span) -> None:
@@ -200,4 +225,4 @@ def is_of_table(error: TidegateError) -> bool:
     """Whether a statement met something of its table alone."""
     cause = error.__cause__
     code = cause.args[0] if isinstance(cause, pymysql.err.MySQLError) and cause.args else 0
-    return code in _OF_THE_TABLE or (isinstance(error, Terminal) and cause is None)
+    return code in _OF_THE_TABLE or is_collected(error) or (isinstance(error, Terminal) and cause is None)

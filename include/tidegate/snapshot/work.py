@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.commit_ts import physical_ms
-from tidegate.config import Pipeline, Snapshot, SnapshotMode
+from tidegate.config import Pipeline, Snapshot, SnapshotMode, TidbSource
 from tidegate.errors import TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -33,7 +33,7 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.tables_there import tables_there
+from tidegate.mysql.tables_there import There, tables_there
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.automatic import due, waiting
 from tidegate.snapshot.captured_reading import lost_ends
@@ -127,8 +127,8 @@ class SnapshotWork:
             return []
         found = [
             (source, *name)
-            for source in self.pipeline.sources
-            for name in tables_there(self.info_of(source))
+            for source in self.pipeline.owners
+            for name in self._there(source)
             if patterns.keeps(*name) and (".".join(patterns.logical(*name)[:2]) in wanted or (source, *name) in shards)
         ]
         there = {".".join(patterns.logical(*physical[1:])[:2]) for physical in found}
@@ -230,7 +230,7 @@ class SnapshotWork:
         try:
             info = self.info_of(source)
             with take_lease(self.lake, source, "snapshot", report=self.report, stop=self.stop) as lease:
-                rows = {name: there.rows for name, there in tables_there(info).items()}
+                rows = {name: there.rows for name, there in self._there(source).items()}
                 watch, asked_at = _Watch(self, source, rows), time.monotonic()
 
                 def over() -> bool:
@@ -251,6 +251,13 @@ class SnapshotWork:
             if len(self.pipeline.sources) > 1:  # it is raised when the other sources' readers have ended
                 self.report(f"{source}: {error}")
             raise
+
+    def _there(self, source: str) -> dict[tuple[str, str], There]:
+        """By database and table. Of a TiDB databases are in lower case here as everywhere (tidb/live_tables.py)."""
+        found = tables_there(self.info_of(source))
+        if not isinstance(self.pipeline.sources[source], TidbSource):
+            return found
+        return {(database.lower(), table): there for (database, table), there in found.items()}
 
 
 class _Watch:

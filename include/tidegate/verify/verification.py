@@ -44,7 +44,7 @@ def verify(
     with contextlib.ExitStack() as closing:
         silver = closing.enter_context(contextlib.closing(SilverSide(options.memory_bytes)))
         sources: dict[str, SourceSide] = {}
-        for name in dict.fromkeys(map(pipeline.owner, pipeline.sources)):
+        for name in pipeline.owners:
             kind = TidbSide if isinstance(pipeline.sources[name], TidbSource) else SourceSide
             sources[name] = closing.enter_context(contextlib.closing(kind(connections[name])))
         logged = {name: side for name, side in sources.items() if not side.reads_at_cuts}

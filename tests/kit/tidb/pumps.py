@@ -12,8 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -98,10 +99,21 @@ def free_port() -> int:
 
 @contextmanager
 def tidb_with_pumps(
-    folder: Path, *, pipeline: str = "bank", names: Sequence[str] = NAMES, more: str = ""
+    folder: Path,
+    *,
+    pipeline: str = "bank",
+    names: Sequence[str] = NAMES,
+    more: str = "",
+    before: Callable[[Tidb], None] | None = None,
 ) -> Iterator[tuple[Pumps, Tidb]]:
-    """A TiDB that shows its past, and Pumps that it writes to."""
+    """A TiDB that shows its past, and Pumps that it writes to. before: what is done there before it has any."""
     sql_port, status_port = free_port(), free_port()
+    if before is not None:
+        alone = Tidb(folder / "tidb", (), "--port", str(sql_port), "--status-port", str(status_port))
+        try:
+            before(alone)
+        finally:
+            alone.end()
     pumps = Pumps(folder, sql_port, status_port, pipeline=pipeline, names=names, more=more)
     addresses = [f"unix://{folder}/{name}.sock" for name in names]
     try:
@@ -133,3 +145,37 @@ def apply_upto(pumps: Pumps, tidb: Tidb, spark: SparkSession) -> Application:
             return app
         assert time.monotonic() < end, f"silver is at {app.cut_ts}, TiDB at {tso}"
         time.sleep(0.2)
+
+
+@contextmanager
+def under_way(*works: Callable[[threading.Event], None]) -> Iterator[None]:
+    """While the block runs so do these, until the event is set; what ends one otherwise is raised."""
+    stop, errors = threading.Event(), list[BaseException]()
+
+    def guarded(work: Callable[[threading.Event], None]) -> None:
+        try:
+            work(stop)
+        except BaseException as error:  # noqa: BLE001  raised in the test's own thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise errors[0]
+
+
+def applying(pumps: Pumps, tidb: Tidb, spark: SparkSession) -> Callable[[threading.Event], None]:
+    """Apply until it is told to stop, for under_way."""
+
+    def work(stop: threading.Event) -> None:
+        while not stop.is_set():
+            apply_upto(pumps, tidb, spark)
+
+    return work

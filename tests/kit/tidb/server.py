@@ -74,17 +74,19 @@ class Tidb:
     @contextmanager
     def without_pumps(self) -> Iterator[Self]:
         """While the block runs it writes no binlog. Needs ports that were given."""
-        self._again(())
+        self.end()
+        self._start(())
         yield self
-        self._again(self._pumps)
+        self.end()
+        self._start(self._pumps)
 
-    def _again(self, pumps: Sequence[str]) -> None:
+    def end(self) -> None:
+        """As stop(); it has ended then."""
         self.stop()
         end, pid = time.monotonic() + 60, int(self._info["pid"])
         while _runs(pid):
             assert time.monotonic() < end
             time.sleep(0.05)
-        self._start(pumps)
 
 
 def _runs(pid: int) -> bool:

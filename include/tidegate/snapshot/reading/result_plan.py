@@ -113,6 +113,9 @@ class ReadPlan:
 @lru_cache(maxsize=256)
 def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL) -> ReadPlan:
     """Plan a version. Raises UnsupportedValue, naming the column, for what can't be read as it is logged."""
+    if version.origin:  # a TiDB's, which has and says all text in UTF-8, whatever the column's character set
+        utf8 = (replace(column, charset="utf8mb4") if column.charset else column for column in version.columns)
+        version = replace(version, columns=tuple(utf8))
     columns = [_column(column, in_key=column.id in version.key) for column in version.columns]
     by_id = {column.id: column for column in version.columns}
     columns += [_number(by_id[i]) for i in version.key if canonical(by_id[i]).kind in (Kind.ENUM, Kind.SET)]

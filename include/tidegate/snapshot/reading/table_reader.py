@@ -35,7 +35,7 @@ _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
 
 @dataclass(frozen=True, slots=True)
 class WaveOf:
-    """What the chunks of a wave have in common."""
+    """What the chunks of a wave have in common. at_ts: the timestamp at which all of it is read; 0 where it isn't."""
 
     source: str
     snapshot: str
@@ -43,6 +43,7 @@ class WaveOf:
     token: str
     server_id: int
     server_uuid: str
+    at_ts: int = 0
 
     def chunk(
         self,

@@ -1,0 +1,58 @@
+"""TiDB's tables as a reader needs them: columns and keys as they were at the timestamp that it reads at.
+
+In:  TiDB's SQL port, a timestamp.
+Out: TableVersions with TiDB's own description, as apply makes them of DDL jobs.
+
+They come from TiDB's DDL history, as apply's do, and the history is read as it was at that very timestamp: a job is in
+it from its commit_ts on, which is that of its binlog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from itertools import count
+
+from tidegate.pump.cluster import History
+from tidegate.schema.model.columns import TableVersion
+from tidegate.tidb.definitions import Stands, versions_of
+from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
+
+
+@dataclass(slots=True)
+class Definitions:
+    """Of one TiDB. The history is folded anew only when there are more jobs in it."""
+
+    history: History
+    _jobs: tuple[int, int] = (-1, -1)
+    _tables: LiveTables = field(default_factory=LiveTables)
+
+    def at(self, source: str, names: Collection[Name], ts: int) -> dict[Name, TableVersion]:
+        """What there was of the tables. ts: 0 for now. Raises SourceRefused, SourceUnavailable, StreamCorrupt."""
+        jobs = self.history.jobs_at(ts)
+        if jobs != self._jobs:
+            self._tables, self._jobs = LiveTables.from_text(self.history.tables_at(ts)), jobs
+        wanted = set(names)
+        changes = [TableChange(Change.BASELINE, name, info) for name, info in self._tables if name in wanted]
+        made = versions_of(changes, Stands(ts, "", 0, ""), _Unknown(source))
+        return {(one.database, one.table): one for one in made}
+
+
+class _Unknown:
+    """A history that knows no table yet."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._ids = count(1)
+
+    def last(self, name: Name) -> None:
+        pass
+
+    def tables(self) -> tuple[Name, ...]:
+        return ()
+
+    def keeps(self, database: str, table: str) -> bool:  # noqa: ARG002
+        return True
+
+    def new_id(self) -> int:
+        return next(self._ids)
