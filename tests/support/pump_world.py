@@ -20,7 +20,9 @@ from tidegate.capture.run import CaptureRun
 from tidegate.config import parse
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
+from tidegate.pump.opened import PumpRun
 from tidegate.pump.reader import PumpSettings, PumpSource
+from tidegate.pump.registration import Place, Registration
 from tidegate.pump.server import PumpServer, ServerSettings
 from tidegate.pump.stored import stored_in
 from tidegate.tidb.protobuf import bytes_field, fields, number_field
@@ -79,8 +81,13 @@ class Jobs(dict[int, bytes]):
 
 
 def pump_run(
-    folder: Path, counter: Counter, fates: Fates | None = None, jobs: Jobs | None = None, **capture: Any
-) -> CaptureRun:
+    folder: Path,
+    counter: Counter,
+    fates: Fates | None = None,
+    jobs: Jobs | None = None,
+    place: Place | None = None,
+    **capture: Any,
+) -> PumpRun:
     settings = {"land_seconds": 0.1, "value_log_reserve_bytes": 0} | capture
     pipeline = parse(
         f"pipeline: test\nlake: {{path: {folder / 'lake'}}}\n"
@@ -94,8 +101,13 @@ def pump_run(
     pump = PumpSettings(
         "one", NODE, pipeline.capture.segment_bytes, 0.2, 0.000001, lambda: counter, fates, stored, jobs
     )
-    served = ServerSettings([f"unix:{folder}/p.sock"], 1 << 24, cluster_id=7)
-    return CaptureRun(pipeline, "one", lambda: PumpSource(pump, lambda: PumpServer(served)), folder / "state", lake)
+    listen = [f"unix:{folder}/p.sock", *([place.host] if place else [])]
+    served = ServerSettings(listen, 1 << 24, cluster_id=7)
+
+    def source(registration: Registration | None) -> PumpSource:
+        return PumpSource(pump, lambda: PumpServer(served), registration)
+
+    return PumpRun(pipeline, "one", lambda: source(None), folder / "state", lake, pump=source, place=place)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ Reason = Literal["time", "idle", "stopped"]
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
     """What a run did. reason: its time was up, the source was quiet, or it was told to stop. position: the end of what
-    is captured, as the source names it.
+    is captured, as the source names it. landed: bronze has all of it.
     """
 
     reason: Reason
@@ -26,6 +26,7 @@ class CaptureResult:
     last_seq: int
     resolved_ts: int
     position: str
+    landed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,13 +191,14 @@ class _Loop:
         try:
             with self.lander:
                 reason = self._read_over_connections(reader)
-                if not self.lander.drain():
+                landed = self.lander.drain()
+                if not landed:
                     log.warning("bronze lacks %d bytes that the value log has", self.lander.behind_bytes)
         finally:
             self.status_file.write(self.lander, self.checkpoint.seq, self.bytes)
         self.value_log.gc(self.lander.whole_seq)
         point = self.checkpoint
-        return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.end)
+        return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.end, landed)
 
     def _read_over_connections(self, reader: SourceReader) -> Reason:
         retries = Retries(self.deadline)

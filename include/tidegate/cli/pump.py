@@ -1,4 +1,4 @@
-"""`tidegate pump PIPELINE [SOURCE]`: a Pump that TiDB writes its binlog to, until it is told to stop.
+"""`tidegate pump PIPELINE [SOURCE]`: a Pump that TiDB writes its binlog to, until it is told to stop; or --ask of one.
 
 In:  a pipeline file; the connection of TiDB's SQL port in AIRFLOW_CONN_<ID>, the lake's keys likewise.
 Out: bronze, continued. What may pass (a full disk, a lake that is down) ends nothing: TiDB hears an error meanwhile.
@@ -22,12 +22,17 @@ from tidegate.connections import from_environment
 from tidegate.errors import Transient, UsageError
 from tidegate.home import state_folder
 from tidegate.limits import PUMP_RESTART_SECONDS
+from tidegate.pump.asked import Wish, asked
+from tidegate.pump.etcd import etcd_of
 
 
 def pump(
     pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
     source: Annotated[str | None, typer.Argument(help="Source of the pipeline; needed when it has several")] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+    ask: Annotated[
+        Wish | None, typer.Option(help="By PD, of the Pump that runs: to pause, to close, or to be let in again")
+    ] = None,
 ) -> None:
     """A Pump that TiDB up to 8.3 writes its binlog to, into bronze."""
     from tidegate.cli.lake import source_named
@@ -37,6 +42,9 @@ def pump(
     entry = loaded.sources[name]
     if not isinstance(entry, TidbSource):
         raise UsageError(f"source {name} is no Pump", remedy=f"`tidegate capture --source {name}`")
+    if ask is not None:
+        _ask(entry, name, ask)
+        return
     run = pipelines.capture_run(
         loaded, name, state_dir or state_folder(), sources=from_environment, lakes=from_environment
     )
@@ -53,3 +61,10 @@ def pump(
             stop.wait(PUMP_RESTART_SECONDS)
         else:
             typer.echo(f"{result.reason}: {result.segments} segments, {result.bytes} bytes, seq {result.last_seq}")
+
+
+def _ask(entry: TidbSource, source: str, wish: Wish) -> None:
+    if not entry.pd:
+        raise UsageError(f"source {source} isn't registered in PD", remedy="name PD by `pd`, or stop the Pump itself")
+    for line in asked(etcd_of(entry), entry.node or source, wish):
+        typer.echo(line)

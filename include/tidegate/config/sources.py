@@ -6,6 +6,7 @@ Out: a Source, frozen.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
@@ -16,6 +17,9 @@ from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.section import Section
 from tidegate.config.ticdc import TicdcSource
 from tidegate.limits import PUMP_FAKE_SECONDS_DEFAULT, PUMP_ORPHAN_SECONDS_DEFAULT, PUMP_PAYLOAD_BYTES_DEFAULT
+
+_PD_URL: Final = re.compile(r"https?://[^\s/@?#]+/?")
+_NODE_ID: Final = re.compile(r"[A-Za-z0-9._:-]+")  # a key in PD, and one part of it
 
 
 class DumpMode(StrEnum):
@@ -82,6 +86,16 @@ class TidbSource(AnySourceSection):
         description="TiDB's status port, http://host:10080: asked what became of transactions whose answer got lost."
         " When empty they wait, and all after them",
     )
+    pd: tuple[str, ...] = Field(
+        (),
+        description="PD's client URLs, http://host:2379: the Pump is registered there, and TiDB finds it. When empty,"
+        " TiDB is given its address. https takes tls_certificate, tls_key and tls_ca",
+    )
+    advertise: str | None = Field(
+        None,
+        pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s/:\[\]]+):[0-9]+$",
+        description="With pd: host:port where TiDB reaches the Pump, as PD tells it",
+    )
     orphan_seconds: float = Field(
         PUMP_ORPHAN_SECONDS_DEFAULT,
         gt=0,
@@ -106,6 +120,19 @@ class TidbSource(AnySourceSection):
     def _tls_is_whole(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None) or (self.tls_ca and not self.tls_key):
             raise ValueError("tls_certificate and tls_key go together, and tls_ca with both")
+        return self
+
+    @model_validator(mode="after")
+    def _pd_is_whole(self) -> Self:
+        if bool(self.pd) != (self.advertise is not None):
+            raise ValueError("pd and advertise go together")
+        if self.pd and all(address.startswith("unix:") for address in self.listen):
+            raise ValueError("whom PD tells of the Pump comes by TCP: listen at a host:port too")
+        for url in self.pd:
+            if not _PD_URL.fullmatch(url):
+                raise ValueError(f"pd: {url.rpartition('@')[2]} isn't http://host:port or https://host:port")
+        if self.pd and self.node and not _NODE_ID.fullmatch(self.node):
+            raise ValueError("with pd, node is made of letters, digits and . _ : -")
         return self
 
 

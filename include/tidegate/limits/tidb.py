@@ -36,3 +36,17 @@ PUMP_ORPHANS_ROWS_MAX: Final = 256
 PUMP_ORPHAN_LOOK_SECONDS: Final = 1.0
 # After what may pass, such as a full disk, a Pump serves again; TiDB gives a write up after 15 seconds.
 PUMP_RESTART_SECONDS: Final = 1.0
+# A Pump's record in PD is written anew so often, as TiDB's does (heartbeat-interval); and PD is given so long to answer
+# (its etcd dial timeout).
+PUMP_HEARTBEAT_SECONDS: Final = 2.0
+PUMP_PD_SECONDS: Final = 5.0
+# A PD that doesn't answer is asked again after 2, 4, 8 .. seconds, up to this.
+PUMP_PD_WAIT_SECONDS_MAX: Final = 30.0
+# A record of another address whose heartbeat stands still for five of them is of a Pump that is gone.
+PUMP_SILENT_SECONDS: Final = 10.0
+# A Pump that ends waits so long for PD to hear of it: TiDB waits too.
+PUMP_LAST_WORD_SECONDS: Final = 3.0
+# `tidegate pump --ask` gives up on a Pump whose record stands still for this: twice what it leaves PD alone for.
+PUMP_ASKED_SECONDS: Final = 60.0
+# A Pump writes its record every two seconds; who asks something of it writes in between, at once or at the second try.
+PUMP_ASK_TRIES_MAX: Final = 10

@@ -60,6 +60,11 @@ class JobNotes:
             self._waiting[binlog.commit_ts] = binlog.ddl_job_id
             self._ask_at = 0.0
 
+    @property
+    def waits(self) -> bool:
+        """Whether a DDL's job isn't landed yet."""
+        return bool(self._waiting)
+
     def below(self, resolved_ts: int) -> int:
         """How far it is resolved with the jobs that are landed."""
         return min(resolved_ts, min(self._waiting, default=_FOREVER) - 1)

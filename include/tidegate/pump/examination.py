@@ -1,19 +1,23 @@
 """What `tidegate check` says of a Pump's TiDB before it begins.
 
 In:  a pipeline, the name of a TiDB source in it, TiDB's SQL connection.
-Out: Lines: timestamps, the DDL history, who answers for orphans, tables that will be held.
+Out: Lines: timestamps, the DDL history, who answers for orphans, what PD has of it, tables that will be held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 from tidegate.commit_ts import time_text
 from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
-from tidegate.errors import SourceUnavailable
+from tidegate.errors import SourceRefused, SourceUnavailable
+from tidegate.limits import PUMP_HEARTBEAT_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.examination import Line, Verdict
 from tidegate.pump.cluster import Clock, History, Mvcc
+from tidegate.pump.etcd import etcd_of
+from tidegate.pump.node import SERVING, Node, NodeState, key_of
 from tidegate.tidb.live_tables import LiveTables
 
 _NO_KEY = b"t"  # of no row: TiDB answers that it has nothing
@@ -34,12 +38,41 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     yield _fates(source, entry, History(sql))
     if len(pipeline.pumps(source)) == 1:
         yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
+    if entry.pd:
+        yield registered_line(source, entry, lambda: time.sleep(2 * PUMP_HEARTBEAT_SECONDS))
     kept = sorted(".".join(name) for name, _ in there if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
     if kept:
         text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"
         yield Line(source, Verdict.NOTE, text, tuple(kept))
     if pipeline.tables.changelog:
         yield Line(source, Verdict.CAUTION, "tables.changelog keeps no changes of TiDB's tables")
+
+
+def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:
+    """What PD has of a Pump. A record of another address is looked at twice, with a pause: one that serves writes it
+    anew.
+    """
+    etcd, key = etcd_of(entry), key_of(entry.node or source)
+    try:
+        found = etcd.get(key)
+        if found.value is None:
+            return Line(source, Verdict.NOTE, f"PD answers, and has no Pump {entry.node or source} yet")
+        node = Node.parse(found.value)
+        if node.host != entry.advertise and node.state in SERVING:
+            pause()
+            lives = etcd.get(key).revision != found.revision
+            text = f"PD has a Pump {node.node_id} at {node.host}, {node.state}: "
+            if lives:
+                return Line(source, Verdict.REFUSED, text + "it lives, so this one needs another `node`")
+            return Line(source, Verdict.CAUTION, text + f"it is silent, and its name goes to {entry.advertise}")
+    except SourceUnavailable as error:
+        return Line(source, Verdict.UNKNOWN, str(error))
+    except SourceRefused as error:
+        return Line(source, Verdict.REFUSED, str(error))
+    if node.state is NodeState.OFFLINE:
+        text = "it was closed: `tidegate pump --ask reopen` puts it back"
+        return Line(source, Verdict.CAUTION, f"PD has Pump {node.node_id} as offline: {text}")
+    return Line(source, Verdict.NOTE, f"PD has Pump {node.node_id} as {node.state} at {node.host}")
 
 
 def _fates(source: str, entry: TidbSource, history: History) -> Line:

@@ -1,24 +1,79 @@
 """A Pump of a pipeline, ready to run.
 
 In:  a pipeline, the name of a TiDB source in it, TiDB's SQL connection, the lake.
-Out: a CaptureRun over it.
+Out: a CaptureRun over it, which keeps its record in PD where the pipeline file names PD.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate.capture.progress import CaptureProgress, CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, TidbSource
+from tidegate.lake import followed
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
+from tidegate.pump.etcd import etcd_of
 from tidegate.pump.reader import PumpSettings, PumpSource
+from tidegate.pump.registration import Place, Registration
 from tidegate.pump.server import PumpServer, ServerSettings
 from tidegate.pump.stored import stored_in
 
 
-def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Path, lake: LakeFiles) -> CaptureRun:
+@dataclass(slots=True)
+class PumpRun(CaptureRun):
+    """pump: the source of a run, given its registration. place: None: TiDB is given the Pump's address."""
+
+    pump: Callable[[Registration | None], PumpSource]
+    place: Place | None
+
+    def run(
+        self,
+        run_for_seconds: float,
+        idle_seconds: float | None = None,
+        stop: threading.Event | None = None,
+        on_progress: Callable[[CaptureProgress], None] | None = None,
+    ) -> CaptureResult:
+        """stop: also set when a person asked the Pump, by PD, to pause or to close, and it is done."""
+        if self.place is None:
+            return CaptureRun.run(self, run_for_seconds, idle_seconds, stop, on_progress)
+        stop = stop or threading.Event()
+        registration = Registration(self.place, stop)
+        self.source = lambda: self.pump(registration)
+        landed = False
+        try:
+            result = CaptureRun.run(self, run_for_seconds, idle_seconds, stop, on_progress)
+            landed = result.landed
+        finally:
+            registration.end(landed=landed)
+        return result
+
+
+def may_join(pipeline: Pipeline, source: str, lake: LakeFiles) -> bool:
+    """Whether TiDB may write to a Pump: silver may be beyond what it writes to one that apply doesn't know of yet,
+    where its siblings are followed. Raises LakeUnavailable.
+    """
+    selection = followed.load(lake).selection
+    if selection is None or source in selection.sources:
+        return True
+    return not selection.sources & set(pipeline.pumps(source))
+
+
+def _place(pipeline: Pipeline, source: str, lake: LakeFiles) -> Place | None:
+    entry = pipeline.sources[source]
+    assert isinstance(entry, TidbSource), "whoever opens a source looks at its kind"
+    if not entry.pd:
+        return None
+    assert entry.advertise is not None, "the pipeline file has both"
+    return Place(etcd_of(entry), entry.node or source, entry.advertise, lambda: may_join(pipeline, source, lake))
+
+
+def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Path, lake: LakeFiles) -> PumpRun:
     """state_dir holds the value log unless the pipeline file names a folder."""
     entry = pipeline.sources[source]
     assert isinstance(entry, TidbSource), "whoever opens a source looks at its kind"
@@ -41,4 +96,10 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
         stored_in(lake, source),
         History(sql),
     )
-    return CaptureRun(pipeline, source, lambda: PumpSource(settings, lambda: PumpServer(serves)), state_dir, lake)
+
+    def pump(registration: Registration | None) -> PumpSource:
+        return PumpSource(settings, lambda: PumpServer(serves), registration)
+
+    return PumpRun(
+        pipeline, source, lambda: pump(None), state_dir, lake, pump=pump, place=_place(pipeline, source, lake)
+    )

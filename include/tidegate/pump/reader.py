@@ -34,6 +34,7 @@ from tidegate.errors import PositionLost, StreamCorrupt, TidegateError
 from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
 from tidegate.pump.orphans import Fates, Orphans
+from tidegate.pump.registration import Registration
 from tidegate.pump.server import PumpServer, Write
 from tidegate.segments.segment import Segment
 from tidegate.tables import TABLES_BY_ID, SegmentFlag, SegmentKind
@@ -44,6 +45,7 @@ from tidegate.tidb.payload import NOTES, Binlog, BinlogType, answer_payload, bin
 log = logging.getLogger(__name__)
 
 _STOPPED: Final = "this Pump stops"
+_NOT_ONLINE: Final = "this Pump isn't online: it takes no prewrites"
 
 
 class Timestamps(Protocol):
@@ -76,9 +78,12 @@ class PumpSource:
     promises = True
     clock = ClockState()
 
-    def __init__(self, settings: PumpSettings, server: Callable[[], PumpServer]) -> None:
+    def __init__(
+        self, settings: PumpSettings, server: Callable[[], PumpServer], registration: Registration | None = None
+    ) -> None:
         self.settings = settings
         self.server = server
+        self.registration = registration  # None: TiDB is given the address
 
     def connect(self) -> PumpReader:
         """Raises SourceUnavailable, SourceRefused."""
@@ -97,6 +102,7 @@ class PumpReader:
     def __init__(self, source: PumpSource) -> None:
         self._source = source
         self._settings = source.settings
+        self._registration = source.registration
         self._timestamps = self._settings.clock()
         self._server: PumpServer | None = None
         self._pairing = Pairing[int]([self._settings.node])  # place: id of a DDL's job, or 0
@@ -143,6 +149,9 @@ class PumpReader:
         self._begins = checkpoint.resolved_ts == 0 and self._settings.jobs is not None
         self._server = self._source.server()
         self._server.start()
+        self._tell_registration()
+        if self._registration is not None:
+            self._registration.serves()
 
     # --- the stream --------------------------------------------------------------------------------
 
@@ -163,6 +172,7 @@ class PumpReader:
     def receive(self, timeout_seconds: float) -> list[Segment]:
         """What TiDB doesn't answer, or refuses, is asked again."""
         assert self._server is not None, "open() was called"
+        self._tell_registration()
         room = max(self._settings.segment_bytes - self.waiting_bytes, 1)
         for write in self._server.take(timeout_seconds, room):
             self._writes.append(write)
@@ -210,11 +220,24 @@ class PumpReader:
             write.answer(_STOPPED)
         self._cut, self._writes = [], []
         if self._server is not None:
+            if self._registration is not None:
+                self._server.refuse_prewrites(_NOT_ONLINE)
+                self._registration.rests()
             self._server.close(_STOPPED)
             self._server = None
         self._timestamps.close()
 
     # --- what it does by itself --------------------------------------------------------------------
+
+    def _tell_registration(self) -> None:
+        registration, server = self._registration, self._server
+        if registration is None or server is None:
+            return
+        if refuses := registration.refuses:
+            server.refuse_prewrites(_NOT_ONLINE)
+        unsaid = self._writes or self._cut or not server.idle
+        empty = refuses and not (unsaid or self._pairing.oldest(1) or self._notes.waits)
+        registration.tell(self.resolved_ts, self._pairing.latest_ts(self._settings.node), empty=empty)
 
     def _take(self, payload: bytes, binlog: Binlog) -> None:
         self._pair(binlog)

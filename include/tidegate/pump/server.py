@@ -22,7 +22,7 @@ import grpc
 
 from tidegate.errors import HostRefused, TidegateError
 from tidegate.limits import PUMP_THREADS, PUMP_WAIT_SECONDS_MAX, PUMP_WAITING_BYTES_MAX
-from tidegate.tidb.payload import NOTES, Binlog, binlog_of, write_answer, write_request
+from tidegate.tidb.payload import NOTES, Binlog, BinlogType, binlog_of, write_answer, write_request
 
 _SERVICE: Final = "binlog.Pump"
 
@@ -67,6 +67,7 @@ class PumpServer:
         self._bytes = 0
         self._changed = threading.Condition()
         self._closed = ""
+        self._refused = ""  # why prewrites aren't taken
         self._server = grpc.server(
             futures.ThreadPoolExecutor(PUMP_THREADS, thread_name_prefix="pump"),
             options=[
@@ -122,6 +123,16 @@ class PumpServer:
             self._changed.notify_all()
         return found
 
+    def refuse_prewrites(self, why: str) -> None:
+        """Take answers alone from now on: TiDB gives its prewrites to another Pump."""
+        with self._changed:
+            self._refused = why
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be taken."""
+        return not self._waiting
+
     def close(self, why: str) -> None:
         """Serve no more; whoever waits hears why."""
         with self._changed:
@@ -161,6 +172,8 @@ class PumpServer:
             )
             if self._closed or not room:
                 return self._closed or "too much waits to be stored"
+            if self._refused and write.binlog.tp is BinlogType.PREWRITE:
+                return self._refused
             self._waiting.append(write)
             self._bytes += size
             self._changed.notify_all()

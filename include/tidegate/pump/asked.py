@@ -1,0 +1,94 @@
+"""What a person asks of a Pump by PD: to pause, to close, to be let in again.
+
+In:  PD; the Pump's node id; what is asked.
+Out: lines as its state changes, until it is what was asked for.
+
+The Pump sees the state that is written here at its next heartbeat, on whatever machine it runs. binlogctl's
+`update-pump` with the states pausing and closing asks the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+
+from tidegate.errors import CommitConflict, SourceUnavailable, UsageError
+from tidegate.limits import PUMP_ASK_TRIES_MAX, PUMP_ASKED_SECONDS, PUMP_HEARTBEAT_SECONDS
+from tidegate.pump.etcd import Entry, Etcd
+from tidegate.pump.node import PUMPS, SERVING, Node, NodeState, key_of
+
+
+class Wish(StrEnum):
+    PAUSE = "pause"
+    CLOSE = "close"
+    REOPEN = "reopen"
+
+
+# What is written -> what the Pump makes of it.
+_ROADS: Final = {
+    Wish.PAUSE: (NodeState.PAUSING, NodeState.PAUSED),
+    Wish.CLOSE: (NodeState.CLOSING, NodeState.OFFLINE),
+    Wish.REOPEN: (NodeState.PAUSED, NodeState.PAUSED),
+}
+
+
+def asked(
+    etcd: Etcd,
+    node_id: str,
+    wish: Wish,
+    poll_seconds: float = PUMP_HEARTBEAT_SECONDS / 2,
+    patience_seconds: float = PUMP_ASKED_SECONDS,
+) -> Iterator[str]:
+    """Until it is so. Raises UsageError when its state doesn't allow that, SourceUnavailable when it doesn't answer."""
+    first, last = _ROADS[wish]
+    entry = _write(etcd, node_id, wish, first)
+    node = _node(node_id, entry)
+    if wish is not Wish.REOPEN and not others_online(etcd, node_id):
+        yield "no other Pump is online in PD: TiDB commits nothing until one is"
+    yield f"{node_id} at {node.host}: {node.state}"
+    said, heard_at = node.state, time.monotonic()
+    while node.state is not last:
+        time.sleep(poll_seconds)
+        found = etcd.get(key_of(node_id))
+        if found.revision != entry.revision:
+            heard_at = time.monotonic()
+        elif time.monotonic() - heard_at > patience_seconds:
+            raise SourceUnavailable(
+                f"Pump {node_id} is {node.state} and doesn't answer",
+                where=node.host,
+                remedy="it does as it was asked once it runs and reaches PD",
+            )
+        entry, node = found, _node(node_id, found)
+        if node.state is not said:
+            yield f"{node_id} at {node.host}: {node.state}"
+        said = node.state
+
+
+def others_online(etcd: Etcd, node_id: str) -> list[str]:
+    """Raises SourceUnavailable, SourceRefused."""
+    nodes = [Node.parse(text) for text in etcd.under(PUMPS)]
+    return [node.node_id for node in nodes if node.state is NodeState.ONLINE and node.node_id != node_id]
+
+
+def _write(etcd: Etcd, node_id: str, wish: Wish, state: NodeState) -> Entry:
+    for _ in range(PUMP_ASK_TRIES_MAX):
+        entry = etcd.get(key_of(node_id))
+        node = _node(node_id, entry)
+        reopens, offline = wish is Wish.REOPEN, node.state is NodeState.OFFLINE
+        if reopens != offline or (wish is Wish.PAUSE and node.state not in SERVING):
+            raise UsageError(f"Pump {node_id} is {node.state}: it can't be asked to {wish}", where=key_of(node_id))
+        if node.state is state:
+            return entry
+        swapped, entry = etcd.swap(key_of(node_id), replace(node, state=state).text, entry.revision)
+        if swapped:
+            return entry
+    raise CommitConflict(f"Pump {node_id} wrote its record each time first", where=key_of(node_id), remedy="try again")
+
+
+def _node(node_id: str, entry: Entry) -> Node:
+    if entry.value is None:
+        raise UsageError(f"PD knows no Pump {node_id}", where=PUMPS, remedy="it is there once it was online")
+    return Node.parse(entry.value)

@@ -1,0 +1,112 @@
+"""Keys of PD's etcd, by the HTTP/JSON gateway that PD has at its client URLs.
+
+In:  PD's URLs; a key.
+Out: its value with the revision of its last change, or a change of it if it is still at that revision.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate.config import TidbSource
+from tidegate.errors import SourceRefused, SourceUnavailable
+from tidegate.limits import PUMP_PD_SECONDS
+
+_REFUSALS: Final = (401, 403, 404)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """value: None: the key isn't there, revision is 0."""
+
+    value: bytes | None = None
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Etcd:
+    """urls: of PD, one after the other is asked. certificate, key, ca: PEM files for https."""
+
+    urls: Sequence[str]
+    certificate: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+
+    def get(self, key: str) -> Entry:
+        """Raises SourceUnavailable, SourceRefused."""
+        return _entry(self._ask("range", {"key": _text(key.encode())}))
+
+    def under(self, prefix: str) -> list[bytes]:
+        """The values of all keys that begin so. Raises SourceUnavailable, SourceRefused."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        found = self._ask("range", {"key": _text(prefix.encode()), "range_end": _text(end.encode())})
+        return [base64.b64decode(one.get("value", "")) for one in found.get("kvs", ())]
+
+    def swap(self, key: str, value: bytes, revision: int) -> tuple[bool, Entry]:
+        """(True, the new entry), or, where the key isn't at that revision, (False, what is there). revision: 0 makes
+        the key. Raises SourceUnavailable, SourceRefused.
+        """
+        name = _text(key.encode())
+        answer = self._ask(
+            "txn",
+            {
+                "compare": [{"key": name, "target": "MOD", "result": "EQUAL", "mod_revision": str(revision)}],
+                "success": [{"request_put": {"key": name, "value": _text(value)}}],
+                "failure": [{"request_range": {"key": name}}],
+            },
+        )
+        if answer.get("succeeded"):
+            return True, Entry(value, int(answer["header"]["revision"]))
+        return False, _entry(answer["responses"][0]["response_range"])
+
+    def _ask(self, what: str, question: dict[str, Any]) -> Any:
+        why: Exception = OSError("no URL")
+        for url in self.urls:
+            try:
+                return self._post(f"{url.rstrip('/')}/v3/kv/{what}", json.dumps(question).encode())
+            except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
+                why = error
+        where = ", ".join(self.urls)
+        if isinstance(why, urllib.error.HTTPError) and why.code in _REFUSALS:
+            raise SourceRefused(
+                f"PD refuses to be asked: {why}",
+                where=where,
+                remedy="its gRPC gateway has to be on (enable-grpc-gateway), and open to this Pump",
+            ) from None
+        raise SourceUnavailable(
+            f"can't ask PD: {why}", where=where, remedy="look at `pd` in the pipeline file"
+        ) from None
+
+    def _post(self, address: str, body: bytes) -> Any:
+        context = None
+        if address.startswith("https:"):
+            context = ssl.create_default_context(cafile=self.ca)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PUMP_PD_SECONDS, context=context) as answer:  # noqa: S310
+            return json.loads(answer.read())
+
+
+def etcd_of(entry: TidbSource) -> Etcd:
+    """PD's, of a source that names it."""
+    return Etcd(entry.pd, entry.tls_certificate, entry.tls_key, entry.tls_ca)
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _entry(answer: dict[str, Any]) -> Entry:
+    for one in answer.get("kvs", ()):
+        return Entry(base64.b64decode(one.get("value", "")), int(one["mod_revision"]))
+    return Entry()
