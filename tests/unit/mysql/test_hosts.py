@@ -126,7 +126,7 @@ def test_who_must_meet_the_captured_server_gets_no_other_one(monkeypatch: pytest
             raise DOWN
         return ord(host.host), "u"
 
-    monkeypatch.setattr(of_hosts, "_ids", ids)
+    monkeypatch.setattr(of_hosts, "server_at", ids)
     assert captured_host(ALL, (ord("c"), "u")).host == "c"
     assert captured_host(ALL, None).host == "b", "before anything is captured, who answers"
     assert captured_host(A, (ord("c"), "u")) is A, "one host is as it is"
