@@ -18,9 +18,13 @@ from tests.support.nursery import Nursery
 from tests.support.own_etcd import OwnEtcd, own_etcd_or_skip
 from tests.support.pump_world import Client, Counter, pump_run, running, until
 from tests.unit.tidb import encode
+from tidegate import tables
 from tidegate.commit_ts import physical_ms
-from tidegate.config import TidbSource, parse
+from tidegate.config import Pipeline, TidbSource, parse
 from tidegate.errors import SourceUnavailable, UsageError
+from tidegate.lake import control, followed
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Selection
 from tidegate.local.certificate import ensure
 from tidegate.local.server import free_port
 from tidegate.mysql.examination import Verdict
@@ -28,6 +32,7 @@ from tidegate.pump.asked import Wish, asked
 from tidegate.pump.etcd import Etcd
 from tidegate.pump.examination import registered_line
 from tidegate.pump.node import Node, NodeState, key_of
+from tidegate.pump.opened import may_join
 from tidegate.pump.registration import Place
 from tidegate.tidb.payload import BinlogType
 
@@ -213,6 +218,23 @@ def test_one_that_joins_waits_until_apply_knows_it(tmp_path: Path, etcd: OwnEtcd
         assert record(etcd) == {}
         known.set()
         until(lambda: state(etcd) == "online")
+
+
+def test_apply_knows_a_pump_that_its_selection_names(tmp_path: Path) -> None:
+    def pipeline(*names: str) -> Pipeline:
+        pumps = ", ".join(f"{name}: {{conn_id: c, flavour: tidb, listen: ['unix:/p']}}" for name in names)
+        lake = f"lake: {{path: {tmp_path}}}\ntables: {{include: ['*.*']}}\n"
+        return parse(f"pipeline: test\n{lake}sources: {{{pumps}}}\n", where="test")
+
+    lake = LakeFiles(str(tmp_path))
+    assert may_join(pipeline("one"), "one", lake)  # nothing was applied yet
+    control.append(lake, tables.FOLLOWED, followed.rows_of(1, "test", [], Selection.of(pipeline("one")), 0))
+    assert may_join(pipeline("one"), "one", lake)
+    assert not may_join(pipeline("one", "two"), "two", lake)
+    assert may_join(pipeline("two"), "two", lake)  # no sibling of it was followed
+    both = Selection.of(pipeline("one", "two"))
+    control.append(lake, tables.FOLLOWED, followed.rows_of(2, "test", [], both, 0))
+    assert may_join(pipeline("one", "two"), "two", lake)
 
 
 def test_a_name_that_serves_elsewhere_is_left_alone_and_a_silent_one_is_taken(

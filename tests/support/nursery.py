@@ -1,6 +1,6 @@
 """Capture processes that start at once: forked from one that has imported everything.
 
-In:  the arguments and environment of `tidegate capture`; or `upkeep FILE SEQ` (tests/soak/upkeep.py).
+In:  arguments and environment of `tidegate capture` or `tidegate pump`; or `upkeep FILE SEQ` (tests/soak/upkeep.py).
 Out: Child: a process of its own, in a session of its own, that any signal reaches. Importing numba and delta-rs takes
      seconds; a soak that kills capture hundreds of times would do little else.
 

@@ -59,9 +59,11 @@ def asked(
             raise SourceUnavailable(
                 f"Pump {node_id} is {node.state} and doesn't answer",
                 where=node.host,
-                remedy="it does as it was asked once it runs and reaches PD",
+                remedy="look whether it runs and reaches PD; a closing goes on when it is started again",
             )
         entry, node = found, _node(node_id, found)
+        if node.state is NodeState.ONLINE:  # it began just now, and took the wish for a word of its own last run
+            entry = _write(etcd, node_id, wish, first)
         if node.state is not said:
             yield f"{node_id} at {node.host}: {node.state}"
         said = node.state

@@ -27,6 +27,8 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
     entry = pipeline.sources[source]
     assert isinstance(entry, TidbSource), "whoever asks looks at its kind"
+    if entry.pd:  # first: a TiDB that finds no Pump in PD doesn't start
+        yield registered_line(source, entry, lambda: time.sleep(2 * PUMP_HEARTBEAT_SECONDS))
     clock = Clock(sql)
     try:
         tso = clock.tso()
@@ -38,8 +40,6 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     yield _fates(source, entry, History(sql))
     if len(pipeline.pumps(source)) == 1:
         yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
-    if entry.pd:
-        yield registered_line(source, entry, lambda: time.sleep(2 * PUMP_HEARTBEAT_SECONDS))
     kept = sorted(".".join(name) for name, _ in there if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
     if kept:
         text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"

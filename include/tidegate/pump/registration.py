@@ -65,7 +65,9 @@ class Registration:
         self._last: NodeState | None = None  # the state to end with
         self._asked: NodeState | None = None
         self._revision: int | None = None  # None: whether the record is ours isn't known
-        self._unsure: set[NodeState] = set()  # of writes without an answer: they may be there
+        self._unsure: set[NodeState] = set(
+            ASKED
+        )  # of writes without an answer, an earlier run's too: they may be there
         self._stranger: tuple[int, float] | None = None  # revision, and since when it stands
         self._clock = (0, time.monotonic())
         self._resolved_ts = 0
