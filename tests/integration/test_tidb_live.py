@@ -178,6 +178,6 @@ def replay(folder: Path, jobs: list[Job]) -> dict[str, list[dict]]:
             catalog.run(by_id[binlog.ddl_job_id])
             continue
         catalog.change(binlog.prewrite_value)
-        rows = next(table.rows for _, table in catalog if table.info.name == "account")
-        assert sum(cells[2] for cells in rows) == ACCOUNTS * EACH
+        rows = next((table.rows for _, table in catalog if table.info.name == "account"), None)
+        assert rows is None or sum(cells[2] for cells in rows) == ACCOUNTS * EACH
     return {table.info.name: list(table.rows) for _, table in catalog}
