@@ -8,7 +8,8 @@ A prepared transaction's rows are in no window but that of its answer, however f
 over where they are prepared, and reads them here by pointer. One that is rolled back, or never answered, stays out.
 
 It comes behind the waves of snapshots, which may let a table begin below the window: what was committed in between is
-taken again. A killed window writes the same rows to control/prewrites once more; the last one of each counts.
+taken again. Shards that were left out of the window then stay so: the rows come with their snapshot.
+A killed window writes the same rows to control/prewrites once more; the last one of each counts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
 from spark_jobs.window.holds import hold
 from spark_jobs.window.prewrites import answered_in, release_decided, segments_of
+from spark_jobs.window.shards import is_left_out
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.binlog.statements import WAYS_ON
@@ -58,6 +60,8 @@ def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
     wanted = False
     for database, table in app.names_of(one.source, one.tables):
         name, physical = app.logical_name(database, table), (one.source, database, table)
+        if is_left_out(app, window, physical):
+            continue
         if one.answer_ts > window.low_ts and name not in window.tables:
             hold_where_unwhole(app, window, [physical])
         if one.answer_ts > window.low_ts:

@@ -67,6 +67,11 @@ def leave_out_shards(app: Application, window: Window) -> None:
             del window.tables[entry.name]
 
 
+def is_left_out(app: Application, window: Window, physical: Physical) -> bool:
+    """Whether it is a shard that lacks rows at the window's end: whoever comes behind leave_out_shards asks."""
+    return is_shard(app, physical) and part(app, physical, 0, window.cut_ts) is None
+
+
 def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
     """Whether rows of a shard that the source had at a commit_ts aren't in silver, and won't come by the log."""
     history = app.histories[physical[0]]

@@ -26,7 +26,7 @@ from tests.support.own_server import own_server
 from tidegate.lake import held
 from tidegate.lake.cuts import known_cuts
 from tidegate.lake.files import LakeFiles
-from tidegate.tables import WATERMARK_DATABASE
+from tidegate.tables import WATERMARK_DATABASE, State
 
 _APPLY_SECONDS: Final = 30
 # Small segments; four of them land on one table, on a machine that does everything else, too.
@@ -205,11 +205,14 @@ class ShardWorld:
         """Apply to the end, read what waits, and compare; in words what was compared. Raises Wrong."""
         for _ in range(_ROUNDS_MAX):
             self.applies.to_the_end()
-            waits = held.held_tables(self.lake)
+            states = held.last_states(self.lake)
+            waits = {name: one for name, one in states.items() if one.state.waits or one.state is State.SNAPSHOT}
             if not waits and not self.shots.reads:
                 break
-            if wrong := [f"{name}: {one.error}: {one.reason}" for name, one in waits.items() if not one.lacks_rows]:
-                raise SilverDiffers(f"held for nothing: {'; '.join(wrong)}", len(wrong))
+            held_ones = {name: one for name, one in waits.items() if one.state is State.HELD and not one.lacks_rows}
+            if held_ones:
+                told = "; ".join(f"{name}: {one.error}: {one.reason}" for name, one in held_ones.items())
+                raise SilverDiffers(f"held for nothing: {told}", len(held_ones))
             self.shots.begin(asks=False)
             self.shots.wait()
             self._catch_up()
