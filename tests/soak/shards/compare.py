@@ -36,6 +36,10 @@ def equal(lake: LakeFiles, pipeline: str, shops: Sequence[Shop]) -> int:
         for name, theirs in [(ORDERS, _orders(shops)), *((shop.accounts, _accounts(shop)) for shop in shops)]:
             if not theirs:
                 continue
+            if name not in cut.cut.tables:
+                raise SilverDiffers(
+                    f"{name} isn't in the newest cut: {cut.cut.missing.get(name, 'nobody says why')}", 1
+                )
             frame = cut.polars(name).collect()
             names = sorted({column for row in theirs for column, _ in row})
             if lacking := set(names) - set(frame.columns):
