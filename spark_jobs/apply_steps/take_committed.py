@@ -7,6 +7,7 @@ Out: window.prewritten: segments and the commit_ts that rows of them get; their 
 
 It comes behind the replay of DDL: rows name ids of tables, and which table an id is at a commit_ts only that knows. And
 behind the waves of snapshots: where one lets a table begin below the window, what was committed since is taken again.
+Shards that were left out of the window then stay so: the rows come with their snapshot.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from spark_jobs.window.defined import names_at, newest_id
 from spark_jobs.window.following import take_in
 from spark_jobs.window.holds import hold
 from spark_jobs.window.pairs import Pairs, Place, pairs_after, pairs_of
+from spark_jobs.window.shards import is_left_out
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate.config import TidbSource
@@ -41,15 +43,19 @@ def take_committed(app: Application, window: Window) -> None:
         _hold_for_lost(app, window, pairs)
         _hold_for_late(app, window, pairs)
         for physical in sorted({(pairs.owner, *name) for names in _names(app, pairs).values() for name in names}):
-            hold_where_unwhole(app, window, [physical])
-            take_in(app, window, physical)
+            if not is_left_out(app, window, physical):
+                hold_where_unwhole(app, window, [physical])
+                take_in(app, window, physical)
     for owner, after_ts in _below(app, window).items():
         clusters[owner] = pairs_after(app, window, owner, after_ts)
         _hold_for_lost(app, window, clusters[owner], below=True)
     for pairs in clusters.values():
         found = _names(app, pairs)
+        every = {name for names in found.values() for name in names}
+        left_out = {name for name in every if is_left_out(app, window, (pairs.owner, *name))}
         for place in sorted(pairs.rows):
-            names = [name for name in sorted(found.get(place, ())) if app.logical_name(*name) in window.tables]
+            there = sorted(set(found.get(place, ())) - left_out)
+            names = [name for name in there if app.logical_name(*name) in window.tables]
             if names:
                 ref = pairs.refs[place]
                 window.prewritten.append(PrewrittenSegment(ref, pairs.rows[place], pairs.owner, tuple(names)))

@@ -151,8 +151,9 @@ def status(
 
 def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
     loaded, lake = open_lake(pipeline)
-    for source in loaded.sources:
-        pipelines.sql_info(loaded, source, from_environment)  # a missing one is better told now
+    for source in loaded.owners:
+        if not loaded.lacks_snapshots(source):
+            pipelines.sql_info(loaded, source, from_environment)  # a missing one is better told now
 
     from tidegate.snapshot.work import SnapshotWork  # numba, pyarrow: a second, not waited for to hear of a typo
 

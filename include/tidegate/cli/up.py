@@ -45,8 +45,7 @@ def up(
     root = home()
     path = pipelines.find(pipeline).resolve()
     loaded = pipelines.load(path)
-    for source in loaded.sources:
-        pipelines.source_info(loaded, source, from_environment)  # a missing one is better told now than by a red task
+    pipelines.need_connections(loaded, from_environment)  # a missing one is better told now than by a red task
     state = root / ".tidegate" / "up" / loaded.pipeline
     with sole(state, f"tidegate up {loaded.pipeline}"), jars.at_hand(root):
         shutil.rmtree(state / "pipelines", ignore_errors=True)

@@ -114,6 +114,15 @@ def sql_infos(pipeline: Pipeline, connections: Connections, lake: LakeFiles) -> 
     return {name: sql_info(pipeline, name, connections, lake) for name in pipeline.owners}
 
 
+def need_connections(pipeline: Pipeline, connections: Connections) -> None:
+    """Each source's connection is there and can be read. Raises ConfigError for the first that isn't."""
+    for name, entry in pipeline.sources.items():
+        if isinstance(entry, TicdcSource):
+            changefeed_options(entry, connections)
+        else:
+            sql_info(pipeline, name, connections)
+
+
 def changefeed_options(source: TicdcSource, connections: Connections) -> dict[str, str]:
     """Of the store that a changefeed writes to; they may hold keys. Raises ConfigError."""
     return delta_options(source.storage_options, store_keys(connections(source.conn_id)) if source.conn_id else {})

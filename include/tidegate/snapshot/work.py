@@ -128,6 +128,7 @@ class SnapshotWork:
         found = [
             (source, *name)
             for source in self.pipeline.owners
+            if not self.pipeline.lacks_snapshots(source)
             for name in self._there(source)
             if patterns.keeps(*name) and (".".join(patterns.logical(*name)[:2]) in wanted or (source, *name) in shards)
         ]

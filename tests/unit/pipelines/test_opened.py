@@ -100,6 +100,23 @@ def test_a_tidb_with_several_pumps_is_asked_once(tmp_path: Path) -> None:
     assert asked == ["sql_1", "db"]
 
 
+def test_each_kind_of_source_has_the_connection_that_it_needs(tmp_path: Path) -> None:
+    sources = (
+        "db: {conn_id: a, flavour: mysql}, pump: {conn_id: b, flavour: tidb, listen: ['unix:/p']}, "
+        "feed: {conn_id: c, flavour: ticdc, path: 's3://b/feed', protocol: csv, time_zone: UTC}, "
+        "folder: {flavour: ticdc, path: /feed, protocol: csv, time_zone: UTC}"
+    )
+    text = f"pipeline: p\nlake: {{path: {tmp_path}}}\nsources: {{{sources}}}\ntables: {{include: ['*.*']}}\n"
+    asked: list[str] = []
+
+    def connections(name: str) -> Connection:
+        asked.append(name)
+        return Connection(name, "aws" if name == "c" else "mysql", host="h")
+
+    pipelines.need_connections(parse(text, where="p.yaml"), connections)
+    assert asked == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("text", ['{"extra": "no', '{"extra": 7}', '{"port": "x"}'])
 def test_a_connection_that_cannot_be_read_is_refused_without_its_text(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^AIRFLOW_CONN_X: the connection is not valid JSON; mend it$"):
