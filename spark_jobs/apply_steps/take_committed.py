@@ -39,22 +39,21 @@ Name = tuple[str, str]
 def take_committed(app: Application, window: Window) -> None:
     """Append to window.prewritten. Raises StreamCorrupt, UnknownEvent."""
     clusters = {pairs.owner: pairs for pairs in pairs_of(app, window)}
-    for pairs in clusters.values():
+    found: dict[str, dict[Place, set[Name]]] = {}
+    for owner, pairs in clusters.items():
         _hold_for_lost(app, window, pairs)
         _hold_for_late(app, window, pairs)
-        for physical in sorted({(pairs.owner, *name) for names in _names(app, pairs).values() for name in names}):
-            if not is_left_out(app, window, physical):
-                hold_where_unwhole(app, window, [physical])
-                take_in(app, window, physical)
+        found[owner] = _names(app, window, pairs)
+        for physical in sorted({(owner, *name) for names in found[owner].values() for name in names}):
+            hold_where_unwhole(app, window, [physical])
+            take_in(app, window, physical)
     for owner, after_ts in _below(app, window).items():
         clusters[owner] = pairs_after(app, window, owner, after_ts)
         _hold_for_lost(app, window, clusters[owner], below=True)
-    for pairs in clusters.values():
-        found = _names(app, pairs)
-        every = {name for names in found.values() for name in names}
-        left_out = {name for name in every if is_left_out(app, window, (pairs.owner, *name))}
+        found[owner] = _names(app, window, clusters[owner])
+    for owner, pairs in clusters.items():
         for place in sorted(pairs.rows):
-            there = sorted(set(found.get(place, ())) - left_out)
+            there = sorted(found[owner].get(place, ()))
             names = [name for name in there if app.logical_name(*name) in window.tables]
             if names:
                 ref = pairs.refs[place]
@@ -77,13 +76,17 @@ def _below(app: Application, window: Window) -> dict[str, int]:
     return found
 
 
-def _names(app: Application, pairs: Pairs) -> dict[Place, set[Name]]:
-    """Per segment the kept tables that it has committed rows of. Raises UnknownEvent for rows of an unknown table."""
+def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Name]]:
+    """Per segment the kept tables that it has committed rows of, but for shards that were left out of the window.
+
+    Raises UnknownEvent for rows of an unknown table.
+    """
     history = app.histories[pairs.owner]
     ids = {table_id for touched in pairs.touched.values() for table_id in touched}
     by_id: dict[int, list[tuple[Name, int, int]]] = {}
     for table_id, name, from_ts, upto_ts in names_at(history, ids):
-        by_id.setdefault(table_id, []).append((name, from_ts, upto_ts))
+        if app.keeps(pairs.owner, *name) and not is_left_out(app, window, (pairs.owner, *name)):
+            by_id.setdefault(table_id, []).append((name, from_ts, upto_ts))
     newest = newest_id(history)
     found: dict[Place, set[Name]] = {}
     for place, touched in pairs.touched.items():
@@ -97,7 +100,7 @@ def _names(app: Application, pairs: Pairs) -> dict[Place, set[Name]]:
                 )
             # What is in none of them is of a table that is gone: a transaction began before its DROP or TRUNCATE.
             for name, from_ts, upto_ts in by_id.get(table_id, ()):
-                if from_ts <= high_ts and low_ts < upto_ts and app.keeps(pairs.owner, *name):
+                if from_ts <= high_ts and low_ts < upto_ts:
                     found.setdefault(place, set()).add(name)
     return found
 

@@ -137,8 +137,8 @@ def _paired(
                 found.rows.setdefault(place, {})[start_ts] = commit_ts
                 touched = found.touched.setdefault(place, {})
                 for table_id in ids:
-                    low_ts, high_ts = touched.get(table_id, (commit_ts, commit_ts))
-                    touched[table_id] = (min(low_ts, commit_ts), max(high_ts, commit_ts))
+                    first_ts, last_ts = touched.get(table_id, (commit_ts, commit_ts))
+                    touched[table_id] = (min(first_ts, commit_ts), max(last_ts, commit_ts))
         for start_ts, binlog in summary.ddl.items():
             if start_ts in waiting:
                 found.ddl.append(CommittedDdl(waiting.pop(start_ts), binlog))
