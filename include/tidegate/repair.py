@@ -52,7 +52,9 @@ class Repairs:
         """Take a table in that differs."""
         name = found.table.name
         copy = _COPY.format(pipeline=self.pipeline.pipeline, table=name)
-        if not found.table.key:
+        if self.pipeline.lacks_snapshots(found.source):
+            self.report(f"{name} is of a changefeed, whose rows nobody copies again: TRUNCATE or CREATE it anew there")
+        elif not found.table.key:
             self.report(f"{name} has no key, so no row of it can be mended by itself: {copy}")
         elif len(found.keys) > REPAIR_ROWS_MAX:
             self.report(f"{name} differs in {len(found.keys):,} keys, more than are mended one by one: {copy}")

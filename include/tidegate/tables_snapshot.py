@@ -140,7 +140,9 @@ VERIFICATION: Final = Table(
                 "silver_hash", pa.string(), "the same of silver; it differs where rows changed between both reads, too"
             ),
             field(
-                "outcome", pa.string(), "of the table: equal | different | unsettled | held | dropped; '' of a range"
+                "outcome",
+                pa.string(),
+                "of the table: equal | different | unsettled | held | dropped | unverified; '' of a range",
             ),
             field("seemed", pa.int64(), "keys that seemed to differ at first"),
             field("different", pa.int64(), "rows that differ"),

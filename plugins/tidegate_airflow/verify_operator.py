@@ -2,7 +2,8 @@
 
 In:  a pipeline file, the run's params: those of its part `verify`, tables, repair.
 Out: rows in control/verification; the page of `tidegate verify` in the task's log. The task fails when something
-     differs or couldn't be settled, and with the library's own error when it can't be carried out (retries.py).
+     differs, couldn't be settled or can't be read by SQL, and with the library's own error when it can't be carried out
+     (retries.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ class SilverDiffers(Terminal):
     """Rows of silver aren't the source's, or keys couldn't be settled."""
 
 
+class NotVerified(Terminal):
+    """Tables couldn't be compared: nobody can read their source by SQL."""
+
+
 class VerifyOperator(BaseOperator):
     """Verifies a pipeline: the tables of the param `tables`, those that are due, or all."""
 
@@ -33,7 +38,7 @@ class VerifyOperator(BaseOperator):
         self.pipeline_file = pipeline_file
 
     def execute(self, context: Context) -> None:
-        """Raises what verify raises, and SilverDiffers."""
+        """Raises what verify raises, SilverDiffers and NotVerified."""
         from tidegate.repair import due_tables, verify_and_repair  # DuckDB, pyarrow
         from tidegate.verify.printing import report_lines
         from tidegate.verify.under_way import Options
@@ -63,4 +68,10 @@ class VerifyOperator(BaseOperator):
                 report.verdict,
                 where=pipeline.pipeline,
                 remedy="the lines above name the rows; trigger it again with repair to copy them again",
+            )
+        if not report.passed:
+            raise NotVerified(
+                report.verdict,
+                where=pipeline.pipeline,
+                remedy="the lines above say why; give the changefeed's source sql_conn_id, or name tables",
             )

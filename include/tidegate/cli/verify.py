@@ -2,8 +2,9 @@
 
 In:  a pipeline file; the sources' connections in AIRFLOW_CONN_<ID>, the lake's keys likewise. Capture and apply run, or
      have come to the end of what a quiet source wrote. With --repair accounts may write `tidegate.watermark`.
-Out: a line per table on stdout, or JSON; rows in control/verification. Exit code 1 when a table differs, or keys of one
-     couldn't be settled, and only then: what is held is named, and `tidegate status` and its exit code are about that.
+Out: a line per table on stdout, or JSON; rows in control/verification. Exit code 1 when a table differs, keys of one
+     couldn't be settled, or its source can't be read by SQL, and only then: what is held is named, and `tidegate
+     status` and its exit code are about that.
      With --repair what counts is what is left then.
 """
 
@@ -58,4 +59,4 @@ def verify(
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:
         print("\n".join(report_lines(report)))
-    raise typer.Exit(0 if report.equal else EXIT_ERROR)
+    raise typer.Exit(0 if report.passed else EXIT_ERROR)

@@ -20,6 +20,7 @@ from tidegate.config.section import Section
 from tidegate.config.snapshot import Snapshot
 from tidegate.config.sources import MysqlSource, Source, TidbSource
 from tidegate.config.tables import Tables
+from tidegate.config.ticdc import TicdcSource
 from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 from tidegate.errors import ConfigError
@@ -67,6 +68,11 @@ class Pipeline(Section):
                 remedy="this works with sources of MySQL and MariaDB",
             )
         return found
+
+    def answers_sql(self, source: str) -> bool:
+        """Whether its tables can be read by SQL: not those of a changefeed of which no TiDB is named."""
+        entry = self.sources[source]
+        return not isinstance(entry, TicdcSource) or entry.sql_conn_id is not None
 
     def lacks_snapshots(self, source: str) -> bool:
         """Whether no snapshot reads a source's tables, as of a changefeed's. Of no known source: of any of them."""

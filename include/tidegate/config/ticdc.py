@@ -50,6 +50,12 @@ class TicdcSource(AnySourceSection):
         min_length=1,
     )
     conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
+    sql_conn_id: str | None = Field(
+        None,
+        description="Airflow connection of the SQL port of the changefeed's TiDB, for verification; when empty, its tables"
+        " are not verified, and `tidegate verify` says so",
+        min_length=1,
+    )
     storage_options: dict[str, str] = Field(default_factory=dict, description="The store's options without secrets")
     protocol: Protocol = Field(description="The changefeed's: canal-json (with enable-tidb-extension=true), or csv")
     time_zone: str = Field(

@@ -100,18 +100,26 @@ def source_info(
 def sql_info(
     pipeline: Pipeline, source: str, connections: Connections, lake: LakeFiles | None = None
 ) -> ConnectionInfo:
-    """The same of whatever answers SQL: a TiDB, too. Raises ConfigError for a changefeed, and what source_info does."""
+    """The same of whatever answers SQL: a TiDB, too.
+
+    Raises ConfigError for a changefeed of which no TiDB is known, and what source_info does.
+    """
     from tidegate.mysql.connection import ConnectionInfo
 
     entry = pipeline.sources[source]
     if isinstance(entry, TidbSource):
         return ConnectionInfo.of(connections(entry.conn_id))
+    if isinstance(entry, TicdcSource) and entry.sql_conn_id is not None:
+        return ConnectionInfo.of(connections(entry.sql_conn_id))
     return source_info(pipeline, source, connections, lake)
 
 
 def sql_infos(pipeline: Pipeline, connections: Connections, lake: LakeFiles) -> dict[str, ConnectionInfo]:
-    """Of each source under whose name tables stand. Raises what sql_info does."""
-    return {name: sql_info(pipeline, name, connections, lake) for name in pipeline.owners}
+    """Of each source under whose name tables stand; a changefeed of which no TiDB is known isn't among them.
+
+    Raises what sql_info does.
+    """
+    return {name: sql_info(pipeline, name, connections, lake) for name in pipeline.owners if pipeline.answers_sql(name)}
 
 
 def need_connections(pipeline: Pipeline, connections: Connections) -> None:
@@ -119,7 +127,7 @@ def need_connections(pipeline: Pipeline, connections: Connections) -> None:
     for name, entry in pipeline.sources.items():
         if isinstance(entry, TicdcSource):
             changefeed_options(entry, connections)
-        else:
+        if pipeline.answers_sql(name):
             sql_info(pipeline, name, connections)
 
 

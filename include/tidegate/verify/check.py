@@ -14,7 +14,7 @@ what differs does. Only a first read that lasts long goes on at a newer cut, bef
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,6 +39,7 @@ from tidegate.verify.settle import settle
 from tidegate.verify.silver_side import Silver, SilverSide
 from tidegate.verify.source_side import SourceSide, SourceTable
 from tidegate.verify.under_way import Again, Differing, Options, Round, Work, difference, hex_of
+from tidegate.verify.unread import WHY
 
 _WAITS: Final = (State.HELD, State.RELEASED, State.SNAPSHOT)  # a released one catches up, one of a snapshot lacks rows
 _NO_DATE: Final = "rows have a key with a date that no calendar has, which silver has no value for"
@@ -57,6 +58,7 @@ class Check:
     silver: SilverSide
     options: Options
     copies: Copies
+    unread: Sequence[Work] = ()  # tables of sources that can't be read by SQL
     cut: Cut = field(init=False)
     positions: dict[str, tuple[str, int]] = field(default_factory=dict)
     _seen_at: float = field(default=0.0, init=False)  # by time.monotonic(): the last wait's end
@@ -86,6 +88,10 @@ class Check:
         todo.reverse()
         while todo:
             yield from self._group(todo)
+        for work in self.unread:
+            seen.add(work.logical)
+            if self._wanted(work.name_there, work.logical):
+                yield self._unread(work)
         alone = [logical for logical in sorted(known - seen) if self._wanted(logical, logical)]
         if alone:
             again = {self._logical(*name) for side in self.sources.values() for name in side.tables(self._followed)}
@@ -125,6 +131,12 @@ class Check:
             return TableResult("", logical, logical, Outcome.DROPPED, "no source has it, and silver neither")
         why = "no source has this table, and silver isn't marked dropped"
         return TableResult("", logical, logical, Outcome.DIFFERENT, why, silver_rows=rows)
+
+    def _unread(self, work: Work) -> TableResult:
+        state, reason = self._state(work.logical)
+        if state in _WAITS:
+            return work.result(Outcome.HELD, reason)
+        return work.result(Outcome.UNVERIFIED, WHY.format(source=work.source))
 
     def _at(self, logical: str, version: int, only: tuple[tuple[str, str], ...] = ()) -> Silver:
         """A silver table as DuckDB can read it: where it lies, or a copy of it."""

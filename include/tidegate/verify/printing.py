@@ -31,7 +31,7 @@ def report_lines(report: Report) -> list[str]:
 
 def _row(result: TableResult) -> tuple[str, ...]:
     """Rows of what wasn't compared are unknown, not none."""
-    if result.outcome in (Outcome.HELD, Outcome.DROPPED):
+    if result.outcome in (Outcome.HELD, Outcome.DROPPED, Outcome.UNVERIFIED):
         return (result.table, str(result.outcome), "-", "-", "-", "-")
     counts = (result.source_rows, result.silver_rows, result.seemed, result.different)
     return (result.table, str(result.outcome), *(f"{count:,}" for count in counts))

@@ -19,6 +19,7 @@ class Outcome(StrEnum):
     UNSETTLED = "unsettled"  # nothing differs for certain, but keys changed between each two reads of them
     HELD = "held"  # waits for a person, with a reason; not compared
     DROPPED = "dropped"  # gone at the source and marked so; not compared
+    UNVERIFIED = "unverified"  # nobody can read its source by SQL; not compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,14 @@ class Report:
         return not self.count(Outcome.DIFFERENT) and not self.count(Outcome.UNSETTLED)
 
     @property
+    def passed(self) -> bool:
+        """Equal, and no table was left out since its source can't be read. What is held is `tidegate status`'s."""
+        return self.equal and not self.count(Outcome.UNVERIFIED)
+
+    @property
     def complete(self) -> bool:
         """Every table that the source has was compared."""
-        return not self.count(Outcome.HELD)
+        return not self.count(Outcome.HELD) and not self.count(Outcome.UNVERIFIED)
 
     def count(self, outcome: Outcome) -> int:
         """How many tables came out so."""
@@ -96,14 +102,14 @@ class Report:
     def verdict(self) -> str:
         """In one line; what differs stands last, also when it is none."""
         parts = [f"{self.count(Outcome.EQUAL)} equal"]
-        for outcome in (Outcome.UNSETTLED, Outcome.HELD, Outcome.DROPPED):
+        for outcome in (Outcome.UNSETTLED, Outcome.UNVERIFIED, Outcome.HELD, Outcome.DROPPED):
             parts += [f"{self.count(outcome)} {outcome}"] if self.count(outcome) else []
         differ = self.count(Outcome.DIFFERENT)
         return f"{', '.join(parts)}; {differ} {'differs' if differ == 1 else 'differ'}"
 
     def to_json(self) -> dict[str, Any]:
         """Only what JSON has: binary values as hexadecimal text."""
-        return {**_plain(asdict(self)), "equal": self.equal, "complete": self.complete}
+        return {**_plain(asdict(self)), "equal": self.equal, "complete": self.complete, "passed": self.passed}
 
 
 def _plain(value: Any) -> Any:

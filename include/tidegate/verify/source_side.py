@@ -206,7 +206,7 @@ class SourceSide:
 
     def describe(self, database: str, table: str) -> SourceTable:
         """Its columns, each with its way of comparing, and the key that names a row to people."""
-        columns = self.ask(_COLUMNS_SQL, (self._shown(database), table))
+        columns = self.ask(_COLUMNS_SQL, self._shown(database, table))
         told = [
             (str(name), _text(kind), _text(declared), self._charset(_text(charset or "")))
             for name, kind, declared, charset in columns
@@ -219,16 +219,16 @@ class SourceSide:
     def _key(self, database: str, table: str, names: list[str]) -> tuple[str, tuple[int, ...]]:
         """PRIMARY, else the first unique index without NULLs and prefixes; its name, too."""
         indexes: dict[str, list[tuple[Any, ...]]] = {}
-        for index, *part in self.ask(_KEY_SQL, (self._shown(database), table)):
+        for index, *part in self.ask(_KEY_SQL, self._shown(database, table)):
             indexes.setdefault(str(index), []).append(tuple(part))
         for name, parts in sorted(indexes.items(), key=lambda item: item[0] != "PRIMARY"):
             if all(column is not None and prefix is None and nullable == "NO" for column, prefix, nullable in parts):
                 return name, tuple(names.index(str(column)) for column, _, _ in parts)
         return "", ()
 
-    def _shown(self, database: str) -> str:
-        """A database's name as information_schema has it."""
-        return database
+    def _shown(self, database: str, table: str) -> tuple[str, str]:
+        """A table's names as information_schema has them."""
+        return database, table
 
     def _charset(self, declared: str) -> str:
         """Of a column's values in literals, by what information_schema has; "" where there is none."""

@@ -25,9 +25,10 @@ class TidbSide(SourceSide):
 
     reads_at_cuts: ClassVar[bool] = True
 
-    def __init__(self, info: ConnectionInfo) -> None:
-        self._cut_ts = 0
-        self._databases: dict[str, str] = {}
+    def __init__(self, info: ConnectionInfo, *, lower_tables: bool = False) -> None:
+        """lower_tables: silver has tables' names in lower case, too, as of a changefeed."""
+        self._cut_ts, self._lower_tables = 0, lower_tables
+        self._names: dict[tuple[str, str], tuple[str, str]] = {}
         super().__init__(info)
 
     def _begin(self, version: str) -> None:
@@ -53,13 +54,16 @@ class TidbSide(SourceSide):
 
     def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
         """Databases in lower case, as silver has them."""
-        found = super().tables(lambda database, table: keeps(database.lower(), table))
-        self._databases |= {database.lower(): database for database, _ in found}
-        return [(database.lower(), table) for database, table in found]
+        found = super().tables(lambda database, table: keeps(*self._in_silver(database, table)))
+        self._names |= {self._in_silver(*name): name for name in found}
+        return [self._in_silver(*name) for name in found]
 
-    def _shown(self, database: str) -> str:
-        """TiDB finds a database whatever the case, but for parts of its information_schema."""
-        return self._databases.get(database, database)
+    def _in_silver(self, database: str, table: str) -> tuple[str, str]:
+        return database.lower(), table.lower() if self._lower_tables else table
+
+    def _shown(self, database: str, table: str) -> tuple[str, str]:
+        """TiDB finds a name whatever the case, but for parts of its information_schema."""
+        return self._names.get((database, table), (database, table))
 
     def _charset(self, declared: str) -> str:
         """TiDB has all text in UTF-8, and not each character set's introducer."""

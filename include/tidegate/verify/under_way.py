@@ -97,8 +97,13 @@ class Work:
     def physical(self) -> tuple[str, str, str]:
         return self.source, self.database, self.name
 
+    @property
+    def name_there(self) -> str:
+        """As at the source."""
+        return f"{self.database}.{self.name}"
+
     def result(self, outcome: Outcome, reason: str = "", **more: Any) -> TableResult:
-        return TableResult(self.source, f"{self.database}.{self.name}", self.logical, outcome, reason, **more)
+        return TableResult(self.source, self.name_there, self.logical, outcome, reason, **more)
 
 
 class Again(Exception):  # noqa: N818 - what to do, not what happened

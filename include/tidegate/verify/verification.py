@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import difflib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from tidegate.config import Pipeline, TidbSource
+from tidegate.config import MysqlSource, Pipeline, TicdcSource
 from tidegate.errors import UsageError, VerifyError
 from tidegate.lake.cuts import Cut
 from tidegate.mysql.connection import ConnectionInfo
@@ -23,7 +23,8 @@ from tidegate.verify.report import Report, TableResult
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.tidb_side import TidbSide
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import Options, Work
+from tidegate.verify.unread import unread_tables
 
 
 def verify(
@@ -35,7 +36,7 @@ def verify(
     on_table: Callable[[TableResult], None] | None = None,
 ) -> Report:
     """Compare every kept table. lake_root: absolute path or URL. connections: source name -> connection, of a TiDB with
-    several Pumps the first one's (pipelines.sql_infos).
+    several Pumps the first one's (pipelines.sql_infos); tables of a source without one are named as not verified.
 
     Raises VerifyError when it can't be carried out: no cut in time, nothing to compare.
     """
@@ -45,16 +46,17 @@ def verify(
         silver = closing.enter_context(contextlib.closing(SilverSide(options.memory_bytes)))
         sources: dict[str, SourceSide] = {}
         for name in pipeline.owners:
-            kind = TidbSide if isinstance(pipeline.sources[name], TidbSource) else SourceSide
-            sources[name] = closing.enter_context(contextlib.closing(kind(connections[name])))
+            if name in connections:
+                sources[name] = closing.enter_context(contextlib.closing(_side(pipeline, name, connections[name])))
         logged = {name: side for name, side in sources.items() if not side.reads_at_cuts}
         positions = {name: side.position() for name, side in logged.items()}
         servers = {name: side.server() for name, side in logged.items()}
         lake = LakeReader(lake_root, storage_options or {}, pipeline.pipeline, servers)
         copies = closing.enter_context(contextlib.closing(Copies(lake.lake)))
+        unread = unread_tables(lake.lake, pipeline, [name for name in pipeline.owners if name not in sources])
         if options.tables is not None:
-            _check_known(pipeline, sources, lake.newest_cut(), options.tables)
-        check = Check(pipeline, lake, sources, silver, options, copies)
+            _check_known(pipeline, sources, unread, lake.newest_cut(), options.tables)
+        check = Check(pipeline, lake, sources, silver, options, copies, unread)
         check.wait(sources)
         results = []
         for result in check.run():
@@ -74,11 +76,24 @@ def verify(
     return report
 
 
+def _side(pipeline: Pipeline, source: str, info: ConnectionInfo) -> SourceSide:
+    """By its kind. Raises VerifyError for a server of another one, SourceUnavailable, SourceRefused."""
+    entry = pipeline.sources[source]
+    if isinstance(entry, MysqlSource):
+        return SourceSide(info)
+    return TidbSide(info, lower_tables=isinstance(entry, TicdcSource))
+
+
 def _check_known(
-    pipeline: Pipeline, sources: Mapping[str, SourceSide], cut: Cut | None, names: Collection[str]
+    pipeline: Pipeline,
+    sources: Mapping[str, SourceSide],
+    unread: Iterable[Work],
+    cut: Cut | None,
+    names: Collection[str],
 ) -> None:
     """Raises UsageError for a table that neither a source nor a cut names, before the wait for a cut."""
     known = set(cut.states) if cut else set()
+    known |= {name for work in unread for name in (work.name_there, work.logical)}
     for side in sources.values():
         for database, name in side.tables(pipeline.tables.keeps):
             known |= {f"{database}.{name}", ".".join(pipeline.tables.logical(database, name)[:2])}

@@ -1,0 +1,36 @@
+"""Tables whose source nobody can read by SQL: a changefeed's, of which no TiDB is named.
+
+In:  a lake, a pipeline, the sources that can't be read.
+Out: their tables, by what the schema history says is there.
+
+They are named as not verified, each by itself, so that a verification that ends well never leaves one out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from tidegate.config import Pipeline
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import needed_rows
+from tidegate.verify.under_way import Work
+
+WHY: Final = (
+    "source {source} is a changefeed, and its files say nothing of what its TiDB has;"
+    " give the source sql_conn_id, a connection of that TiDB's SQL port"
+)
+_NO_ROWS: Final = (1 << 63) - 1  # above every commit_ts: no version of a table is asked for
+
+
+def unread_tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> list[Work]:
+    """By source and name. Raises LakeUnavailable."""
+    return list(_tables(lake, pipeline, sources)) if sources else []
+
+
+def _tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> Iterator[Work]:
+    for source, found in sorted(needed_rows(lake, sources, lambda *_: _NO_ROWS).items()):
+        for database, table in sorted(found.standing):
+            if table and pipeline.tables.keeps(database, table):
+                to_database, to_table, _ = pipeline.tables.logical(database, table)
+                yield Work(source, database, table, f"{to_database}.{to_table}", ())
