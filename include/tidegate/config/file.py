@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from tidegate.config import mistakes
 from tidegate.config.pipeline import Pipeline
-from tidegate.config.sources import KINDS, MysqlSource
 from tidegate.errors import ConfigError
 
 
@@ -49,16 +49,7 @@ def parse(text: str, *, where: str) -> Pipeline:
     try:
         return Pipeline.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        keys = [str(key) for key in first["loc"] if key not in ("[key]", *KINDS)]
-        line = _line_of(node, keys)
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        what = "unknown key" if first["type"] == "extra_forbidden" else first["msg"][0].lower() + first["msg"][1:]
-        raise ConfigError(
-            f"{'.'.join(keys) or 'file'}: {what}{more}",
-            where=f"{where}:{line}",
-            remedy=_hint(first["type"], keys, first["loc"]),
-        ) from error
+        raise mistakes.as_one(error, where, lambda keys: _line_of(node, keys)) from error
 
 
 def _line_of(node: Any, keys: list[str]) -> int:
@@ -74,16 +65,3 @@ def _line_of(node: Any, keys: list[str]) -> int:
             node = node.value[int(key)]
             line = node.start_mark.line + 1
     return line
-
-
-def _hint(kind: str, keys: list[str], path: tuple[int | str, ...]) -> str:
-    if kind != "extra_forbidden":
-        return "mend this value"
-    owner: type[BaseModel] = Pipeline
-    for key in keys[:-1]:
-        annotation = owner.model_fields[key].annotation if key in owner.model_fields else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            owner = annotation
-        elif key == "sources":
-            owner = next((kind for mark, kind in KINDS.items() if mark in path), MysqlSource)
-    return f"known keys here: {', '.join(owner.model_fields)}"

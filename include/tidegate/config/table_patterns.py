@@ -43,7 +43,7 @@ def _halves(pattern: str) -> tuple[str, str]:
         quantified = _QUANTIFIED.match(pattern, piece.start()) is not None
         if piece[0] == "." and not depth and not quantified and piece.start() > 0 and piece.end() < len(pattern):
             return pattern[: piece.start()], pattern[piece.end() :]
-    raise ValueError(f"pattern {pattern!r} must be database.table")
+    raise ValueError(f"pattern {pattern!r} must be database.table (all of a database: '{pattern}.*')")
 
 
 def as_read(pattern: str) -> str:

@@ -19,7 +19,7 @@ def test_zero_dates_are_null_unless_the_file_says_error(text: str, found: str) -
 
 
 def test_another_word_for_zero_dates_is_refused_with_its_line() -> None:
-    with pytest.raises(ConfigError, match=r"p\.yaml:5: apply\.zero_dates: input should be 'null' or 'error'"):
+    with pytest.raises(ConfigError, match=r"p\.yaml:5: apply\.zero_dates: is 'keep', and must be 'null' or 'error'"):
         parse(BASE + "apply: {zero_dates: keep}", where="p.yaml")
 
 
@@ -53,3 +53,39 @@ def test_the_shadow_of_a_kept_table_is_known_by_its_name(table: str, follows: bo
     found = parse(text, where="p.yaml").tables
     assert found.shadows("shop", table) is follows
     assert not found.shadows("other", table)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("flavour: mysql", "flavor: mariadb"), "p.yaml:3: sources.s.flavor: unknown key; did you mean flavour?"),
+        (("flavour: mysql", "flavour: maria"), "'maria', and must be 'mysql' or 'mariadb'; of TiDB 'tidb' or 'ticdc'"),
+        (("['a.*']", "a.*"), "p.yaml:4: tables.include: must be a list, in brackets: [a, b]; mend this value"),
+        (("['a.*']", "[]"), "tables.include: must not be empty"),
+        (("['a.*']", "[shop]"), "tables.include: pattern 'shop' must be database.table (all of a database: 'shop.*')"),
+        (("pipeline: p", "pipeline: my shop"), "pipeline: 'my shop' must be a letter, then letters, digits and _"),
+        (("lake: {path: x}\n", ""), "lake: is missing; add this key"),
+        (("lake: {path: x}", "lake: lakes/x"), "p.yaml:2: lake: must be a mapping: {key: value}"),
+        (("include", "inclde"), "tables.inclde: unknown key; did you mean include?"),
+        (
+            ("['a.*']", "['a.*'], routes: [{match: a.b, too: c.d}]"),
+            "tables.routes.0.too: unknown key; did you mean to?",
+        ),
+    ],
+)
+def test_a_mistake_is_said_in_the_words_of_who_writes_the_file(change: tuple[str, str], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(BASE.replace(*change), where="p.yaml")
+    assert told in str(refused.value)
+    assert "more)" not in str(refused.value)
+
+
+def test_all_mistakes_are_said_at_once_each_with_its_line() -> None:
+    text = BASE + "apply:\n  mode: micro\n  parallel_tables: 0\ncaptur: {}\n"
+    with pytest.raises(ConfigError) as refused:
+        parse(text, where="p.yaml")
+    assert str(refused.value) == (
+        "p.yaml:8: captur: unknown key; line 6: apply.mode: is 'micro', and must be 'batch' or 'micro_batch';"
+        " line 7: apply.parallel_tables: input must be greater than or equal to 1; did you mean capture?"
+        " known keys here: pipeline, lake, sources, tables, capture, apply, ddl, maintain, snapshot, verify, xa"
+    )

@@ -1,0 +1,100 @@
+"""What is wrong with a pipeline file, in the words of who writes one: all mistakes in one error, unknown keys first.
+
+In:  what pydantic found, and the line of a key.
+Out: a ConfigError: `where` has the first mistake's line, the text each mistake, the remedy the keys that there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from tidegate.config.pipeline import Pipeline
+from tidegate.config.sources import KINDS, MysqlSource
+from tidegate.config.tables import Route
+from tidegate.errors import ConfigError
+
+_SHOWN_MAX: Final = 5  # one line of a terminal's log is still read
+_MEMBER: Final = re.compile(r"<[\w.]+: ('\w+')>")  # of an enum, as pydantic shows it
+
+# pydantic's kinds of mistakes whose own words are about Python.
+_WORDS: Final = {
+    "missing": "is missing",
+    "tuple_type": "must be a list, in brackets: [a, b]",
+    "dict_type": "must be a mapping: {key: value}",
+    "model_type": "must be a mapping: {key: value}",
+    "model_attributes_type": "must be a mapping: {key: value}",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "string_type": "must be text: put it in quotes",
+    "too_short": "must not be empty",
+}
+
+
+def as_one(error: ValidationError, where: str, line_of: Callable[[list[str]], int]) -> ConfigError:
+    """line_of: keys from the file's root -> the line (from 1) of the deepest of them that is there."""
+    found = [(_keys(mistake), mistake) for mistake in error.errors()]
+    found.sort(key=lambda pair: pair[1]["type"] != "extra_forbidden")
+    meant = {(*keys[:-1], _meant(keys, mistake)) for keys, mistake in found if mistake["type"] == "extra_forbidden"}
+    # A key that is misspelt is missing, too: one mistake.
+    found = [(keys, mistake) for keys, mistake in found if mistake["type"] != "missing" or tuple(keys) not in meant]
+    told = [_words(keys, mistake) for keys, mistake in found[:_SHOWN_MAX]]
+    told[1:] = [f"line {line_of(keys)}: {text}" for (keys, _), text in zip(found[1:], told[1:], strict=False)]
+    if len(found) > _SHOWN_MAX:
+        told.append(f"and {len(found) - _SHOWN_MAX} more")
+    keys, first = found[0]
+    remedy = "mend this value" if len(found) == 1 else "mend these values"
+    if first["type"] == "extra_forbidden":
+        meant_key = _meant(keys, first)
+        remedy = f"known keys here: {', '.join(_owner(keys, first).model_fields)}"
+        remedy = f"did you mean {meant_key}? {remedy}" if meant_key else remedy
+    elif first["type"] == "missing":
+        remedy = "add this key; docs/pipeline.md has all of them"
+    return ConfigError("; ".join(told), where=f"{where}:{line_of(keys)}", remedy=remedy)
+
+
+def _keys(mistake: Any) -> list[str]:
+    return [str(key) for key in mistake["loc"] if key not in ("[key]", *KINDS)]
+
+
+def _words(keys: list[str], mistake: Any) -> str:
+    return f"{'.'.join(keys) or 'file'}: {_said(keys, mistake)}"
+
+
+def _said(keys: list[str], mistake: Any) -> str:
+    kind, given = mistake["type"], mistake["input"]
+    if kind == "extra_forbidden":
+        return "unknown key"
+    if kind in ("enum", "literal_error"):
+        choices = _MEMBER.sub(r"\1", mistake["ctx"]["expected"])
+        more = "; of TiDB 'tidb' or 'ticdc'" if keys[-1] == "flavour" else ""
+        return f"is {given!r}, and must be {choices}{more}"
+    if kind == "string_pattern_mismatch" and (keys == ["pipeline"] or keys[0] == "sources"):
+        return f"{given!r} must be a letter, then letters, digits and _, 64 at most"
+    if kind in _WORDS:
+        return _WORDS[kind]
+    text = str(mistake["msg"]).removeprefix("Value error, ")
+    return text[0].lower() + text[1:].replace("nput should be", "nput must be")
+
+
+def _meant(keys: list[str], mistake: Any) -> str:
+    near = get_close_matches(keys[-1], _owner(keys, mistake).model_fields, n=1)
+    return near[0] if near else ""
+
+
+def _owner(keys: list[str], mistake: Any) -> type[BaseModel]:
+    """The section that a key is in."""
+    owner: type[BaseModel] = Pipeline
+    for key in keys[:-1]:
+        annotation = owner.model_fields[key].annotation if key in owner.model_fields else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            owner = annotation
+        elif key == "sources":
+            owner = next((kind for mark, kind in KINDS.items() if mark in mistake["loc"]), MysqlSource)
+        elif key == "routes":
+            owner = Route
+    return owner
