@@ -9,7 +9,7 @@ can't have some changes says so in a row of its own (`gap`), and never holds its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,8 +22,7 @@ from tidegate.binlog.batch import RowsError
 from tidegate.binlog.table_rows import HeldError
 from tidegate.changelog.rows import Name, segment_changes
 from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, told
-from tidegate.config import TicdcSource, TidbSource
-from tidegate.errors import StreamCorrupt, Terminal, Transient, UnsupportedValue, unexpected
+from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze.index import segments_or_damage
@@ -38,7 +37,22 @@ from tidegate.tables import State
 
 _Spans = Mapping[Name, CommitSpan]
 _Versions = Mapping[Name, Sequence[TableVersion]]
-_Asked = tuple[SegmentRef, Mapping[int, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A segment. owner: the source that its tables are of. answers: of those prewrites whose rows are wanted; None:
+    what isn't prepared. names: as PrewrittenSegment's.
+    """
+
+    ref: SegmentRef
+    owner: str
+    answers: Mapping[int, int] | None = None
+    names: Collection[Name] = ()
+
+    def tables(self, app: Application) -> set[Name]:
+        """Those that it may have rows of."""
+        return {*app.names_of(self.owner, self.ref.tables), *self.names}
 
 
 @dataclass(slots=True)
@@ -61,12 +75,9 @@ def write_changelog(app: Application, window: Window) -> None:
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
     for source in sorted({physical[0] for physical in of}):
         mine = {physical[1:]: log for physical, log in of.items() if physical[0] == source}
-        if isinstance(app.pipeline.sources[source], TidbSource | TicdcSource):
-            _lose(mine.values(), UnsupportedValue("changes of TiDB's tables are kept in no changelog"))
-            continue
-        plain = [(ref, None) for ref in window.refs]
-        for given in (plain, [(one.ref, one.answers) for one in window.prewritten]):
-            _read(app, window, mine, {ref.seq: (ref, answers) for ref, answers in given if ref.source == source})
+        _read(app, window, mine, [_Asked(ref, source) for ref in window.refs if ref.whole and ref.source == source])
+        later = [one for one in window.prewritten if one.source == source]
+        _read(app, window, mine, [_Asked(one.ref, source, one.answers, one.names) for one in later])
     for log in logs:
         _finish(window, log)
     failpoint("apply_after_changelog")
@@ -107,21 +118,21 @@ def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
     )
 
 
-def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Mapping[int, _Asked]) -> None:
-    """given: by seq, segments of one source, each with the answers whose rows are wanted; None: what isn't prepared."""
+def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Sequence[_Asked]) -> None:
+    """given: segments, each with what is wanted of it."""
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
-    refs = [ref for ref, _ in given.values() if not logs.keys().isdisjoint(app.names_in(ref))]
-    for ref, segment in segments_or_damage(app.lake, refs):
-        there = {name for name in app.names_in(ref) if name in logs and not logs[name].lost}
+    asked = {(one.ref.source, one.ref.seq): one for one in given if not logs.keys().isdisjoint(one.tables(app))}
+    for ref, segment in segments_or_damage(app.lake, [one.ref for one in asked.values()]):
+        one = asked[ref.source, ref.seq]
+        there = {name for name in one.tables(app) if name in logs and not logs[name].lost}
         if isinstance(segment, StreamCorrupt):
             _lose([logs[name] for name in there], segment)
             continue
-        versions = {name: app.histories[ref.source].versions(*name) for name in there}
-        answers = given[ref.seq][1]
-        upto_ts = ref.upto(window.cut_ts) if answers is None else window.cut_ts
-        afters = {name: max(log.after_ts, log.entry.shards.get((ref.source, *name), 0)) for name, log in logs.items()}
+        versions = {name: app.histories[one.owner].versions(*name) for name in there}
+        upto_ts = ref.upto(window.cut_ts) if one.answers is None else window.cut_ts
+        afters = {name: max(log.after_ts, log.entry.shards.get((one.owner, *name), 0)) for name, log in logs.items()}
         spans = {name: CommitSpan(afters[name], upto_ts, zero_dates) for name in there}
-        known = Known(rolled_back_ts=ref.rolled_back_ts, answers=answers)
+        known = Known(rolled_back_ts=ref.rolled_back_ts, answers=one.answers)
 
         def changes(
             of: Iterable[Name],
@@ -129,8 +140,10 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Mappi
             versions: _Versions = versions,
             spans: _Spans = spans,
             known: Known = known,
+            owner: str = one.owner,
         ) -> list[tuple[Name, pa.Table]]:
-            return list(segment_changes(segment, versions, {name: spans[name] for name in of}, known=known))
+            wanted = {name: spans[name] for name in of}
+            return list(segment_changes(segment, versions, wanted, known=known, owner=owner))
 
         for name, rows in _of_each(changes, logs, there):
             logs[name].appending.add(rows, CHANGELOG_FILE_BYTES)

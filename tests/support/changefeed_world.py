@@ -24,10 +24,17 @@ from tidegate.lake.files import LakeFiles
 
 
 class ChangefeedWorld:
-    """extra: more keys of the source, each behind a comma; more: further lines of the pipeline file."""
+    """extra, kept: more keys of the source and of `tables`, each behind a comma; more: further lines of the file."""
 
     def __init__(
-        self, folder: Path, path: str, *, extra: str = "", more: str = "", options: dict[str, str] | None = None
+        self,
+        folder: Path,
+        path: str,
+        *,
+        extra: str = "",
+        kept: str = "",
+        more: str = "",
+        options: dict[str, str] | None = None,
     ) -> None:
         self.folder, self.options = folder, options or {}
         file = folder / "changefeed.yaml"
@@ -36,7 +43,7 @@ class ChangefeedWorld:
         file.write_text(
             f"pipeline: changefeed\nlake: {{path: {folder / 'lake'}}}\n"
             f"sources: {{one: {{{said}}}}}\n"
-            "tables: {include: ['*.*']}\n"
+            f"tables: {{include: ['*.*']{kept}}}\n"
             "capture: {land_seconds: 0.05, heartbeat_seconds: 0.5}\n"
             f"apply: {{mode: batch}}\n{more}"
         )

@@ -11,23 +11,38 @@ NULL.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
+from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
+from tidegate.binlog.plan import ColumnPlan
 from tidegate.binlog.row_images import TableImages, row_images
 from tidegate.changelog.table import DELETE, INSERT, SCHEMA, UPDATE
 from tidegate.errors import UnknownEvent
+from tidegate.log_files.as_json.column import ShownJson
+from tidegate.log_files.as_json.dates import RawDate
 from tidegate.log_files.ndjson import row_changes
 from tidegate.log_files.plans import ShownZeroDates, as_shown
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import canonical
+from tidegate.segments.images import ImageFeed, LoggedImages
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
+from tidegate.ticdc import images as ticdc
+from tidegate.tidb import images as tidb
 
 Name = tuple[str, str]
+_NO_CELL: Final = -1  # the values are canonical already: nothing is read by a kind of cell
+_FEEDS: Final[Mapping[tables.SegmentKind, ImageFeed]] = {
+    tables.SegmentKind.TIDB: tidb.row_images,
+    tables.SegmentKind.TICDC: ticdc.row_images,
+}
 _OPS = {IMAGE_INSERT: INSERT, IMAGE_BEFORE: UPDATE, IMAGE_DELETE: DELETE}
 
 
@@ -37,18 +52,53 @@ def segment_changes(
     windows: Mapping[Name, CommitSpan],
     *,
     known: Known,
+    owner: str = "",
 ) -> Iterator[tuple[Name, pa.Table]]:
-    """Raises as row_images does; UnknownEvent for a segment that isn't a binlog's."""
-    if segment.kind is not tables.SegmentKind.BINLOG:
+    """owner: the source that the tables are of, where that isn't the segment's own.
+
+    Raises as the kind's row_images does; UnknownEvent for a segment of a kind that has no rows.
+    """
+    if segment.kind is tables.SegmentKind.BINLOG:
+        for one in row_images(segment, versions, windows, known=known):
+            yield one.name, _rows(segment, _of_binlog(one), owner)
+        return
+    feed = _FEEDS.get(segment.kind)
+    if feed is None:
         what = f"a changelog can't be made of segments of kind {segment.kind}"
         raise UnknownEvent(what, where=segment.where, remedy="read silver, or leave it out of tables.changelog")
-    for found in row_images(segment, versions, windows, known=known):
-        yield found.name, _rows(segment, found)
+    for found in feed(segment, versions, windows, known=known):
+        yield found.name, _rows(segment, _of_other(found), owner)
 
 
-def _rows(segment: Segment, found: TableImages) -> pa.Table:
-    shown = as_shown(found.plan, ShownZeroDates.NULL).shown
-    changes = row_changes(found.images, shown[: len(shown) - found.plan.hidden])
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Images of one table, of whatever kind of segment. gtids: commit_ts -> the transaction's name."""
+
+    name: Name
+    version: TableVersion
+    images: Images
+    shown: tuple[ShownJson, ...]
+    positions: npt.NDArray[np.int64]
+    ordinals: npt.NDArray[np.int64]
+    gtids: Mapping[int, str]
+
+
+def _of_binlog(one: TableImages) -> _Found:
+    shown = as_shown(one.plan, ShownZeroDates.NULL).shown
+    shown = shown[: len(shown) - one.plan.hidden]
+    return _Found(one.name, one.version, one.images, shown, one.positions, one.ordinals, one.gtids)
+
+
+def _of_other(one: LoggedImages) -> _Found:
+    plans = [ColumnPlan(column.name, canonical(column), _NO_CELL, "") for column in one.version.columns]
+    shown = tuple(ShownJson(plan, RawDate(_NO_CELL, 0, 0)) for plan in plans)
+    ordinals = one.batch.column(tables.ORDINAL).to_numpy()
+    images = Images(one.batch, one.present, 0)
+    return _Found(one.name, one.version, images, shown, one.positions, ordinals, one.transactions)
+
+
+def _rows(segment: Segment, found: _Found, owner: str) -> pa.Table:
+    changes = row_changes(found.images, found.shown)
     first = changes.first
     count = len(first)
     stamps = found.images.rows.column(tables.COMMIT_TS).to_numpy()[first]
@@ -58,12 +108,12 @@ def _rows(segment: Segment, found: TableImages) -> pa.Table:
         "before": _side(changes.before, changes.op != IMAGE_INSERT),
         "after": _side(changes.after, changes.op != IMAGE_DELETE),
         "commit_ts": pa.array(stamps),
-        "source": pa.repeat(segment.source, count),
+        "source": pa.repeat(owner or segment.source, count),
         "database": pa.repeat(found.name[0], count),
         "table": pa.repeat(found.name[1], count),
         "file": pa.repeat(segment.file, count),
         "pos": pa.array(found.positions[first]),
-        "gtid": _gtids(found, stamps),
+        "gtid": _gtids(found.gtids, stamps),
         "seq": pa.array(np.full(count, segment.seq, np.int64)),
         "ordinal": pa.array(found.ordinals[first]),
         "version": pa.array(np.full(count, found.version.version, np.int64)),
@@ -79,7 +129,7 @@ def _side(objects: pa.Array | pa.Scalar, there: np.ndarray) -> pa.Array:
     return pc.if_else(pa.array(there), objects, pa.scalar(None, objects.type))
 
 
-def _gtids(found: TableImages, stamps: np.ndarray) -> pa.Array:
+def _gtids(gtids: Mapping[int, str], stamps: np.ndarray) -> pa.Array:
     known, at = np.unique(stamps, return_inverse=True)
-    names = pa.array([found.gtids.get(stamp) for stamp in known.tolist()], pa.string())
+    names = pa.array([gtids.get(stamp) for stamp in known.tolist()], pa.string())
     return names.take(pa.array(at))

@@ -47,7 +47,12 @@ SCHEMA: Final = pa.schema(
         field("table", pa.string(), "physical table's"),
         field("file", pa.string(), "binlog file"),
         field("pos", pa.int64(), "where the rows event starts in it, the statement's event ends"),
-        field("gtid", pa.string(), "the transaction's GTID; null where it has none, or a tag", nullable=True),
+        field(
+            "gtid",
+            pa.string(),
+            "the transaction's GTID (start_ts); null where it has none, or a tag",
+            nullable=True,
+        ),
         field("seq", pa.int64(), "segment in bronze; -1: a statement, or a word about the changelog"),
         field("ordinal", pa.int64(), "place in the segment"),
         field("version", pa.int64(), "version of the table's columns in control/schema_history", nullable=True),

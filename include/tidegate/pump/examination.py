@@ -44,8 +44,6 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     if kept:
         text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"
         yield Line(source, Verdict.NOTE, text, tuple(kept))
-    if pipeline.tables.changelog:
-        yield Line(source, Verdict.CAUTION, "tables.changelog keeps no changes of TiDB's tables")
 
 
 def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:

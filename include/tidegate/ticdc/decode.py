@@ -33,7 +33,7 @@ from tidegate.ticdc.rows import Rows, Wanted, rows_of
 Name = tuple[str, str]
 Versions = Mapping[Name, Sequence[TableVersion]]
 
-_FIELDS: Final = (
+SYSTEM_FIELDS: Final = (
     pa.field(tables.OP, pa.int8(), nullable=False),
     pa.field(tables.COMMIT_TS, pa.int64(), nullable=False),
     pa.field(tables.SEQ, pa.int64(), nullable=False),
@@ -50,11 +50,12 @@ class Rule(StrEnum):
 
 
 @dataclass(slots=True)
-class _Table:
+class TableLines:
     """Lines of a table in its window, by version. at: where the first stands in the payload."""
 
     at: int
     runs: dict[int, list[bytes]] = field(default_factory=dict)
+    places: dict[int, list[npt.NDArray[np.int64]]] = field(default_factory=dict)  # of each line, in the payload
     first_ts: dict[int, int] = field(default_factory=dict)
     taken_bytes: int = 0
 
@@ -65,7 +66,7 @@ def decode_in_pieces(
     """A Decoder (capture/source.py). Raises StreamCorrupt."""
     assert known.answers is None, "a changefeed's files have no prewrites"
     form, ledger = form_of(segment), Ledger(len(segment.payload))
-    found: dict[Name, _Table] = {}
+    found: dict[Name, TableLines] = {}
     for placed in pieces_of(segment):
         name = placed.piece.name
         if placed.piece.schema:
@@ -75,14 +76,14 @@ def decode_in_pieces(
         elif name not in windows:
             ledger.ignore(Rule.NOT_ASKED, placed.piece.length)
         else:
-            table = found.setdefault(name, _Table(placed.at))
+            table = found.setdefault(name, TableLines(placed.at))
             in_force = sorted(versions.get(name, ()), key=lambda one: one.commit_ts)
-            _sort_in(table, placed, form, windows[name], in_force, ledger)
+            sort_in(table, placed, form, windows[name], in_force, ledger)
     yield _decoded(segment, form, versions, windows, found, ledger)
 
 
-def _sort_in(
-    table: _Table, placed: Placed, form: Form, window: CommitSpan, versions: Sequence[TableVersion], ledger: Ledger
+def sort_in(
+    table: TableLines, placed: Placed, form: Form, window: CommitSpan, versions: Sequence[TableVersion], ledger: Ledger
 ) -> None:
     """The lines of a piece that lie in the window, with those of their version."""
     lines = split(form, placed.data, placed.piece.path)
@@ -99,6 +100,7 @@ def _sort_in(
             continue
         data = placed.data[int(lines.starts[start]) : int(lines.starts[end])]
         table.runs.setdefault(number, []).append(data)
+        table.places.setdefault(number, []).append(placed.at + lines.starts[start:end])
         first = int(lines.commit_ts[start:end].min())
         table.first_ts[number] = min(first, table.first_ts.get(number, first))
 
@@ -108,7 +110,7 @@ def _decoded(
     form: Form,
     versions: Versions,
     windows: Mapping[Name, CommitSpan],
-    found: Mapping[Name, _Table],
+    found: Mapping[Name, TableLines],
     ledger: Ledger,
 ) -> DecodedSegment:
     changes: list[TableChanges] = []
@@ -121,7 +123,7 @@ def _decoded(
             in_force = sorted(versions.get(name, ()), key=lambda one: one.commit_ts)
             for number, runs in sorted(table.runs.items()):
                 at_ts = table.first_ts[number]
-                version = _version(in_force, number, at_ts)
+                version = version_of(in_force, number, at_ts)
                 batch, nulls = _batch(runs, version, form, windows[name], (segment.seq, ordinal))
                 made.append(TableChanges(*name, version.version, batch))
                 ordinal += batch.num_rows
@@ -141,13 +143,13 @@ def _decoded(
     return DecodedSegment(tuple(changes), tuple(problems), ledger)
 
 
-def _problem(segment: Segment, name: Name, table: _Table, at_ts: int, error: Terminal) -> Problem:
+def _problem(segment: Segment, name: Name, table: TableLines, at_ts: int, error: Terminal) -> Problem:
     pos = segment.start_pos + table.at
     placed = type(error)(error.what, where=f"{name[0]}.{name[1]} at {segment.file}:{pos}", remedy=error.remedy)
     return Problem(*name, type(error).__name__, str(placed), at_ts, segment.file, pos)
 
 
-def _version(versions: Sequence[TableVersion], number: int, at_ts: int) -> TableVersion:
+def version_of(versions: Sequence[TableVersion], number: int, at_ts: int) -> TableVersion:
     """The version in force. Raises what holds the table."""
     if number < 0:
         known = "no version" if not versions else f"its first version at commit_ts {versions[0].commit_ts}"
@@ -181,7 +183,7 @@ def _batch(
     rows = rows_of(runs, Wanted(form, names, version.key_names, window.whole_deletes))
     order = _order(rows)
     take, nulled = pa.array(order), 0
-    arrays, fields = [], list(_FIELDS)
+    arrays, fields = [], list(SYSTEM_FIELDS)
     for texts, column in zip(rows.columns, version.columns, strict=True):
         done = cells(texts.take(take), column, form, window.zero_dates)
         if done.null_dates and column.id in version.key:

@@ -56,8 +56,30 @@ class Wanted:
     whole_deletes: bool
 
 
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Line by line. words: INSERT, UPDATE or DELETE; of csv I, U or D. is_update: of csv, whether it is half of an
+    update. old: of canal-json the values before, when a line has some.
+    """
+
+    words: pa.Array
+    commit_ts: npt.NDArray[np.int64]
+    columns: list[pa.Array]
+    old: list[pa.Array] | None = None
+    is_update: pa.Array | None = None
+
+
 def rows_of(runs: Sequence[bytes], wanted: Wanted) -> Rows:
     """runs: each of one file. Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
+    found = raw_rows(runs, wanted)
+    deleted = pc.is_in(found.words, pa.array([_DELETE, "D"])).to_numpy(zero_copy_only=False)
+    op = np.where(deleted, OP_DELETE, OP_UPSERT).astype(np.int8)
+    rows = Rows(op, found.commit_ts, found.columns)
+    return _split(rows, found.old, wanted) if found.old is not None else rows
+
+
+def raw_rows(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
+    """As they stand. Raises what rows_of does."""
     try:
         return _canal(runs, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(runs, wanted)
     except pa.ArrowInvalid as error:
@@ -68,7 +90,7 @@ def rows_of(runs: Sequence[bytes], wanted: Wanted) -> Rows:
 # --- canal-json ----------------------------------------------------------------------------------------
 
 
-def _canal(runs: Sequence[bytes], wanted: Wanted) -> Rows:
+def _canal(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
     has_old = False
     for run in runs:
         has_old |= _check_names(run, wanted)
@@ -87,10 +109,9 @@ def _canal(runs: Sequence[bytes], wanted: Wanted) -> Rows:
     known = pc.is_in(kinds, pa.array([_INSERT, _UPDATE, _DELETE]))
     if not pc.all(known).as_py():
         raise StreamCorrupt("a line is neither INSERT, UPDATE nor DELETE", remedy="report it")
-    op = np.where(pc.equal(kinds, _DELETE).to_numpy(zero_copy_only=False), OP_DELETE, OP_UPSERT).astype(np.int8)
     stamps = pc.struct_field(_one(table["_tidb"]), "commitTs").to_numpy()
-    rows = Rows(op, stamps, _image(table["data"], wanted.names))
-    return _split(rows, _image(table["old"], wanted.names), wanted) if has_old else rows
+    old = _image(table["old"], wanted.names) if has_old else None
+    return RawRows(kinds, stamps, _image(table["data"], wanted.names), old)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
@@ -171,7 +192,7 @@ def _split(rows: Rows, old: list[pa.Array], wanted: Wanted) -> Rows:
 # --- csv -----------------------------------------------------------------------------------------------
 
 
-def _csv(runs: Sequence[bytes], wanted: Wanted) -> Rows:
+def _csv(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
     csv = wanted.form.csv
     more = ["is_update"] * csv.old_value + ["handle_key"] * csv.handle_key
     head = [_OPERATION, "table", "schema", _STAMP, *more]
@@ -190,9 +211,9 @@ def _csv(runs: Sequence[bytes], wanted: Wanted) -> Rows:
             column_types=types, null_values=[csv.null], strings_can_be_null=True, quoted_strings_can_be_null=False
         ),
     ).combine_chunks()
-    op = np.where(pc.equal(_one(table[_OPERATION]), "D").to_numpy(zero_copy_only=False), OP_DELETE, OP_UPSERT)
     columns = [_one(table[name]) for name in names[len(head) :]]
-    return Rows(op.astype(np.int8), _one(table[_STAMP]).to_numpy(), columns)
+    half = pc.equal(_one(table["is_update"]), "true") if csv.old_value else None
+    return RawRows(_one(table[_OPERATION]), _one(table[_STAMP]).to_numpy(), columns, is_update=half)
 
 
 def _check_width(data: bytes, wanted: Wanted, width: int) -> None:

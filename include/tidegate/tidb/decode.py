@@ -52,11 +52,11 @@ def decode_in_pieces(
     known: Known,
 ) -> Iterator[DecodedSegment]:
     """Raises StreamCorrupt, UnknownEvent."""
-    return _Decoding(segment, versions, windows, known.answers or {}).run()
+    return Decoding(segment, versions, windows, known.answers or {}).run()
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
     """A version of a table, and its rows that wait to become a batch."""
 
     name: Name
@@ -83,8 +83,10 @@ class _Reading:
         self.rows.append(cells)
 
 
-class _Decoding:
-    """One segment."""
+class Decoding:
+    """One segment. ordinal: of the last mutation; its row before it has this one, the one behind it the next. waiting:
+    rows in the readings.
+    """
 
     def __init__(
         self,
@@ -95,13 +97,18 @@ class _Decoding:
     ) -> None:
         self._segment = segment
         self._windows = windows
-        self._answers = answers
+        self.answers = answers
         self._readings = _readings(versions, windows)
         self._problems: dict[Name, Problem] = {}
-        self._ordinal = 0
-        self._waiting = 0
+        self.ordinal = 0
+        self.waiting = 0
 
     def run(self) -> Iterator[DecodedSegment]:
+        for ledger in self.read():
+            yield self._given(ledger)
+
+    def read(self) -> Iterator[Ledger]:
+        """In parts: what is accounted for of each, whose rows are then to be taken out of the readings."""
         ledger = Ledger(0)
         at, taken = self._segment.start_pos, set[int]()
         for payload in payloads_of(self._segment):
@@ -111,16 +118,16 @@ class _Decoding:
             rule = self._rule(binlog, taken)
             if rule:
                 ledger.ignore(rule, size)
-            elif self._take(binlog, at):
+            elif self.take(binlog, at):
                 ledger.decoded_bytes += size
             else:
                 ledger.quarantined_bytes += size
             taken.add(binlog.start_ts)
             at += size
-            if self._waiting >= TIDB_DECODE_ROWS:
-                yield self._given(ledger)
+            if self.waiting >= TIDB_DECODE_ROWS:
+                yield ledger
                 ledger = Ledger(0)
-        yield self._given(ledger)
+        yield ledger
 
     def _rule(self, binlog: Binlog, taken: set[int]) -> str:
         """Why a payload has nothing for this reading; "" when it has."""
@@ -128,15 +135,15 @@ class _Decoding:
             return "transaction frame"
         if binlog.ddl_job_id:
             return "ddl"
-        if binlog.start_ts not in self._answers:
-            return "prewrite" if not self._answers else "outside the window"
+        if binlog.start_ts not in self.answers:
+            return "prewrite" if not self.answers else "outside the window"
         return "outside the window" if binlog.start_ts in taken else ""
 
-    def _take(self, binlog: Binlog, at: int) -> bool:
+    def take(self, binlog: Binlog, at: int) -> bool:
         """Whether a transaction's rows are changes now; False when they are all of tables with a problem."""
-        commit_ts, good, bad = self._answers[binlog.start_ts], False, False
+        commit_ts, good, bad = self.answers[binlog.start_ts], False, False
         for table_id, kind, data in mutations_of(binlog.prewrite_value):
-            self._ordinal += 2
+            self.ordinal += 2
             reading = next((one for one in self._readings.get(table_id, ()) if one.holds(commit_ts)), None)
             if reading is None or commit_ts not in self._windows[reading.name]:
                 continue
@@ -145,32 +152,40 @@ class _Decoding:
                 continue
             try:
                 before, after = row_change(kind, data, reading.info)
-                self._changes(reading, commit_ts, before, after)
+                self.changes(reading, commit_ts, before, after)
                 good = True
             except (DecodeError, UnsupportedValue, StreamCorrupt) as error:
-                self._problems[reading.name] = self._problem(reading.name, error, commit_ts, at)
+                self.fail(reading.name, error, commit_ts, at)
                 bad = True
         return good or not bad
 
-    def _changes(self, reading: _Reading, commit_ts: int, before: Cells | None, after: Cells | None) -> None:
+    def changes(self, reading: Reading, commit_ts: int, before: Cells | None, after: Cells | None) -> None:
         old = reading.cells(before) if before is not None else None
         new = reading.cells(after) if after is not None else None
         if old is not None and (new is None or _other_key(old, new, reading.key)):
-            reading.add(tables.OP_DELETE, commit_ts, self._ordinal, old)
-            self._waiting += 1
+            reading.add(tables.OP_DELETE, commit_ts, self.ordinal, old)
+            self.waiting += 1
         if new is not None:
-            reading.add(tables.OP_UPSERT, commit_ts, self._ordinal + 1, new)
-            self._waiting += 1
+            reading.add(tables.OP_UPSERT, commit_ts, self.ordinal + 1, new)
+            self.waiting += 1
+
+    def fail(self, name: Name, error: Exception, commit_ts: int, at: int) -> None:
+        """Its rows can't be had: the table is left out from here on."""
+        self._problems[name] = self._problem(name, error, commit_ts, at)
 
     def _problem(self, name: Name, error: Exception, commit_ts: int, at: int) -> Problem:
         return Problem(*name, type(error).__name__, str(error), commit_ts, self._segment.file, at)
 
+    def filled(self) -> list[Reading]:
+        """Those with rows, by name and version."""
+        every = [reading for same in self._readings.values() for reading in same if reading.rows]
+        return sorted(every, key=lambda one: (one.name, one.version.version))
+
     def _given(self, ledger: Ledger) -> DecodedSegment:
         changes = []
-        every = [reading for same in self._readings.values() for reading in same if reading.rows]
-        for reading in sorted(every, key=lambda one: (one.name, one.version.version)):
+        for reading in self.filled():
             try:
-                batch = self._batch(reading, ledger)
+                batch = self.batch(reading, ledger)
             except (DecodeError, UnsupportedValue) as error:
                 latest = max(stamp for _, stamp, _ in reading.system)
                 self._problems.setdefault(
@@ -181,10 +196,10 @@ class _Decoding:
                     ledger.rows += batch.num_rows
                     changes.append(TableChanges(*reading.name, reading.version.version, batch))
             reading.rows, reading.system = [], []
-        self._waiting = 0
+        self.waiting = 0
         return DecodedSegment(tuple(changes), tuple(self._problems.values()), ledger)
 
-    def _batch(self, reading: _Reading, ledger: Ledger) -> pa.RecordBatch:
+    def batch(self, reading: Reading, ledger: Ledger) -> pa.RecordBatch:
         system = np.array(reading.system, np.int64).reshape(-1, 3)
         columns = [one.array([row[at] for row in reading.rows]) for at, one in enumerate(reading.converters)]
         for one in reading.converters:
@@ -207,9 +222,9 @@ def _other_key(old: Sequence[Cell], new: Sequence[Cell], key: Sequence[int]) -> 
 
 def _readings(
     versions: Mapping[Name, Sequence[TableVersion]], windows: Mapping[Name, CommitSpan]
-) -> dict[int, list[_Reading]]:
+) -> dict[int, list[Reading]]:
     """By table id, the versions of the tables that are asked for."""
-    found: dict[int, list[_Reading]] = {}
+    found: dict[int, list[Reading]] = {}
     for name, window in windows.items():
         mine = versions.get(name, ())
         for at, version in enumerate(mine):
@@ -222,9 +237,9 @@ def _readings(
     return found
 
 
-def _reading(name: Name, version: TableVersion, info: TableInfo, upto_ts: int, zero_dates: ZeroDates) -> _Reading:
+def _reading(name: Name, version: TableVersion, info: TableInfo, upto_ts: int, zero_dates: ZeroDates) -> Reading:
     pairs = zip(version.columns, info.shown, strict=True)
     converters = [Converter(column, told, zero_dates, in_key=column.id in version.key) for column, told in pairs]
     places = {column.id: at for at, column in enumerate(version.columns)}
     virtual = any(column.is_virtual for column in info.shown)
-    return _Reading(name, version, info, upto_ts, converters, virtual, [places[id_] for id_ in version.key])
+    return Reading(name, version, info, upto_ts, converters, virtual, [places[id_] for id_ in version.key])

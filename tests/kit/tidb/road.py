@@ -118,9 +118,9 @@ def segments_of(folder: Path, payloads_each: int) -> dict[str, list[Segment]]:
 
 
 def lake_with(
-    folder: Path, segments: dict[str, list[Segment]], *, include: str = "*.*", apply: str = ""
+    folder: Path, segments: dict[str, list[Segment]], *, include: str = "*.*", apply: str = "", more: str = ""
 ) -> tuple[config.Pipeline, LakeFiles]:
-    """Bronze with these, and a pipeline over it."""
+    """Bronze with these, and a pipeline over it, as the file road.yaml. more: keys of `tables`, each behind a comma."""
     lake = LakeFiles(str(folder / "lake"))
     for source, mine in segments.items():
         if mine:
@@ -128,10 +128,12 @@ def lake_with(
     listed = ", ".join(f"{s}: {{conn_id: tidb, flavour: tidb, listen: ['unix:{s}.sock']}}" for s in segments)
     text = (
         f"pipeline: road\nlake: {{path: {folder / 'lake'}}}\nsources: {{{listed}}}\n"
-        f"tables: {{include: ['{include}']}}\n"
+        f"tables: {{include: ['{include}']{more}}}\n"
         f"apply: {{mode: batch{apply}}}\n"
     )
-    return config.parse(text, where="road.yaml"), lake
+    file = folder / "road.yaml"
+    file.write_text(text)
+    return config.load(file), lake
 
 
 def applied(pipeline: config.Pipeline, lake: LakeFiles, spark: SparkSession, lines: list[str]) -> Application:
