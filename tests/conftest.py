@@ -47,7 +47,7 @@ def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEGATE_FAILPOINT", raising=False)
 
 
-_STARTED_BY = {"spark": "spark", "mariadb": "server", "mysql9": "server", "any_server": "server", "s3": "server"}
+_STARTED_BY = {"spark": "spark"} | dict.fromkeys(("mariadb", "mysql9", "any_server", "s3", "etcd"), "server")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

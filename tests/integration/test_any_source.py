@@ -16,6 +16,7 @@ import pytest
 from tests.integration.capture_support import Background, bronze_segments, wait_for_bronze
 from tests.support.file_capture import SEGMENT_BYTES, file_run, killed_capture
 from tests.support.file_source import FileSource
+from tests.support.seeds import share
 from tidegate.capture import status_file
 from tidegate.capture.value_log.log import ValueLog, value_log_folder
 from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
@@ -66,7 +67,7 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
 
 
 def test_killed_at_each_point_in_turn_it_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
-    for number, point in enumerate((*POINTS, None)):
+    for number, point in enumerate((*share(POINTS), None)):
         wrote(tmp_path, 40 * number, 40)
         assert killed_capture(tmp_path, point) == (-signal.SIGKILL if point else 0), point
     assert_has_every_line(tmp_path)

@@ -175,6 +175,7 @@ def test_a_closing_that_is_interrupted_goes_on(tmp_path: Path, etcd: OwnEtcd) ->
         until(lambda: state(etcd) == "offline")
 
 
+@pytest.mark.server
 def test_a_pd_that_is_away_stops_no_writes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with own_etcd_or_skip(tmp_path / "etcd", starts=False) as etcd:
         place = place_in(etcd)
@@ -195,6 +196,7 @@ def test_a_pd_that_is_away_stops_no_writes(tmp_path: Path, caplog: pytest.LogCap
     assert len(sent(tmp_path)) == 2
 
 
+@pytest.mark.server
 def test_it_speaks_tls(tmp_path: Path) -> None:
     files = ensure(tmp_path / "tls")
     with own_etcd_or_skip(tmp_path / "etcd", files) as etcd:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both
-from tests.support.seeds import many
+from tests.support.seeds import many, share
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.logs import (
     DELETE,
@@ -65,7 +65,7 @@ def values(row: Row) -> tuple[Any, ...]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", share(list(TYPES)))
 @VALUES
 @given(data=st.data())
 def test_a_value_of_any_type_comes_back(name: str, data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changefeed, plain, ts
+from tests.support.seeds import share
 from tidegate.capture.captured import Captured
 from tidegate.capture.own_stream import StreamCheckpoint
 from tidegate.changefeed import stream, wave
@@ -279,7 +280,7 @@ class Cluster:
         }
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", share(range(8)))
 def test_whatever_is_written_again_each_line_up_to_the_checkpoint_is_given_in_its_range(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.command import tidegate
 from tests.support.ddl_script import MARIADB, MYSQL, columns_of, run, types_of
+from tests.support.seeds import share
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import primary_key
 from tidegate.ddl_script.text import statements
@@ -44,7 +45,7 @@ def test_a_backslash_ends_no_quote_unless_the_mode_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["'\\", "/*", "''\"", "-- \n;", "\n", "a;", "`", "/* *", "DELIMITER ;\n", "(", "x ", "0x"]
+    "piece", share(["'\\", "/*", "''\"", "-- \n;", "\n", "a;", "`", "/* *", "DELIMITER ;\n", "(", "x ", "0x"])
 )
 def test_the_time_for_a_text_grows_with_its_length_alone(piece: str) -> None:
     def seconds(times: int) -> float:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.hand_table import HandTable
 from tests.support.readers import READERS
-from tests.support.seeds import many
+from tests.support.seeds import many, share
 from tidegate import tables
 from tidegate.upsert.actions import adopted, replaced
 from tidegate.upsert.candidates import candidates
@@ -68,7 +68,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.select(["id", "region", "note"]).to_pylist(), key=lambda row: (row["id"], row["region"]))
 
 
-@pytest.mark.parametrize("key", [("id",), ("region", "id"), ("id", "region")])
+@pytest.mark.parametrize("key", share([("id",), ("region", "id"), ("id", "region")]))
 @pytest.mark.parametrize("partition_by", [(), ("region",)])
 def test_random_windows_leave_what_a_dictionary_holds(
     tmp_path: Path, key: tuple[str, ...], partition_by: tuple[str, ...]

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from tidegate.query import duck
 from tidegate.verify.forms import decimal_text, form
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Any]:
+    with duck.connect(1 << 26) as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -18,10 +27,9 @@ from tidegate.verify.forms import decimal_text, form
         ("-7", "DECIMAL(5,0)", "-7"),
     ],
 )
-def test_a_decimal_reads_as_a_server_writes_it(value: str, declared: str, shown: str) -> None:
-    with duck.connect(1 << 26) as connection:
-        text = decimal_text(f"'{value}'::{declared}")
-        assert connection.execute(f"SELECT {text}").fetchone() == (shown,)
+def test_a_decimal_reads_as_a_server_writes_it(connection: Any, value: str, declared: str, shown: str) -> None:
+    text = decimal_text(f"'{value}'::{declared}")
+    assert connection.execute(f"SELECT {text}").fetchone() == (shown,)
 
 
 def test_a_bound_is_in_the_bytes_that_its_literal_says() -> None:

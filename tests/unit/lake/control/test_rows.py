@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.readers import READERS
+from tests.support.seeds import share
 from tidegate import tables
 from tidegate.delta.actions import add, remove
 from tidegate.delta.log import Change
@@ -64,7 +65,7 @@ def test_rows_that_somebody_deleted_by_a_vector_are_not_read_as_if_they_were_the
             use()
 
 
-@pytest.mark.parametrize("table", [one for one in tables.ALL if not one.partition_by], ids=lambda one: one.path)
+@pytest.mark.parametrize("table", share([one for one in tables.ALL if not one.partition_by]), ids=lambda one: one.path)
 def test_each_table_is_read_by_others_as_by_us(tmp_path: Path, table: tables.Table) -> None:
     lake = LakeFiles(str(tmp_path))
     control.append(lake, table, [_filled(table, 1, nulls=True), _filled(table, 2, nulls=False)])
