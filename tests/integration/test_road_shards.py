@@ -61,7 +61,7 @@ class Shards(Road):
             f"{source}: {{conn_id: {source}, flavour: {one.flavour}}}" for source, one in servers.items()
         )
         head, _, tail = self.text.partition("sources: ")
-        route = f"{{match: 'shop_\\d+.orders_\\d+', to: shop_{os.getpid()}.orders}}"
+        route = f"{{match: 'shop_\\d+.(\\w+)_\\d+', to: 'shop_{os.getpid()}.\\1'}}"
         text = f"{head}sources: {{{entries}}}\n{tail.partition(chr(10))[2]}"
         self.file.write_text(text.replace("']}", f"'], routes: [{route}]}}"))
         self.pipeline = config.load(self.file)

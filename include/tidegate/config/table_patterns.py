@@ -23,6 +23,8 @@ _PIECE: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 # A dot that is repeated is of its half: no half begins with a quantifier, but for the table's `*` alone.
 _QUANTIFIED: Final = re.compile(r"\.(?!\*\Z)(?:[*+?]|\{\d)")
 _LITERAL: Final = re.compile(r"\w+")
+# What stands for a group of a pattern in the name that is made from it; a backslash is of nothing else.
+_FILLED: Final = re.compile(r"\\(?:(?P<number>[1-9]\d?)|g<(?P<name>\w+)>)?")
 _ANSWERS_MAX: Final = 1 << 14
 
 
@@ -50,6 +52,39 @@ def as_read(pattern: str) -> str:
     """How a pattern is understood, for people: where it is divided is what they get wrong."""
     database, table = _halves(pattern)
     return f"{pattern} is read as database `{database}`, table `{table}`"
+
+
+def check_template(template: str, pattern: str) -> None:
+    """Refuse what `filled` couldn't fill: ValueError (pydantic shows it)."""
+    halves = compile_pattern(pattern)
+    count, names = sum(half.groups for half in halves), [name for half in halves for name in half.groupindex]
+    for use in _FILLED.finditer(template):
+        if use["number"] is None and use["name"] is None:
+            raise ValueError(f"{template!r}: a backslash names a group of match, as \\1 or \\g<name>")
+        if use["name"] is not None and names.count(use["name"]) != 1:
+            raise ValueError(f"{template!r}: {use[0]} must name one group of match {pattern!r}")
+        if use["number"] is not None and int(use["number"]) > count:
+            raise ValueError(f"{template!r}: {use[0]} is no group of match {pattern!r}, which has {count}")
+
+
+@lru_cache(maxsize=_ANSWERS_MAX)
+def filled(template: str, pattern: str, database: str, table: str) -> tuple[str, str] | None:
+    r"""(database, table) that a pattern's groups make of a template `database.table`; None if it isn't of this table.
+
+    Groups are counted over both halves, as \1, or named, as \g<name>; one that took no part is empty. A half with
+    nothing in it is no name: None.
+    """
+    found = [half.fullmatch(name) for half, name in zip(compile_pattern(pattern), (database, table), strict=True)]
+    if found[0] is None or found[1] is None:
+        return None
+    values = [*found[0].groups(""), *found[1].groups("")]
+    names = found[0].groupdict("") | found[1].groupdict("")
+
+    def value(use: re.Match[str]) -> str:
+        return names[use["name"]] if use["name"] is not None else values[int(use["number"]) - 1]
+
+    to_database, to_table = (_FILLED.sub(value, half) for half in template.split(".", 1))
+    return (to_database, to_table) if to_database and to_table else None
 
 
 class Patterns:

@@ -6,10 +6,21 @@ Out: a Tables, frozen, which answers for a table's name.
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.section import Section
-from tidegate.config.table_patterns import OWN_DATABASES, as_read, compile_pattern, matches, matches_database, shadowed
+from tidegate.config.table_patterns import (
+    OWN_DATABASES,
+    as_read,
+    check_template,
+    compile_pattern,
+    filled,
+    matches,
+    matches_database,
+    shadowed,
+)
 from tidegate.watermark_table import WATERMARK
 
 _SHOWN = 8
@@ -19,7 +30,19 @@ class Route(Section):
     """Many physical tables into one logical table."""
 
     match: str = Field(description="database.table pattern of the physical tables")
-    to: str = Field(description="database.table of the logical table: a name, no pattern", pattern=r"^[^.]+\.[^.]+$")
+    to: str = Field(
+        description=r"database.table of the logical table: a name, in which \1 or \g<name> is what that group of match found",
+        pattern=r"^[^.]+\.[^.]+$",
+    )
+
+    @model_validator(mode="after")
+    def _groups(self) -> Self:
+        check_template(self.to, self.match)
+        return self
+
+    def target(self, database: str, table: str) -> tuple[str, str] | None:
+        """(database, table) of the logical table that a physical one flows into, if this route is its."""
+        return filled(self.to, self.match, database, table)
 
 
 class Tables(Section):
@@ -95,7 +118,6 @@ class Tables(Section):
     def logical(self, database: str, table: str) -> tuple[str, str, bool]:
         """(database, table, routed) of the logical table that a physical one flows into."""
         for route in self.routes:
-            if matches((route.match,), database, table):
-                to_database, to_table = route.to.split(".", 1)
-                return to_database, to_table, True
+            if (target := route.target(database, table)) is not None:
+                return *target, True
         return database, table, False
