@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo test test-quick test-long lint docs lock bench soak together replay model tidb clean
+.PHONY: help environment jars jars-s3 demo test test-quick test-long lint docs lock bench soak size together replay model tidb clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -45,6 +45,9 @@ bench: environment jars ## the benchmarks, each beside its peers: .tidegate/benc
 
 soak: environment jars ## random faults over a busy source, then: lost, doubled, wrong? (FAULTS=1000 SEED=7 FLAVOUR=mysql9 SOURCES=4 READERS=1)
 	@$(BIN)/python -m tests.soak --faults $(or $(FAULTS),100) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(SOURCES),--sources $(SOURCES)) $(if $(READERS),--readers)
+
+size: environment jars ## a database that holds much is snapshotted by itself, under load and faults, and repaired (ROWS=10000000 BAG=1000000 SMALL=500 FLAVOUR=mysql9 SEED=7 FOLDER=/disk/size)
+	@$(BIN)/python -m tests.size $(if $(ROWS),--rows $(ROWS)) $(if $(BAG),--bag $(BAG)) $(if $(SMALL),--small $(SMALL)) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(FOLDER),--folder $(FOLDER))
 
 together: environment $(if $(filter s3,$(STORE)),jars-s3,jars) ## apply, maintain, rebuild, verify and people's OPTIMIZE and DELETE on one lake at once (MINUTES=30 STORE=s3 READERS=1)
 	@$(BIN)/python -m tests.together --minutes $(or $(MINUTES),30) $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(READERS),--readers)

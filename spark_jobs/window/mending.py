@@ -58,6 +58,8 @@ def release_emptied(app: Application) -> None:
     holds them, or before another table lost their rows.
     """
     looked = app.memory(_Looked)
+    if any(app.states.get(name) is not state for name, state in looked.states.items()):
+        looked.states = {}  # one that goes on again may be whom another had to give rows
     fresh = [n for n, state in app.states.items() if state.state is State.HELD and looked.states.get(n) is not state]
     if not fresh:
         return

@@ -209,7 +209,7 @@ def fails_meanwhile(app: Application, window: Window) -> None:
             continue
         name = app.logical_name(*physical[1:])
         held = _held_since(app, window, snapshot, physical)
-        if held is not None and held.error in (NEEDS_SNAPSHOT, UNLOGGED_CHANGES):
+        if held is not None and (held.error == UNLOGGED_CHANGES or held.lacks_rows):
             window.waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
             continue
         if name not in window.tables:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.apply import run as run_apply
 from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.test_road_snapshots import finished, road_of, state, stepped, stocked
@@ -21,6 +22,7 @@ from tidegate.lake.held import TableState, last_states, release
 from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
+from tidegate.snapshot.events import EventKind, SnapshotState
 from tidegate.tables import State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -63,6 +65,55 @@ def test_a_table_that_is_held_meanwhile_takes_its_waves_when_it_catches_up(
     assert state(app, database, "t") == "active"
     assert road.assert_equal() == {"t": 9, "other": 1}
     reader.close()
+
+
+def test_a_table_that_is_renamed_away_and_back_while_it_is_read_is_read_anew(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database, road = _begun(mariadb, fresh_database, spark, tmp_path)
+    reader = PlainReader(road, database, "t")
+    reader.whole_wave()
+    stepped(road, spark)
+    mariadb.query(f"RENAME TABLE {database}.t TO {database}.away")
+    mariadb.query(f"RENAME TABLE {database}.away TO {database}.t")
+    reader.end()
+    app = stepped(road, spark)
+    assert (state(app, database, "t"), state(app, database, "away")) == ("held", "held")
+    assert reader.told.state is SnapshotState.FAILED, "nothing would ever end it, and nobody ask for another one"
+    again = PlainReader(road, database, "t", reader)
+    again.whole_wave()
+    stepped(road, spark)
+    again.end()
+    app = stepped(road, spark)
+    assert (state(app, database, "t"), state(app, database, "away")) == ("active", "dropped")
+    assert road.assert_equal() == {"t": 10}
+    for one in (reader, again):
+        one.close()
+
+
+def test_a_table_that_was_renamed_away_while_it_was_read_is_over_once_its_rows_are_read_under_the_new_name(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database, road = _begun(mariadb, fresh_database, spark, tmp_path)
+    reader = PlainReader(road, database, "t")
+    reader.whole_wave(count=2, chunks=1)
+    stepped(road, spark)
+    mariadb.query(f"RENAME TABLE {database}.t TO {database}.named")
+    reader.record(EventKind.FAILED, reason="there is no such table at the source")
+    app = stepped(road, spark)
+    assert (state(app, database, "t"), state(app, database, "named")) == ("held", "held")
+    again = PlainReader(road, database, "named", reader)
+    again.whole_wave()
+    road.capture()
+    run_apply(app, report=road.lines.append)
+    for step in (again.end, lambda: mariadb.query(f"INSERT INTO {database}.named VALUES (11, 'x', 1)")):
+        step()
+        road.capture()
+        run_apply(app, report=road.lines.append)  # the same application: it has looked at them before
+    assert (state(app, database, "t"), state(app, database, "named")) == ("dropped", "active")
+    assert road.assert_equal() == {"named": 11}
+    for one in (reader, again):
+        one.close()
 
 
 def test_a_chunk_that_is_damaged_or_missing_refuses_its_wave(
