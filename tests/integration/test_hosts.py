@@ -116,14 +116,16 @@ class Story:
 
 
 def test_capture_reads_whichever_host_has_what_comes_next(
-    pair: Pair, tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest
+    pair: Pair, tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tidegate.mysql.fence.FENCE_LOOK_SECONDS", 1.0)
     stranger = request.getfixturevalue("mariadb" if pair.primary.flavour == "mariadb" else "mysql9")
     story = Story(pair, tmp_path, stranger)
     pair.primary.query("CREATE DATABASE shop")
     _a_dead_host_in_front_is_passed_over(story, pair)
     _the_primary_dies_while_its_replica_is_behind(story)
     _a_former_primary_that_comes_back_alone_is_not_read(story)
+    _a_former_primary_that_lives_on_is_left_once_it_is_fenced_off(story)
     _an_errant_transaction_is_told_of_before(story)
     _a_host_that_purged_it_is_passed_over(story)
     story.road.server = story.a
@@ -182,6 +184,30 @@ def _a_former_primary_that_comes_back_alone_is_not_read(story: Story) -> None:
     assert str(caught.value).count("doesn't have transactions that were captured") == 2
     with pytest.raises(PositionLost):
         story.run(story.a, story.stranger, seconds=2)
+    replicate(story.b, story.a)
+    until(lambda: executed(story.a) == executed(story.b))
+
+
+def _a_former_primary_that_lives_on_is_left_once_it_is_fenced_off(story: Story) -> None:
+    """While it is read, and by who connects anew; not before the other one has something that it lacks."""
+    with story.background(story.b, story.a) as run:
+        story.b.query("SET GLOBAL read_only = 1")
+        promote(story.a)
+        time.sleep(3)
+        assert story.read_from is story.b, "it has all that there is"
+        story.insert(story.a)
+        until(lambda: story.reached(story.a) or run.error is not None)
+    assert story.reached(story.a)
+    story.b.query("SET GLOBAL read_only = 0")
+    replicate(story.a, story.b)
+    until(lambda: executed(story.a) == executed(story.b))
+    promote(story.b)
+    story.insert(story.b)
+    story.run(story.a, story.b, seconds=5)
+    assert story.read_from is story.a, "as long as it may be written to nobody can tell the two apart"
+    story.a.query("SET GLOBAL read_only = 1")
+    story.gets_to(story.b, story.a, story.b)
+    story.a.query("SET GLOBAL read_only = 0")
     replicate(story.b, story.a)
     until(lambda: executed(story.a) == executed(story.b))
 

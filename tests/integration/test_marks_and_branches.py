@@ -7,16 +7,20 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.capture_support import info_of
+from tests.support.own_server import own_server_or_skip
 from tests.support.servers import FreshDatabase
 from tidegate.errors import SourceUnavailable
+from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
 from tidegate.snapshot.marks import MarksRefused, MarkWriter
+from tidegate.snapshot.unlogged_marks import UnloggedMarks
 from tidegate.snapshot.view_reading import ExactView, TablesBusy
 from tidegate.snapshot.watermark import Mark, MarkKind
 from tidegate.snapshot.wave_reading import WorkerConnection
@@ -145,3 +149,16 @@ def test_a_server_that_became_read_only_is_tried_again_without_marks(any_server:
                 marks.begin()
         finally:
             any_server.query("SET GLOBAL read_only = 0")
+
+
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql9"])
+def test_two_servers_that_share_a_number_are_not_taken_for_one(flavour: str, tmp_path: Path) -> None:
+    """As clones behind one address: what one shows, the other's log doesn't tell."""
+    first, second = (own_server_or_skip(flavour, tmp_path / name, options=("--server-id=77",)) for name in "ab")
+    with first, second, WorkerConnection(info_of(first)) as asked, connect(info_of(second)) as elsewhere:
+        lake = LakeFiles(str(tmp_path / "lake"))
+        assert asked.server_id == 77
+        with pytest.raises(SourceUnavailable, match="two connections came to two servers"):
+            UnloggedMarks(asked, elsewhere, lake, "p", "s").begin()
+        with connect(info_of(first)) as same:
+            UnloggedMarks(asked, same, lake, "p", "s").begin()

@@ -50,13 +50,14 @@ def replicate(primary: Server, replica: Server) -> None:
         replica.query(f"SET GLOBAL gtid_slave_pos = '{executed(replica)}'")
         replica.query(
             "CHANGE MASTER TO MASTER_" + login.format("MASTER_") + f", MASTER_PASSWORD='{primary.password}',"
-            " MASTER_USE_GTID=slave_pos, MASTER_SSL_VERIFY_SERVER_CERT=0"
+            " MASTER_USE_GTID=slave_pos, MASTER_SSL_VERIFY_SERVER_CERT=0, MASTER_CONNECT_RETRY=1"
         )
     else:
         replica.query(
             "CHANGE REPLICATION SOURCE TO SOURCE_"
             + login.format("SOURCE_")
-            + f", SOURCE_PASSWORD='{primary.password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1"
+            + f", SOURCE_PASSWORD='{primary.password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1,"
+            " SOURCE_CONNECT_RETRY=1"
         )
     replica.query(words(replica, "START"))
 

@@ -40,6 +40,8 @@ STANDING_ANSWER_SECONDS: Final = 3
 CLOCK_TOLD_SECONDS: Final = 60.0
 # What the source would purge is asked for so often.
 CLOCK_LOOK_SECONDS: Final = 60.0
+# Whether the host that is read was fenced off, and another one of its source promoted, is looked at so often.
+FENCE_LOOK_SECONDS: Final = 30.0
 # Bytes that were captured are asked for once more; one receive of them waits so long, then the stop is looked at.
 CONTINUITY_RECEIVE_SECONDS: Final = 1.0
 # How far back is looked for where the server's history parts from ours; beyond that the message says "at least".

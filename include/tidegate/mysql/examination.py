@@ -243,13 +243,11 @@ class _Source:
             grantee = "@".join(f"'{part}'" for part in str(cursor.fetchone()[0]).rsplit("@", 1))
             cursor.execute(_MAY_WRITE, (grantee, grantee, WATERMARK_DATABASE, grantee, WATERMARK_DATABASE))
             writes = cursor.fetchone() is not None
-            cursor.execute("SELECT @@global.read_only")
-            (is_read_only,) = cursor.fetchone()
         grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {grantee}"
         why = ""
         if self.pipeline.snapshot.marks is SnapshotMarks.UNLOGGED:
             why = "snapshot.marks is unlogged"
-        elif is_read_only:
+        elif facts.is_read_only:
             why = "the server is read-only"
         elif not writes:
             why = f"the account has no grant of its own to write {WATERMARK} ({grants})"

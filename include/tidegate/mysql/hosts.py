@@ -4,15 +4,18 @@ In:  a connection's hosts in order, how to open one, the server that was capture
 Out: the first host that goes on with what is captured; or one error that says of each host why it doesn't.
 
 A host that was captured last is asked first, wherever it stands in the list: a former primary that comes back, alone
-and with nothing that it lacks yet, must not take the place of the new one. Then it goes by order. A host that is dead,
-refused, behind, or without what comes next is passed over while another one can go on. When none can, what may pass
-decides: a replica that still applies what it lacks is waited for, a dead host may come back with all of it. Only when
-each says for good that it can't, capture stops, and a person decides (`tidegate accept`).
+and with nothing that it lacks yet, must not take the place of the new one. Only where that host is fenced off (it is
+read-only, and nothing comes to it) one goes first that was promoted: it is written to, follows nobody, and has more
+(mysql/other_hosts.py). Then it goes by order. A host that is dead, refused, behind, or without what comes next is
+passed over while another one can go on. When none can, what may pass decides: a replica that still applies what it
+lacks is waited for, a dead host may come back with all of it. Only when each says for good that it can't, capture
+stops, and a person decides (`tidegate accept`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeVar
@@ -29,8 +32,11 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.other_hosts import is_fenced, takes_over
 from tidegate.mysql.server_facts import SERVER_IDS, SourceFacts, server_of
 from tidegate.segments.segment import Server
+
+log = logging.getLogger(__name__)
 
 # What one host says that another may not; the first of these that any says is what becomes of the source.
 _PASSED_OVER = (SourceBehind, SourceUnavailable, PositionLost, SourceRefused, StreamCorrupt)
@@ -76,11 +82,14 @@ class Hosts:
 
         at: what `first` gave. server: the one that was captured last. Raises what the hosts say together.
         """
-        opened, chosen = [at], None
+        opened, promoted, chosen = [at], list[tuple[ConnectionInfo, OpenedT]](), None
         try:
-            if not _is(at[1], server):  # another host may be the one; as the sort is stable, the rest keeps its order
+            if not _is(at[1], server) or is_fenced(at[1].facts):
+                # Another host may be the one. As the sort is stable, the rest keeps its order.
                 opened += self._opened(opening)
                 opened.sort(key=lambda one: not _is(one[1], server))
+                promoted = [one for one in opened if _takes_over(opened[0][1], one[1], server)]
+                opened.sort(key=lambda one: one not in promoted)
             for one in chain(list(opened), self._opened(opening)):
                 if one not in opened:
                     opened.append(one)
@@ -88,6 +97,8 @@ class Hosts:
                     found = goes_on(*one)
                 except _PASSED_OVER as error:
                     self._failures.append((one[0], error))
+                    if one in promoted:  # who is read instead gets nothing any more
+                        log.warning("host %s was promoted, and can't be gone on with: %s", one[0].endpoint, error)
                 else:
                     chosen = one[1]
                     return *one, found
@@ -104,6 +115,10 @@ class Hosts:
                 yield info, opening(info)
             except (SourceUnavailable, SourceRefused, ConfigError) as error:
                 self._failures.append((info, error))
+
+
+def _takes_over(first: Opened, other: Opened, server: Server) -> bool:
+    return _is(first, server) and takes_over(first.facts, other.facts)
 
 
 def _is(opened: Opened, server: Server) -> bool:

@@ -43,6 +43,20 @@ def about(main: SourceFacts, other: SourceFacts, wanted: Wanted) -> Iterator[tup
             yield Level.CAUTION, f"{name} is {there}, and {here} on the host that is read; set it to the same"
 
 
+def is_fenced(facts: SourceFacts) -> bool:
+    """Whether nobody may write there, and nothing comes from elsewhere: as at a former primary."""
+    return facts.is_read_only and not facts.may_receive
+
+
+def takes_over(main: SourceFacts, other: SourceFacts) -> bool:
+    """Whether the other one was promoted, and the one that is read is a former primary that lives on: that is fenced
+    off, while the other one is written to, follows nobody, and has what it lacks.
+    """
+    if main.flavour is not other.flavour or not is_fenced(main) or other.is_read_only or other.may_receive:
+        return False
+    return bool((_mysql_differ if main.flavour is Flavour.MYSQL else _mariadb_differ)(main, other)[1])
+
+
 def _transactions(main: SourceFacts, other: SourceFacts) -> Iterator[tuple[Level | None, str]]:
     mysql = main.flavour is Flavour.MYSQL
     if not (_mysql_share if mysql else _mariadb_share)(main, other):
@@ -55,7 +69,10 @@ def _transactions(main: SourceFacts, other: SourceFacts) -> Iterator[tuple[Level
         yield Level.CAUTION, f"{what}; after a failover they come into silver, or stop capture where they are purged"
         if not main.may_receive and not other.may_receive:  # neither is the other's replica: which one is written to?
             what = "may be the primary now, while capture stays at one that gets nothing of it"
-            yield Level.CAUTION, f"{what}; if so end the host that is read, or make it a replica of this one"
+            yield (
+                Level.CAUTION,
+                f"{what}; if so fence off the host that is read (read_only), end it, or make it a replica of this one",
+            )
     if lacks and other.may_receive:
         yield None, f"is behind (GTIDs {lacks}) and replicates: after a failover it is waited for"
     elif lacks:

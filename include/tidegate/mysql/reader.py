@@ -26,6 +26,7 @@ from tidegate.config import Pipeline
 from tidegate.home import home
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds
+from tidegate.mysql.fence import FenceWatch
 from tidegate.mysql.hosts import Hosts
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues
 from tidegate.mysql.prepared_watch import PreparedWatch
@@ -127,6 +128,7 @@ class BinlogReader:
         self._open = False
         self._quiet_ms: int | None = None  # the source's clock when it was quiet, not yet proved
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
+        self._fence = FenceWatch(source.hosts, source.connection)
 
     # --- before the stream --------------------------------------------------------------------------------
 
@@ -148,6 +150,7 @@ class BinlogReader:
         at = source.connection, self._second
         source.connection, self._second, found = self._hosts.first_that(at, source.opened, checkpoint.server, goes_on)
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
+        self._fence = FenceWatch(source.hosts, source.connection)
         facts = self._second.facts
         if source.hosts.others and (facts.server_id, facts.server_uuid) != checkpoint.server:
             log.warning("source %s is read from another server now: %s", source.source_name, facts.where)
@@ -241,6 +244,7 @@ class BinlogReader:
         """Raises SourceUnavailable."""
         self._second.keep_time()
         self._prepared.look(self._second.ask)
+        self._fence.look(self._second.ask)
 
     def retention(self) -> Retention | None:
         """Raises SourceUnavailable."""

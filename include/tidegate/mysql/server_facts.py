@@ -80,6 +80,10 @@ class SourceFacts:
         return int(text) if text.isdecimal() else 0
 
     @property
+    def is_read_only(self) -> bool:
+        return says_read_only(self.value("read_only"))
+
+    @property
     def galera(self) -> bool:
         return self.on("wsrep_on") and self.value("wsrep_provider").lower() not in ("", "none")
 
@@ -112,6 +116,11 @@ class SourceFacts:
         )
 
 
+def says_read_only(value: object) -> bool:
+    """The variable read_only, however it comes: 0 and 1, OFF and ON, and in MariaDB 12 kinds of it (NO_LOCK ...)."""
+    return str(value).upper() not in ("", "0", "OFF", "NONE")
+
+
 def server_of(told: Mapping[str, Any]) -> Server:
     """From what SERVER_IDS gives, names in lower case: of whoever reads a server the same that capture says."""
     uuid = str(told.get("server_uuid") or told.get("server_uid") or "")
@@ -124,12 +133,13 @@ def read_facts(connection: pymysql.connections.Connection[Any], info: Connection
     """Ask the server. Raises SourceRefused when a statement needs a privilege that we lack, SourceUnavailable."""
     try:
         with connection.cursor() as cursor:
-            return _read(cursor, info)
+            return facts_of(cursor, info)
     except (pymysql.err.MySQLError, OSError) as error:
         raise named(error, info) from error
 
 
-def _read(cursor: Any, info: ConnectionInfo) -> SourceFacts:
+def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
+    """The same of a cursor that is there. Raises what PyMySQL does."""
     cursor.execute("SHOW GLOBAL VARIABLES")
     variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
     version = variables.get("version", "")

@@ -20,6 +20,7 @@ from pymysql.constants import ER
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
 from tidegate.mysql.branches import prepared_branches, see_commits
 from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.mysql.server_facts import says_read_only
 from tidegate.position import Position
 from tidegate.snapshot.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
@@ -129,7 +130,7 @@ class MarkWriter:
         )
         told = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
         on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in told.items()}
-        if on.get("read_only") == "1":
+        if says_read_only(told.get("read_only", "")):
             raise MarksRefused("the server is read-only", where=self._info.where, remedy=_READ_ONLY)
         for name, wanted in _NEEDED.items():
             if on.get(name, wanted) != wanted:

@@ -30,7 +30,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_LOOK_SECONDS, SNAPSHOT_STANDING_SECONDS
 from tidegate.mysql.branches import prepared_branches, see_commits
 from tidegate.mysql.connection import named
-from tidegate.mysql.server_facts import current_position
+from tidegate.mysql.server_facts import SERVER_IDS, current_position, server_of
 from tidegate.mysql.visible import visible_place
 from tidegate.position import Position
 from tidegate.snapshot.events import EventKind, SnapshotEvent
@@ -58,8 +58,9 @@ class UnloggedMarks:
         """Raises SourceRefused when the server doesn't tell what a read sees, SourceUnavailable."""
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute("SELECT @@server_id")
-                if int(cursor.fetchone()[0]) != self._asked.server_id:
+                cursor.execute(SERVER_IDS)
+                told = {str(name).lower(): value for name, value in cursor.fetchall()}
+                if server_of(told) != (self._asked.server_id, self._asked.server_uuid):
                     raise SourceUnavailable(
                         "two connections came to two servers", where=self._info.where, remedy="give it one address"
                     )

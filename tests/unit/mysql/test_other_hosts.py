@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.mysql.test_server_facts import facts
 from tidegate.config import DumpMode, Flavour, Tables
-from tidegate.mysql.other_hosts import about
+from tidegate.mysql.other_hosts import about, takes_over
 from tidegate.mysql.preflight import Level, Wanted
 from tidegate.mysql.server_facts import Replication, SourceFacts
 
@@ -94,3 +94,22 @@ def test_what_would_be_refused_after_a_failover_is_said_before() -> None:
     found = said(mysql(f"{U}:1-9", also={"binlog_row_image": "FULL"}), other)
     assert any(careful and "would be refused after a failover: log_replica_updates" in text for careful, text in found)
     assert any(careful and "binlog_row_image is X, and FULL on the host" in text for careful, text in found)
+
+
+@pytest.mark.parametrize("said", ["ON", "1", "NO_LOCK", "NO_LOCK_NO_ADMIN"])
+def test_a_promoted_host_takes_over_from_one_that_is_read_only_and_lacks_what_it_has(said: str) -> None:
+    fenced = {"read_only": said}
+    for main, other in (
+        (mysql(f"{U}:1-9", also=fenced), mysql(f"{U}:1-9,{V}:1", 2)),
+        (
+            facts(gtid_executed="0-1-9", also=fenced | {"gtid_binlog_state": "0-1-9"}),
+            mariadb("0-2-10", "0-1-9,0-2-10", 2),
+        ),
+    ):
+        assert takes_over(main, other)
+        assert not takes_over(replace(main, replications=REPLICATES), other), "it still gets what is new"
+        assert not takes_over(main, replace(other, replications=REPLICATES)), "nobody promoted it"
+        assert not takes_over(main, replace(other, variables=other.variables | {"read_only": "ON"}))
+        assert not takes_over(main, replace(other, gtid_executed=main.gtid_executed, variables=main.variables))
+        for off in ("OFF", "0"):
+            assert not takes_over(replace(main, variables=main.variables | {"read_only": off}), other)

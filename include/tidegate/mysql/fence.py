@@ -1,0 +1,62 @@
+"""Whether the host that is read was fenced off, and another one of its source promoted: looked at now and then.
+
+In:  the hosts of a source, the one that is read, questions to it over the second connection.
+Out: nothing; or SourceUnavailable, which ends the connection: the next one goes to the promoted host (mysql/hosts.py).
+
+A former primary that lives on answers as a quiet server does. Its log tells nothing of what goes on elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tidegate.errors import SourceRefused, SourceUnavailable
+from tidegate.limits import FENCE_LOOK_SECONDS, STANDING_ANSWER_SECONDS
+from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.mysql.other_hosts import is_fenced, takes_over
+from tidegate.mysql.server_facts import SourceFacts, facts_of, read_facts, says_read_only
+
+
+class FenceWatch:
+    """Of one connection of capture. at: the host that it reads."""
+
+    def __init__(self, hosts: ConnectionInfo, at: ConnectionInfo) -> None:
+        self._at = at
+        self._others = [one for one in hosts.each if one.endpoint != at.endpoint]
+        self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
+
+    def look(self, ask: Callable[[Callable[[Any], Any]], Any]) -> None:
+        """When it is time, and there are other hosts. Raises SourceUnavailable."""
+        if not self._others or time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
+        if not ask(_reads_only):
+            return
+        facts: SourceFacts = ask(lambda cursor: facts_of(cursor, self._at))
+        for other in self._others if is_fenced(facts) else ():
+            # One that doesn't answer now is asked again later; the stream isn't read meanwhile.
+            with contextlib.suppress(SourceUnavailable, SourceRefused):
+                found = _asked(other)
+                if takes_over(facts, found):
+                    break
+        else:
+            return
+        raise SourceUnavailable(
+            f"the server is read-only and follows nobody, and host {other.endpoint} was promoted: it has more",
+            where=self._at.where,
+            remedy="capture goes on there, where that one has all that is captured",
+        )
+
+
+def _asked(host: ConnectionInfo) -> SourceFacts:
+    seconds = STANDING_ANSWER_SECONDS
+    with connect(host, connect_timeout=seconds, read_timeout=seconds) as connection:
+        return read_facts(connection, host)
+
+
+def _reads_only(cursor: Any) -> bool:
+    cursor.execute("SELECT @@global.read_only")
+    return says_read_only(cursor.fetchone()[0])
