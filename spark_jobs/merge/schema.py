@@ -12,6 +12,7 @@ from spark_jobs.merge.partitions import delete_statement
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.rewrite import keeps_values, rewrite
+from spark_jobs.merge.shard_rows import empty_shard
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_all
 from spark_jobs.merge.values import literals
@@ -72,7 +73,7 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
     if writer.entry.plan.keeps_deleted:
         mark_all(writer, old, version, shape)
     elif writer.entry.routed:
-        writer.once("rows", version, lambda private: f"DELETE FROM {private.target}{writer.only(version)}")
+        empty_shard(writer, version)
     else:
         done = (writer.ddl_id("rows", version), version.commit_ts)
         empty_silver(writer.log, done, None if writer.is_as(shape, writer.log.state()) else shape)

@@ -1,0 +1,43 @@
+"""The rows of one shard go, all of them: as a TRUNCATE of it says, and each snapshot that reads it anew.
+
+In:  a routed table's writer, the version of the shard that begins without rows.
+Out: one commit, recorded under the statement. Without Spark where the driver can look through the files: a statement of
+     Spark's costs seconds, and a table may have a hundred shards that are read anew in one window.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.merge.silver_writer import SilverWriter
+from tidegate import config, tables
+from tidegate.delta.actions import moved
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.state import TableState
+from tidegate.limits import PROBE_DRIVER_ROWS_MAX
+from tidegate.schema.model.columns import TableVersion
+from tidegate.upsert.fitness import why_not
+from tidegate.upsert.group import Group
+
+
+def empty_shard(writer: SilverWriter, version: TableVersion) -> None:
+    """Delete the rows of its shard, once."""
+    shard = dict(zip(tables.SHARDS, (version.source, version.database, version.table), strict=True))
+    group, done = Group(shard), (writer.ddl_id("rows", version), version.commit_ts)
+    state = writer.log.state()
+    if not _by_position(writer, state, group.files(state.files)):
+        writer.once("rows", version, lambda private: f"DELETE FROM {private.target}{writer.only(version)}")
+        return
+
+    def decide(read: TableState) -> Change | None:
+        if read.transaction(done[0]) >= done[1]:
+            return None
+        found = group.deleted(writer.app.lake, writer.path, group.files(read.files))
+        return Change(moved(found.removes, found.adds, data_change=True), "DELETE", dict([done]))
+
+    writer.log.update(decide)
+
+
+def _by_position(writer: SilverWriter, state: TableState, files: list[LiveFile]) -> bool:
+    if writer.app.pipeline.apply.writer == config.Writer.MERGE or why_not(state) is not None:
+        return False
+    return sum(file.rows or PROBE_DRIVER_ROWS_MAX for file in files) <= PROBE_DRIVER_ROWS_MAX
