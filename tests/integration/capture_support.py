@@ -175,11 +175,16 @@ def assert_follows(before: Segment, after: Segment, folder: Path) -> None:
         header = read_header(missing)
         assert header.type in FRAME, f"{after.where}: {type_name(header.type)} is missing"
         missing = missing[header.size :]
+    assert_follows_in_time(before, after)
+    assert bool(after.flags & SegmentFlag.OPEN_AT_START) == bool(before.flags & SegmentFlag.OPEN_AT_END), after.where
+
+
+def assert_follows_in_time(before: Segment, after: Segment) -> None:
+    """commit_ts goes on where it stood, also at another server."""
     assert after.prev_commit_ts == before.resolved_ts, after.where
     assert after.resolved_ts >= before.resolved_ts, after.where
     if after.min_commit_ts:
         assert after.min_commit_ts > before.resolved_ts, after.where
-    assert bool(after.flags & SegmentFlag.OPEN_AT_START) == bool(before.flags & SegmentFlag.OPEN_AT_END), after.where
 
 
 def binlog_end(server: Server) -> tuple[str, int]:

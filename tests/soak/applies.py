@@ -23,7 +23,7 @@ from tests.support import driver
 from tests.support.nursery import TERMINAL, TRANSIENT
 
 RUNNING_MAX: Final = 3
-_SECONDS: Final = 600.0
+_SECONDS: Final = 1200.0
 _TRIES_MAX: Final = 8
 _KILLED: Final = -signal.SIGKILL
 

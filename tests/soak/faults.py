@@ -13,22 +13,38 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from tests.soak import table_faults
 from tests.soak.plan import Fault
 from tests.soak.witness import Wrong
-from tests.soak.world import World
-from tests.support.fault_proxy import Way
+from tests.soak.world import Capture, World
+from tests.support.fault_proxy import FaultProxy, Way
 from tests.support.nursery import TERMINAL, TRANSIENT
 from tidegate.tables import SEGMENTS
 
 _POINT_SECONDS: Final = 6.0
 _CHASE_SECONDS: Final = 5.0
 _CUT_SECONDS: Final = 2.0
-_NOTICED_SECONDS: Final = 45.0
+_NOTICED_SECONDS: Final = 120.0  # of a machine that does other things, too
 _UPKEEP_SECONDS: Final = 120.0
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+class Wired(Protocol):
+    """What has a network before it."""
+
+    @property
+    def proxy(self) -> FaultProxy: ...
+
+
+class Captured(Protocol):
+    """What is captured."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def capture(self) -> Capture: ...
 
 
 def run(world: World, fault: Fault) -> None:
@@ -83,7 +99,7 @@ def kill_chasing(world: World, point: str, seconds: float) -> None:
     world.capture.died(child, _POINT_SECONDS)
 
 
-def cut(world: World, after_bytes: int, way: Way, reset: bool) -> None:
+def cut(world: Wired, after_bytes: int, way: Way, reset: bool) -> None:
     before = world.proxy.cuts
     world.proxy.cut(after_bytes if way is Way.TO_CLIENT else after_bytes % 400 + 1, way, reset=reset)
     end = time.monotonic() + _CUT_SECONDS
@@ -94,7 +110,7 @@ def cut(world: World, after_bytes: int, way: Way, reset: bool) -> None:
     world.proxy.mend()
 
 
-def half_open(world: World, way: str, seconds: float) -> None:
+def half_open(world: Wired, way: str, seconds: float) -> None:
     before = world.proxy.accepted
     world.proxy.half_open(*(Way if way == "both" else (Way(way),)))
     began = time.monotonic()
@@ -105,7 +121,7 @@ def half_open(world: World, way: str, seconds: float) -> None:
     world.proxy.mend()
 
 
-def trickle(world: World, size: int, seconds: float) -> None:
+def trickle(world: Wired, size: int, seconds: float) -> None:
     world.proxy.trickle(size, 0.01)
     time.sleep(seconds)
     world.proxy.mend()
@@ -158,12 +174,10 @@ def _exchange(one: Path, other: Path) -> None:
         raise OSError(ctypes.get_errno(), "renameat2")
 
 
-def two_captures(world: World, folder: str, seconds: float) -> None:
+def two_captures(world: Captured, folder: str, seconds: float) -> None:
     """A second one of the same source, with the same value log or one of its own. One of them may be fenced."""
     world.capture.rivals += 1
-    state = (
-        world.folder / "state" if folder == "same" else world.folder / f"rival-{world.capture.rivals}-{time.time_ns()}"
-    )
+    state = world.capture.state if folder == "same" else world.folder / f"rival-{time.time_ns()}"
     rival = world.capture.start(state, world.folder / "rival.log")
     rival.wait(seconds)
     rival.send(signal.SIGTERM)

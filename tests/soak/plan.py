@@ -93,7 +93,7 @@ READERS: Final[Kinds] = {
     "snapshot": (4, lambda rng: {"seconds": seconds(rng, 0.0, 3.0)}),
     "kill_reader": (4, lambda rng: {"after": seconds(rng, 0.0, 12.0)}),
 }
-_KINDS: Final[Kinds] = {
+KINDS: Final[Kinds] = {
     "kill": (24, lambda rng: {"after": seconds(rng, 0.0, 1.0)}),
     "kill_point": (18, lambda rng: {"point": f"{rng.choice(CAPTURE_POINTS)}:{rng.randint(1, 3)}"}),
     "kill_chasing": (5, lambda rng: {"point": rng.choice(CHASE_POINTS), "seconds": seconds(rng, 0.1, 0.5)}),
@@ -135,7 +135,7 @@ _KINDS: Final[Kinds] = {
 }
 
 
-def plan(seed: int, count: int, weighed: Kinds = _KINDS) -> list[Fault]:
+def plan(seed: int, count: int, weighed: Kinds = KINDS) -> list[Fault]:
     """The first `count` faults of a seed; a longer plan of the same seed begins with a shorter one."""
     rng = random.Random(seed)
     kinds, weights = list(weighed), [weight for weight, _ in weighed.values()]

@@ -38,7 +38,7 @@ class Sessions:
     def __init__(self, server: Server, seed: int, *, count: int = 3, per_second: float = 120.0) -> None:
         self.server = server
         self.columns: dict[str, list[str]] = {table: [] for table in TABLES}  # added since the start
-        self.errors: list[str] = []
+        self.told: set[tuple[int, int]] = set()  # what a session was told is committed
         self._period_seconds = count / per_second
         self._over = threading.Event()
         self._run = threading.Event()
@@ -142,7 +142,11 @@ class Sessions:
             for _ in range(rng.randint(1, 3)):
                 self.change(cursor, rng)
             cursor.execute("INSERT INTO txns VALUES (%s, %s)", (session, n))
-            cursor.execute("ROLLBACK" if rng.random() < 0.03 else "COMMIT")
+            if rng.random() < 0.03:
+                cursor.execute("ROLLBACK")
+                return
+            cursor.execute("COMMIT")
+            self.told.add((session, n))
         except pymysql.err.MySQLError as error:
             if error.args[0] not in MET:
                 raise

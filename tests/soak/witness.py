@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from tests.integration.capture_support import IN_USE, assert_follows, part_of
+from tests.integration.capture_support import IN_USE, assert_follows, assert_follows_in_time, part_of
 from tests.soak.source import DATABASE
 from tidegate.local.server import Server
 from tidegate.segments.segment import Segment
@@ -86,11 +87,13 @@ def _as_sent(data: bytes, start: int) -> bytes:
 class Witness:
     """Reads each file of bronze once. transactions, lost, doubled: so far."""
 
-    def __init__(self, lake: Path, server: Server, source: str) -> None:
+    def __init__(self, lake: Path, server: Server, source: str, others: Mapping[int, Server] | None = None) -> None:
+        """others: all servers of a source that has several, by server_id; server is then the one that is written to."""
+        self.server = server
+        self._servers = others or {}
         self.transactions = self.lost = self.doubled = 0
         self.position = ("", 0)
         self._root = lake / SEGMENTS.path
-        self._server = server
         self._source = source
         self._events = Events()
         self._paths: set[str] = set()
@@ -130,6 +133,11 @@ class Witness:
         """Of the last segment that was read."""
         return self._before.seq if self._before else 0
 
+    @property
+    def read_from(self) -> Server | None:
+        """The server that sent it."""
+        return self._servers.get(self._before.server_id) if self._before else None
+
     def _dense(self, actions: pa.Table) -> None:
         """Each seq is in one live file, whatever upkeep packed; only the oldest ones may be gone."""
         columns = [actions[name].to_pylist() for name in ("min.seq", "max.seq", "num_records")]
@@ -140,7 +148,7 @@ class Witness:
             after = high + 1
 
     def _check(self, segment: Segment) -> None:
-        before, folder = self._before, self._server.data / "data"
+        before, folder = self._before, self._servers.get(segment.server_id, self.server).data / "data"
         if segment.seq != self.seq + 1:
             raise Wrong(f"bronze has seq {segment.seq} after {self.seq}")
         wanted = part_of(folder / segment.file, segment.start_pos, segment.end_pos)
@@ -148,7 +156,10 @@ class Witness:
             raise Wrong(f"{segment.where}: bronze differs from the binlog")
         if before is not None:
             try:
-                assert_follows(before, segment, folder)
+                if before.server == segment.server:
+                    assert_follows(before, segment, folder)
+                else:
+                    assert_follows_in_time(before, segment)
             except AssertionError as error:
                 message = f"seq {segment.seq} doesn't follow {before.file}:{before.end_pos}: {error}"
                 raise Wrong(message) from error
@@ -159,7 +170,7 @@ class Witness:
     def settle(self) -> None:
         """The source is quiet and bronze has all of it: compare the counters, then forget them on both sides."""
         there: set[tuple[int, int]] = set()
-        for session, n in self._server.query("SELECT session, n FROM txns", database=DATABASE):
+        for session, n in self.server.query("SELECT session, n FROM txns", database=DATABASE):
             if n > self._settled.get(session, 0):
                 there.add((session, n))
         seen = self._events.committed
@@ -177,10 +188,10 @@ class Witness:
             some = sorted(lost)[:3] or sorted(phantoms)[:3] or [key for key, count in seen.items() if count > 1][:3]
             raise Wrong(f"{len(lost)} lost, {doubled} doubled, {len(phantoms)} never committed, e.g. {some}")
         for session, n in self._settled.items():
-            self._server.query("DELETE FROM txns WHERE session = %s AND n < %s", (session, n), database=DATABASE)
+            self.server.query("DELETE FROM txns WHERE session = %s AND n < %s", (session, n), database=DATABASE)
         self._purge()
 
     def _purge(self) -> None:
         """What bronze has, the source needn't keep."""
-        self._server.query("FLUSH BINARY LOGS")
-        self._server.query("PURGE BINARY LOGS TO %s", (self.position[0],))
+        self.server.query("FLUSH BINARY LOGS")
+        self.server.query("PURGE BINARY LOGS TO %s", (self.position[0],))

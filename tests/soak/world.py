@@ -36,7 +36,7 @@ from tidegate.verify.under_way import Options
 from tidegate.verify.verification import verify
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-_CATCH_UP_SECONDS: Final = 120.0
+_CATCH_UP_SECONDS: Final = 300.0
 _APPLY_SECONDS: Final = 30  # then another one is started
 _MARKER_SESSION: Final = 98
 # Small, so that what takes hours elsewhere happens every few seconds: rotation of the value log, full queues, returns.
@@ -57,6 +57,7 @@ class Capture:
         self.starts = 0
         self.rivals = 0  # since the last time all was settled: what fences one is then no failure
         self._nursery, self._folder, self._source = nursery, folder, source
+        self.state = folder / ("state" if source == "one" else f"state-{source}")
         self._log = folder / f"capture-{source}.log"
         self._environment = environment | {GATE: str(self.gate)}
         self._over, self._may = threading.Event(), threading.Event()
@@ -130,7 +131,7 @@ class Capture:
         while not self._over.is_set() and not self.failure:
             if not self._may.wait(0.2):
                 continue
-            child = self.child = self.start(self._folder / "state", log)
+            child = self.child = self.start(self.state, log)
             self.starts += 1
             code = child.wait()
             if code in (0, -signal.SIGKILL) or (code == -signal.SIGTERM and not self._may.is_set()):
@@ -145,8 +146,8 @@ class Capture:
     def _let_go(self, line: str) -> None:
         """Another capture won: what this one's value log has beyond bronze is moved away, as the error says."""
         if "move it away" in line or "value log away" in line:
-            folder = self._folder / "state" / "value_log"
-            folder.rename(self._folder / f"fenced-{self.starts}")
+            folder = self.state / "value_log"
+            folder.rename(self._folder / f"fenced-{self._source}-{self.starts}")
 
 
 def until(capture: Capture, witness: Witness, condition: Callable[[], bool], what: str) -> None:

@@ -25,7 +25,7 @@ from tidegate.prewrites_table import PrewriteState
 from tidegate.query.pinned import PinnedCut
 
 ORDERS: Final = f"{DATABASE_OF_ALL}.orders"
-_CUTS: Final = 4
+_CUTS: Final = 16
 Row = tuple[object, ...]
 
 

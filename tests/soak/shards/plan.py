@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.soak.plan import APPLIES, CAPTURE_POINTS, READERS, Fault, Kinds, seconds
+from tests.soak.plan import APPLIES, CAPTURE_POINTS, KINDS, READERS, Fault, Kinds, seconds
 from tests.soak.plan import plan as drawn
 
 
@@ -23,13 +23,23 @@ def _kinds(sources: Sequence[str]) -> Kinds:
     def of_one(more: Callable[[random.Random], dict[str, Any]]) -> Callable[[random.Random], dict[str, Any]]:
         return lambda rng: {"source": rng.choice(sources)} | more(rng)
 
+    def as_of_one(kind: str) -> tuple[int, Callable[[random.Random], dict[str, Any]]]:
+        """As it is drawn for a single server."""
+        weight, more = KINDS[kind]
+        return weight, of_one(more)
+
     return {
         "kill": (20, of_one(lambda rng: {"after": seconds(rng, 0.0, 1.0)})),
         "kill_point": (14, of_one(lambda rng: {"point": f"{rng.choice(CAPTURE_POINTS)}:{rng.randint(1, 3)}"})),
         "stop_capture": (5, of_one(lambda rng: {"lasts": seconds(rng, 1.0, 20.0)})),
+        **{kind: as_of_one(kind) for kind in ("two_captures", "cut", "half_open", "trickle")},
+        "unplug": (3, of_one(lambda rng: {"lasts": _lasts(rng)})),
+        "take_out": (1, of_one(lambda rng: {"lasts": seconds(rng, 5.0, 60.0)})),
         "crash_source": (5, of_one(lambda rng: {})),
-        "stop_source": (6, of_one(_outage)),
+        "stop_source": (6, of_one(lambda rng: {"lasts": _lasts(rng), "killed": rng.random() < 0.5})),
+        "freeze_source": (4, of_one(lambda rng: {"lasts": _lasts(rng)})),
         "flush_logs": (4, of_one(lambda rng: {})),
+        "fail_over": (6, of_one(lambda rng: {"how": rng.choice(["killed", "fenced", "fenced_and_killed"])})),
         "change_definition": (8, lambda rng: {"how": rng.choice(["add", "add", "note", "amount", "place"])}),
         "join": (5, of_one(lambda rng: {"database": rng.randrange(2), "past": rng.random() < 0.5})),
         **APPLIES,
@@ -37,7 +47,6 @@ def _kinds(sources: Sequence[str]) -> Kinds:
     }
 
 
-def _outage(rng: random.Random) -> dict[str, Any]:
+def _lasts(rng: random.Random) -> float:
     """Mostly waited for, now and then so long that the others go on without it (max_hold_seconds)."""
-    long = rng.random() < 0.15
-    return {"lasts": seconds(rng, 65.0, 90.0) if long else seconds(rng, 1.0, 15.0), "killed": rng.random() < 0.5}
+    return seconds(rng, 65.0, 90.0) if rng.random() < 0.1 else seconds(rng, 1.0, 15.0)

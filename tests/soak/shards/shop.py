@@ -43,6 +43,7 @@ class Shop(Sessions):
         self.peers: list[Shop] = []
         self.branches = threading.Lock()
         self.answered = 0
+        self.frozen = False
         self._named = 0
 
     def create(self) -> None:
@@ -175,7 +176,7 @@ class Shop(Sessions):
         """A row without money, to a shard of another server: for a while it is on both, as migrations do it."""
         peer = rng.choice(self.peers)
         one, other = _name(rng.choice(self.shards)), _name(rng.choice(peer.shards))
-        if peer.server.process is None or (id_ := _locked(cursor, rng, one, "amount = 0")) is None:
+        if peer.frozen or peer.server.process is None or (id_ := _locked(cursor, rng, one, "amount = 0")) is None:
             return
         with peer.server.connect() as connection, connection.cursor() as there:
             there.execute(f"INSERT INTO {other} (id, place, amount, note) VALUES (%s, 2, 0, 'moved')", (id_,))

@@ -1,5 +1,7 @@
 """Several servers whose shards are one table: a capture each, one apply, one reader of snapshots, a witness each.
 
+The first two have a replica that takes over.
+
 In:  a folder, a seed, the first one's flavour, how many.
 Out: ShardWorld, a context manager, as tests/soak/world.py's World; faults.py here breaks parts of it.
 """
@@ -7,55 +9,42 @@ Out: ShardWorld, a context manager, as tests/soak/world.py's World; faults.py he
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Self
 
 from tests.soak.applies import Applies
 from tests.soak.peaks import Peaks
 from tests.soak.shards import compare
-from tests.soak.shards.shop import MONEY, OPTIONS, Shard, Shop
+from tests.soak.shards.place import Place
+from tests.soak.shards.replicas import Replicas
+from tests.soak.shards.shop import Shard, Shop
 from tests.soak.shots import Shots
-from tests.soak.witness import Witness, Wrong
-from tests.soak.world import Capture, SilverDiffers, catch_up, until
+from tests.soak.witness import Wrong
+from tests.soak.world import Capture, SilverDiffers
 from tests.support.nursery import Nursery
-from tests.support.own_server import own_server
 from tidegate.lake import held
 from tidegate.lake.cuts import known_cuts
 from tidegate.lake.files import LakeFiles
-from tidegate.tables import WATERMARK_DATABASE, State
+from tidegate.tables import State
 
 _APPLY_SECONDS: Final = 30
 # Small segments; four of them land on one table, on a machine that does everything else, too.
 _CAPTURE: Final = "{land_seconds: 2, heartbeat_seconds: 1, segment_bytes: 65536, value_log_reserve_bytes: 0}"
 _ROUNDS_MAX: Final = 12
-
-
-class Place:
-    """A source: its shop at work, who captures it, who witnesses it."""
-
-    def __init__(self, shop: Shop, capture: Capture, witness: Witness) -> None:
-        self.shop, self.capture, self.witness = shop, capture, witness
-
-    @property
-    def is_up(self) -> bool:
-        return self.shop.server.process is not None
-
-    def begin(self) -> None:
-        """Make its tables, once capture is there: nothing is from before."""
-        witness = self.witness
-        until(self.capture, witness, lambda: witness.look()[1] > 0, f"{self.shop.source}: capture doesn't begin")
-        self.shop.create()
-
-    def catch_up(self) -> None:
-        catch_up(self.shop.server, self.capture, self.witness)
+_REPLICATED: Final = 2  # of either flavour one
 
 
 class ShardWorld:
-    """places: by source. due: definitions that shards haven't got yet. later: when -> what goes on then."""
+    """places: by source. due: definitions that shards haven't got yet. out: sources that the pipeline file
+    doesn't name now.
+    """
 
     def __init__(self, folder: Path, seed: int, flavours: list[str]) -> None:
         self.folder, self.seed = folder, seed
@@ -63,17 +52,20 @@ class ShardWorld:
         self.lake = LakeFiles(str(folder / "lake"))
         names = "abcdefgh"[: len(flavours)]
         self.servers = {
-            name: own_server(one, folder / f"server-{name}", options=(*OPTIONS, f"--server-id={101 + at}"))
+            name: Replicas(one, folder / f"server-{name}", at, replicated=at < _REPLICATED)
             for at, (name, one) in enumerate(zip(names, flavours, strict=True))
         }
+        self.out: set[str] = set()
         self.disturbs_apply = True
         self.places: dict[str, Place] = {}
         self.due: list[tuple[str, Shard, str]] = []
-        self.later: list[tuple[float, Callable[[], object]]] = []
         self.peaks = Peaks(self._running)
         self.random = random.Random(f"{seed} world")
         self.definitions = 0
         self._whole_at = 0
+        self._writing = threading.Lock()
+        self._moments = [0, 0]
+        self.file = folder / "soak.yaml"
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -89,42 +81,43 @@ class ShardWorld:
 
     def _start(self) -> None:
         nursery = self._stack.enter_context(Nursery())
-        logins: dict[str, str] = {}
-        for name, server in self.servers.items():
-            self._stack.enter_context(server)
-            server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
-            if server.flavour == "mysql":
-                server.query(f"GRANT XA_RECOVER_ADMIN ON *.* TO '{server.user}'@'%'")
-            logins[f"AIRFLOW_CONN_{name.upper()}"] = (
-                f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
-            )
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(self._stack.enter_context, self.servers.values()))
+        logins = {f"AIRFLOW_CONN_{name.upper()}": _login(one) for name, one in self.servers.items()}
+        self.write_file()
+        self.applies = self._stack.enter_context(Applies(self.file, self.folder / "apply.log"))
+        self.shots = self._stack.enter_context(Shots(self.file, logins, self.folder / "snapshot.log", compare.ORDERS))
+        self._stack.enter_context(self.peaks)
+        for at, (name, servers) in enumerate(self.servers.items()):
+            capture = self._stack.enter_context(Capture(nursery, self.folder, logins, source=name))
+            shop = Shop(servers.primary, at, name, self.seed)
+            self.places[name] = Place(self.folder, servers, shop, capture)
+        for place in self.places.values():
+            place.shop.peers = [other.shop for other in self.places.values() if other is not place]
+        self._each(Place.begin)
+        self._catch_up()
+        self.compare()
+        self._whole_at = known_cuts(self.lake)[-1]
+        for place in self.places.values():
+            self._stack.enter_context(place.shop)
+            self._stack.enter_context(place.turns)
+
+    def write_file(self) -> None:
+        """Without those that are taken out."""
         entries = ", ".join(
-            f"{name}: {{conn_id: {name}, flavour: {server.flavour}, start: now, max_hold_seconds: 60}}"
-            for name, server in self.servers.items()
+            f"{name}: {{conn_id: {name}, flavour: {one.primary.flavour}, start: now, max_hold_seconds: 60}}"
+            for name, one in self.servers.items()
+            if name not in self.out
         )
-        file = self.folder / "soak.yaml"
-        file.write_text(
+        fresh = self.folder / "soak.yaml.new"
+        fresh.write_text(
             f"pipeline: {self.pipeline}\nlake: {{path: {self.lake.root}}}\nsources: {{{entries}}}\n"
             "tables: {include: ['shop_\\d+.orders_\\d+', 'only_\\w+.accounts'],"
             f" routes: [{{match: 'shop_\\d+.orders_\\d+', to: {compare.ORDERS}}}]}}\n"
             f"capture: {_CAPTURE}\n"
             f"apply: {{mode: batch, run_for_seconds: {_APPLY_SECONDS}}}\n"
         )
-        self.applies = self._stack.enter_context(Applies(file, self.folder / "apply.log"))
-        self.shots = self._stack.enter_context(Shots(file, logins, self.folder / "snapshot.log", compare.ORDERS))
-        self._stack.enter_context(self.peaks)
-        for at, (name, server) in enumerate(self.servers.items()):
-            capture = self._stack.enter_context(Capture(nursery, self.folder, logins, source=name))
-            witness = Witness(self.folder / "lake", server, name)
-            self.places[name] = Place(Shop(server, at, name, self.seed), capture, witness)
-        for place in self.places.values():
-            place.shop.peers = [other.shop for other in self.places.values() if other is not place]
-            place.begin()
-        self._catch_up()
-        self.compare()
-        self._whole_at = known_cuts(self.lake)[-1]
-        for place in self.places.values():
-            self._stack.enter_context(place.shop)
+        fresh.rename(self.file)
 
     # --- while it goes on ---------------------------------------------------------------------------------
 
@@ -133,7 +126,6 @@ class ShardWorld:
         self.applies.tend()
         if not self.applies.applies():
             self.applies.start(mode="micro_batch")
-        self._go_on(time.monotonic())
         self._define(self.random.randint(0, 4))
 
     def totals(self) -> tuple[int, int, int]:
@@ -151,25 +143,51 @@ class ShardWorld:
         for name, place in self.places.items():
             if place.capture.failure:
                 raise Wrong(f"{name}: {place.capture.failure}")
+            place.turns.check()
 
     def resume(self) -> None:
         for place in self.places.values():
             place.shop.resume()
 
-    def _go_on(self, now: float) -> None:
-        ready = [what for at, what in self.later if at <= now]
-        self.later = [(at, what) for at, what in self.later if at > now]
-        for what in ready:
-            what()
+    def take_out(self, source: str) -> bool:
+        """The pipeline file doesn't name it any more; False when another one is out already."""
+        with self._writing:
+            if self.out:
+                return False
+            self.out.add(source)
+            self.write_file()
+        return True
 
-    def _define(self, count: float) -> None:
-        """As many shards as are asked for, of those whose server is up."""
-        for one in [one for one in self.due if self.places[one[0]].is_up]:
-            if count <= 0:
+    def put_back(self, source: str) -> None:
+        with self._writing:
+            self.out.discard(source)
+            self.write_file()
+        self.go_on(source)
+
+    def go_on(self, source: str) -> None:
+        """Capture of it, unless nobody asks for that."""
+        if source not in self.out:
+            self.places[source].capture.go_on()
+
+    def _define(self, most: float) -> None:
+        """As many shards as are asked for, of those whose server is up and has no fault now."""
+        for one in list(self.due):
+            turns = self.places[one[0]].turns
+            if most <= 0:
                 break
-            self.places[one[0]].shop.alter(*one[1:])
-            self.due.remove(one)
-            count -= 1
+            if turns.busy.acquire(blocking=False):
+                try:
+                    if self.places[one[0]].is_up:
+                        self.places[one[0]].shop.alter(*one[1:])
+                        self.due.remove(one)
+                        most -= 1
+                finally:
+                    turns.busy.release()
+
+    def _each(self, what: Callable[[Place], None]) -> None:
+        """Of all places at once."""
+        with ThreadPoolExecutor(len(self.places)) as pool:
+            list(pool.map(what, self.places.values()))
 
     def _running(self) -> dict[str, int | None]:
         captures = [(name, place.capture.child) for name, place in list(self.places.items())]
@@ -180,26 +198,19 @@ class ShardWorld:
 
     def settle(self) -> None:
         """All run, no branch is open, no definition is due, and bronze has all of it once. Raises Wrong."""
-        self._go_on(float("inf"))
-        self._define(float("inf"))
         for place in self.places.values():
-            (place.capture.gate / "arm").unlink(missing_ok=True)
-            place.shop.pause()
+            place.turns.settle()
+        while self.due:
+            self._define(float("inf"))
         self.shots.kill()
-        for place in self.places.values():
-            place.shop.answer_all()
-            place.catch_up()
-            place.witness.settle()
-            if (found := place.shop.money()) != MONEY:
-                raise Wrong(f"{place.shop.source} itself has {found} of {MONEY}")
+        self._each(Place.settle)
         self._catch_up()
 
     def _catch_up(self) -> None:
         """Two rounds: each source's last word is later than all rows of the others."""
         for _ in range(2):
             time.sleep(1.1)  # MariaDB tells whole seconds
-            for place in self.places.values():
-                place.catch_up()
+            self._each(Place.catch_up)
 
     def compare(self) -> str:
         """Apply to the end, read what waits, and compare; in words what was compared. Raises Wrong."""
@@ -225,10 +236,21 @@ class ShardWorld:
         rows = compare.equal(self.lake, self.pipeline, shops)
         if open_yet := compare.unanswered(self.lake):
             raise SilverDiffers(f"branches that were answered are open: {open_yet}", len(open_yet))
-        read, chosen = compare.money(self.lake, self.pipeline, shops, self._whole_at, self.random)
+        found = compare.money(self.lake, self.pipeline, shops, self._whole_at, self.random)
+        self._moments = [sum(pair) for pair in zip(self._moments, found, strict=True)]
+        failovers = sum(place.failovers for place in self.places.values())
+        told = sum(place.told for place in self.places.values())
         answered = sum(shop.answered for shop in shops)
         shards = sum(len(shop.shards) for shop in shops)
         return (
-            f"{rows} rows of {shards} shards equal in silver, {answered} branches answered, sums right at {read} of"
-            f" {chosen} cuts, {self.peaks}"
+            f"{rows} rows of {shards} shards equal in silver, {answered} branches answered, {failovers} failovers,"
+            f" {told} acknowledged are there, sums right at {self._moments[0]} of {self._moments[1]} cuts, {self.peaks}"
         )
+
+
+def _login(servers: Replicas) -> str:
+    """With all hosts of a source, through the network that has faults."""
+    first, *others = servers.proxies.values()
+    told = {"conn_type": "mysql", "host": first.host, "port": first.port, "login": servers.primary.user}
+    told |= {"password": servers.primary.password}
+    return json.dumps(told | ({"extra": {"hosts": [f"{one.host}:{one.port}" for one in others]}} if others else {}))
