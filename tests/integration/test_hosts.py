@@ -38,7 +38,7 @@ from tidegate.mysql.position_asker import PositionAsker
 from tidegate.mysql.reader import BinlogSource, binlog_run
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.server, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(params=["mariadb", "mysql9"])

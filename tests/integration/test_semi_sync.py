@@ -115,6 +115,37 @@ def test_what_was_acknowledged_is_in_bronze_after_the_primary_was_killed(
     assert result.last_seq == bronze_segments(lake)[-1].seq
 
 
+def test_what_waits_for_a_reply_is_not_taken_for_lost_when_capture_starts_again(
+    waiting_server: tuple[Server, str, str], tmp_path: Path
+) -> None:
+    """Another replica is to reply, and is away: the commit is in the log, capture has it, and no one else sees it."""
+    server, word, database = waiting_server
+    lake, commits_go_on = tmp_path / "lake", f"SET GLOBAL rpl_semi_sync_{word}_enabled = 0"
+    server.query(commits_go_on)
+    capture_until_quiet(server, lake)
+    server.query(f"SET GLOBAL rpl_semi_sync_{word}_wait_point = AFTER_SYNC")
+    server.query(f"SET GLOBAL rpl_semi_sync_{word}_enabled = 1")
+    insert = threading.Thread(
+        target=server.query, args=(f"INSERT INTO `{database}`.t VALUES (1, CONCAT('wa', 'its'))",)
+    )
+    insert.start()
+    try:
+        _wait(lambda: _captured(server, lake, b"waits"), "capture of what waits")
+        assert server.query(f"SELECT COUNT(*) FROM `{database}`.t") == [(0,)]
+        assert capture_until_quiet(server, lake).last_seq >= 1
+    finally:
+        server.query(commits_go_on)
+        insert.join()
+    server.query(f"INSERT INTO `{database}`.t VALUES (2, 'after')")
+    assert _captured(server, lake, b"after")
+    assert b"".join(bytes(one.payload) for one in bronze_segments(lake)).count(b"waits") == 1
+
+
+def _captured(server: Server, lake: Path, what: bytes) -> bool:
+    capture_until_quiet(server, lake)
+    return any(what in bytes(segment.payload) for segment in bronze_segments(lake))
+
+
 def test_a_first_start_begins_before_what_is_logged_but_not_committed(
     waiting_server: tuple[Server, str, str],
 ) -> None:

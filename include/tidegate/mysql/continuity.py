@@ -92,11 +92,13 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
     """GTIDs of ours that the server never executed, as it would write them; "" when it has them all.
 
     A domain that the very server knows nothing of was taken out there (MariaDB: FLUSH BINARY LOGS DELETE_DOMAIN_ID).
+    What the very server owns is in its log, and waits for a replica's reply (MySQL: semi-sync with AFTER_SYNC).
     """
-    if facts.flavour is Flavour.MYSQL:
-        return str(MysqlGtidSet.parse(ours).minus(MysqlGtidSet.parse(facts.gtid_executed)))
-    there, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
     known = tail is not None and is_same_server(facts, tail)
+    if facts.flavour is Flavour.MYSQL:
+        lacking = MysqlGtidSet.parse(ours).minus(MysqlGtidSet.parse(facts.gtid_executed))
+        return str(lacking.minus(facts.gtid_owned) if known else lacking)
+    there, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
     found = []
     for domain, (server, sequence) in sorted(here.domains.items()):
         if known and domain not in there.domains:

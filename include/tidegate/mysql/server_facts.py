@@ -19,7 +19,7 @@ from pymysql.constants import ER
 
 from tidegate.config import Flavour
 from tidegate.mysql.connection import ConnectionInfo, named
-from tidegate.position import Position
+from tidegate.position import MysqlGtidSet, Position
 from tidegate.segments.segment import Server
 
 SERVER_IDS: Final = (
@@ -78,6 +78,11 @@ class SourceFacts:
         """The first of these variables that the server has, 0 when it has none or no number."""
         text = self.value(*names)
         return int(text) if text.isdecimal() else 0
+
+    @property
+    def gtid_owned(self) -> MysqlGtidSet:
+        """MySQL: of transactions that are under way, logged or not; `uuid:31#12:32#14` names their sessions, too."""
+        return MysqlGtidSet.parse(re.sub(r"#\d+", "", self.value("gtid_owned")))
 
     @property
     def is_read_only(self) -> bool:
