@@ -72,7 +72,7 @@ class Sessions:
             idle.clear()
         self._run.clear()
         for idle in self._idle:
-            assert idle.wait(120), "a session hangs"
+            assert idle.wait(300), "a session hangs"
 
     def resume(self) -> None:
         self._run.set()

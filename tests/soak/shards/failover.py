@@ -7,11 +7,16 @@ Out: HOW: functions. After each the other server is the primary, all that was ac
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Final
 
+import pymysql
+
 from tests.soak.shards.place import Place
+from tests.support.replica_pair import until
+from tidegate.local.server import Server
 
 _ALONE_SECONDS: Final = 0.5
 _END_SECONDS: Final = 60.0
@@ -53,14 +58,26 @@ def fenced_and_killed(place: Place) -> None:
 def _switched(place: Place) -> None:
     servers = place.servers
     with place.shop.branches:
+        place.shop.frozen = True  # nobody comes from another server either: what isn't acknowledged may be captured
         place.shop.pause()
         try:
+            _end_sessions(servers.primary)
             servers.replicated()
             servers.primary.query("SET GLOBAL read_only = 1")
             servers.take_over()
             place.now_at(servers.primary)
         finally:
             place.shop.resume()
+            place.shop.frozen = False
+
+
+def _end_sessions(server: Server) -> None:
+    """Of those who write; a commit that is logged is waited for."""
+    sessions = "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()"
+    for (session,) in server.query(sessions):
+        with contextlib.suppress(pymysql.err.MySQLError):  # it is gone by itself
+            server.query(f"KILL {session}")
+    until(lambda: not server.query(sessions))
 
 
 def _goes_on(place: Place) -> None:
