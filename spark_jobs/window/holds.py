@@ -87,13 +87,14 @@ def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
 def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
     """Whoever gives rows to one of these tables that is held, or takes rows from it, waits with it.
 
-    With one that catches up below this window it waits too, but to catch up together with it.
+    With one that catches up below this window it waits too, but to catch up together with it; so it does in a window
+    of a source that was behind with one that other sources feed as well: that one goes on when it has all of them.
     """
     for name in sorted(names):
         state = window.held.get(name) or app.states.get(name)
         if state is None:
             continue
-        below = name not in window.tables and app.waits_below(name, window.low_ts)
+        below = name not in window.tables and (app.waits_below(name, window.low_ts) or _goes_apart(window, state))
         below = below or (name in window.held and state.state is State.RELEASED)
         for partner in sorted(partners(window.moves, name)) if below or state.state is State.HELD else ():
             if partner in window.held or app.is_held(partner):
@@ -103,6 +104,11 @@ def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
             elif not app.waits_below(partner, window.low_ts):
                 what = f"{partner}: a rename or a partition moves rows between it and {name}, which catches up first"
                 release(app, window, partner, what, unread=state.error == DDL_NOT_READ)
+
+
+def _goes_apart(window: Window, state: TableState) -> bool:
+    """Whether a table isn't taken by this window of one source, but by windows of its own."""
+    return window.behind is not None and state.state is State.RELEASED and not state.behind_source
 
 
 def release_with_partners(app: Application) -> None:
