@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.kit.s3 import s3
 from tests.kit.spark import spark
 from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
-from tests.support.seeds import many
+from tests.support.seeds import QUICK, many
 from tests.support.servers import ROOT, any_server, fresh_database, log_settings_put_back, mariadb, mysql9
 
 __all__ = ["any_server", "fresh_database", "log_settings_put_back", "mariadb", "mysql9", "nursery", "s3", "spark"]
@@ -48,6 +49,17 @@ def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _STARTED_BY = {"spark": "spark"} | dict.fromkeys(("mariadb", "mysql9", "any_server", "s3", "etcd"), "server")
+
+
+# Of a file whose every test starts something.
+_ALL_START_SOMETHING = re.compile(r"^pytestmark = .*\bmark\.(server|spark|airflow)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """`make test-quick` doesn't import what it would leave out as a whole."""
+    if QUICK and collection_path.suffix == ".py":
+        return _ALL_START_SOMETHING.search(collection_path.read_text()) is not None or None
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

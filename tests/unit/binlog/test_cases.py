@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.kit.decoding import ALL_TIME, DECODERS, changed_rows, current_binlog
+from tests.support.seeds import share
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog import encode as e
 from tests.unit.binlog.cases import CASES, Case
@@ -35,7 +36,7 @@ def log_of(case: Case) -> tuple[Table, list[bytes]]:
 
 
 @pytest.mark.parametrize("decode", DECODERS, ids=["kernel", "twin"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", share(CASES), ids=lambda case: case.name)
 def test_a_case_has_its_value(case: Case, decode: Any) -> None:
     table, events = log_of(case)
     found = decode(segment_of(events, dress_of(case)), {("shop", "t"): [table.version]}, {("shop", "t"): ALL_TIME})
@@ -43,7 +44,7 @@ def test_a_case_has_its_value(case: Case, decode: Any) -> None:
     assert [row["c0"] for row in changed_rows(found)] == [case.value]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.third], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", share([case for case in CASES if not case.third]), ids=lambda case: case.name)
 def test_mysql_replication_says_the_same(case: Case) -> None:
     table, events = log_of(case)
     ((name, row),) = rows_of(events, flavour="mysql" if dress_of(case).mysql else "mariadb")

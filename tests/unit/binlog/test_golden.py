@@ -14,6 +14,7 @@ import pytest
 
 from tests.kit.decoding import DECODERS, changed_rows
 from tests.reference.decode import decode_segment_reference
+from tests.support.seeds import share
 from tests.unit.binlog.golden import CASES, decoded
 from tidegate.binlog.decode import decode_segment
 from tidegate.segments.result import DecodedSegment
@@ -43,7 +44,7 @@ def as_text(found: DecodedSegment) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", share(CASES), ids=lambda case: case.name)
 def test_a_recorded_file_decodes_to_what_was_read_and_checked(case: Path) -> None:
     expected = case / "expected.ndjson"
     if os.environ.get("TIDEGATE_WRITE_GOLDEN") and not expected.exists():

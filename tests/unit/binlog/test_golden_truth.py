@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from tests.kit.decoding import DECODERS
+from tests.support.seeds import share
 from tests.unit.binlog.golden import CASES, decoded, versions_of
 from tidegate.segments.result import DecodedSegment
 from tidegate.silver_names import silver_column
@@ -102,7 +103,7 @@ def changes(case: Path, which: int) -> DecodedSegment:
 
 
 @pytest.mark.parametrize("which", range(len(DECODERS)), ids=[decode.__name__ for decode in DECODERS])
-@pytest.mark.parametrize("case", TRUTHS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", share(TRUTHS), ids=lambda case: case.name)
 def test_changes_add_up_to_what_the_server_selects(case: Path, which: int) -> None:
     truth = json.loads((case / "truth.json").read_text())["tables"]
     found = changes(case, which)
