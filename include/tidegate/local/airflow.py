@@ -117,7 +117,9 @@ class Airflow:
         end = time.monotonic() + _HEALTHY_SECONDS
         while time.monotonic() < end:
             self.check_running()
-            if self._try("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False}) is not None:
+            if (dag := self._try("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})) is not None:
+                # Its watchers start when its file is parsed again, which Airflow by itself does half a minute later.
+                self._try("PUT", f"/api/v2/parseDagFile/{dag['file_token']}")
                 return
             time.sleep(0.3)
         errors = self.call("GET", "/api/v2/importErrors")["import_errors"]
