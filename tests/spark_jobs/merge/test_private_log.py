@@ -100,7 +100,7 @@ def test_each_statement_does_what_it_does_to_the_table_itself(
         session.conf.set(DELETION_VECTORS, vectors)
         session.sql(statement.format(t=table_at(str(tmp_path / "direct")))).collect()
         run(lake, session, "private", statement)
-        expected = by_spark(spark, str(tmp_path / "direct"))
+        expected = shown(READERS["delta-rs"](str(tmp_path / "direct")))  # Spark reads them at the end
         for reader, read in READERS.items():
             assert shown(read(str(tmp_path / "private"))) == expected, f"{name}, read by {reader}"
         ours, theirs = (lake.log(path).state() for path in ("private", "direct"))
