@@ -19,7 +19,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import apply, capture, commit, decode, lakes, latency, new_tables, quiet, road, snapshot, spark
+from benchmarks import (
+    apply,
+    capture,
+    commit,
+    decode,
+    lakes,
+    latency,
+    new_tables,
+    quiet,
+    road,
+    snapshot,
+    snapshot_road,
+    spark,
+)
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
 from benchmarks.figures import Missing, Row
@@ -99,6 +112,9 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         with server(root, folder / "snapshot") as running:
             meter.without.add(running.pid)
             progress.section("snapshot", lambda: snapshot.measure(running, sizes, meter))
+            shot = Context(sizes, folder, cache, root, running, meter)
+            with spark.Warm(shot) as warm:
+                progress.section("snapshot, whole road", lambda: snapshot_road.measure(shot, warm))
     if "latency" in wanted:
         progress.section("latency", lambda: latency.measure(sizes))
     if "quiet" in wanted:

@@ -2,7 +2,8 @@
 //
 // In:  per run one line of JSON on standard input:
 //      {"host", "port", "user", "password", "file", "gtid", "rows", "table", "folder"}; gtid: what the server
-//      had committed before the file.
+//      had committed before the file. With "snapshot": "initial" the table's rows instead, by SELECT; file and
+//      gtid are then left out.
 // Out: {"rows": row changes delivered, "values": column values in them that were there (not null)}.
 //
 // The engine starts with the file: its offset is written before it starts, and snapshot.mode=recovery
@@ -66,7 +67,9 @@ public class Debezium {
 
   private void stream(Map<String, String> asked) throws Exception {
     Path offsets = Files.createTempFile(Path.of(asked.get("folder")), "offsets", ".dat");
-    writeOffset(offsets, asked.get("file"), asked.get("gtid"));
+    if (!asked.containsKey("snapshot")) {
+      writeOffset(offsets, asked.get("file"), asked.get("gtid"));
+    }
     DebeziumEngine<RecordChangeEvent<SourceRecord>> engine =
         DebeziumEngine.create(ChangeEventFormat.of(Connect.class))
             .using(settings(asked, offsets))
@@ -136,7 +139,7 @@ public class Debezium {
     found.setProperty("offset.storage.file.filename", offsets.toString());
     found.setProperty("offset.flush.interval.ms", "60000");
     found.setProperty("schema.history.internal", "io.debezium.relational.history.MemorySchemaHistory");
-    found.setProperty("snapshot.mode", "recovery");
+    found.setProperty("snapshot.mode", asked.getOrDefault("snapshot", "recovery"));
     found.setProperty("snapshot.locking.mode", "none");
     found.setProperty("database.hostname", asked.get("host"));
     found.setProperty("database.port", asked.get("port"));

@@ -2,7 +2,7 @@
 
 In:  a server that nobody writes to, a lake.
 Out: compared(): rows; raises Wrong. Nothing of tidegate's takes part: each side's SQL makes the same text of each row,
-     and adds up 60 bits of its MD5.
+     and adds up 60 bits of its SHA-256.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _FORMS: Final = {
     "longtext": ("REPLACE({}, ' ', '')", "replace({}, ' ', '')"),
 }
 _SUMS: Final = (
-    "COALESCE(SUM(CAST(CONV(LEFT(MD5({row}), 15), 16, 10) AS DECIMAL(20))), 0)",
-    "COALESCE(SUM(CAST('0x' || left(md5({row}), 15) AS BIGINT)), 0)",
+    "COALESCE(SUM(CAST(CONV(LEFT(SHA2({row}, 256), 15), 16, 10) AS DECIMAL(20))), 0)",
+    "COALESCE(SUM(CAST('0x' || left(sha256({row}), 15) AS BIGINT)), 0)",
 )
 _CASTS: Final = ("CAST({} AS CHAR)", "CAST({} AS VARCHAR)")
 _QUOTES: Final = ("`", '"')

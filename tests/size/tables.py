@@ -30,10 +30,10 @@ _BIG: Final = """CREATE TABLE big (
   took TIME)"""
 _BIG_ROW: Final = (
     "{id}, CRC32({n}), IF({n} % 17 = 0, NULL, ({n} % 1000003) / 100), {n} / 8,"
-    " CONCAT(IF({n} % 11 = 0, 'ä€😀', 'row '), {n}, ' ', LEFT(MD5({n}), 20)),"
+    " CONCAT(IF({n} % 11 = 0, 'ä€😀', 'row '), {n}, ' ', LEFT(SHA2({n}, 224), 20)),"
     " TIMESTAMPADD(MICROSECOND, {n} * 1000003, '2001-01-01'), DATE_ADD('1990-01-01', INTERVAL {n} % 12000 DAY),"
     " TIMESTAMPADD(MICROSECOND, {n} * 1000, '2011-01-01'), ELT(1 + {n} % 3, 'new', 'open', 'done'),"
-    " UNHEX(LEFT(MD5({n}), 24)), CONCAT('{{\"n\": ', {n}, ', \"s\": \"', LEFT(MD5({n}), 6), '\"}}'),"
+    " UNHEX(LEFT(SHA2({n}, 224), 24)), CONCAT('{{\"n\": ', {n}, ', \"s\": \"', LEFT(SHA2({n}, 224), 6), '\"}}'),"
     " SEC_TO_TIME({n} % 80000)"
 )
 _BAG: Final = "CREATE TABLE bag (a INT, b VARCHAR(40), v DECIMAL(18,4), at DATETIME, KEY (a))"
