@@ -14,8 +14,8 @@ from tests.support.ties import check_ties, eight_commits, run_ties
 from tidegate.delta.actions import add, metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
 
-LOCAL_TIES = many(600, 25_000)
-S3_TIES = many(60, 10_000)
+LOCAL_TIES = many(200, 34_000)
+S3_TIES = many(20, 5_000)
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 POINTS = ("delta_before_commit", "store_before_link", "store_after_link", "delta_after_commit")
 
@@ -27,7 +27,7 @@ def test_one_of_several_processes_wins_each_version_on_a_disk(tmp_path: Path, pr
     place = str(tmp_path / "t")
     ties = run_ties(place, {}, processes=processes, versions=LOCAL_TIES)
     check_ties(place, {}, ties, LOCAL_TIES)
-    assert ties.forced > LOCAL_TIES // 10
+    assert ties.forced == LOCAL_TIES
 
 
 @pytest.mark.long
@@ -37,7 +37,7 @@ def test_one_of_several_processes_wins_each_version_on_s3(s3: S3, processes: int
     place = s3.folder()
     ties = run_ties(place, s3.options, processes=processes, versions=S3_TIES)
     check_ties(place, s3.options, ties, S3_TIES)
-    assert ties.forced > S3_TIES // 10
+    assert ties.forced == S3_TIES
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -1,9 +1,9 @@
 """Several processes that commit to one Delta log at the same versions at the same time, and what is left of it.
 
 In:  a table's place and options; how many processes and versions.
-Out: Ties: how often more than one process tried the same version, and what each believes it won.
+Out: Ties: what each process tried, and what it believes it won.
 
-Each of them tries every version behind the newest that it sees, from one moment on.
+All of them have read the version before, and are let go at one moment: each version is a tie of all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 
 from tests.support.forks import forks
 from tidegate.delta.actions import add, metadata, protocol
@@ -19,6 +20,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable
 
+_WAIT_SECONDS_MAX = 600  # for the slowest, on a busy machine
 _SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 
 
@@ -31,12 +33,8 @@ class Ties:
 
     @property
     def forced(self) -> int:
-        """Versions that more than one process tried."""
-        seen: dict[int, int] = {}
-        for versions in self.tried:
-            for version in versions:
-                seen[version] = seen.get(version, 0) + 1
-        return sum(count > 1 for count in seen.values())
+        """Versions that all processes tried."""
+        return len(set.intersection(*map(set, self.tried)))
 
 
 def run_ties(place: str, options: dict[str, str], *, processes: int, versions: int) -> Ties:
@@ -44,17 +42,14 @@ def run_ties(place: str, options: dict[str, str], *, processes: int, versions: i
     log = DeltaLog(place, options)
     log.commit(log.state(), Change([protocol(()), metadata(_SCHEMA, {})], "CREATE TABLE"))
     pipes = [forks.Pipe() for _ in range(processes)]
+    start = forks.Barrier(processes, timeout=_WAIT_SECONDS_MAX)
     running = [
-        forks.Process(target=_ties, args=(theirs, place, options, versions, str(rank)))
+        forks.Process(target=_ties, args=(theirs, start, place, options, versions, str(rank)))
         for rank, (_, theirs) in enumerate(pipes)
     ]
     for process, (_, theirs) in zip(running, pipes, strict=True):
         process.start()
         theirs.close()
-    for ours, _ in pipes:
-        assert ours.recv() == "ready"
-    for ours, _ in pipes:
-        ours.send("go")
     found = [ours.recv() for ours, _ in pipes]
     for process in running:
         process.join()
@@ -97,14 +92,13 @@ def _one_commit(number: int, read: TableState) -> Change | None:
     return Change([add(body, data_change=True)], "WRITE", {"writer": number})
 
 
-def _ties(pipe: Connection, place: str, options: dict[str, str], versions: int, rank: str) -> None:
+def _ties(pipe: Connection, start: Barrier, place: str, options: dict[str, str], versions: int, rank: str) -> None:
     log = DeltaLog(place, options)
     won: list[int] = []
     tried: list[int] = []
-    pipe.send("ready")
-    pipe.recv()
     state = log.state()
     while state.version < versions:
+        start.wait()
         tried.append(state.version + 1)
         try:
             state = log.commit(state, Change([], "TIE", {rank: len(won) + 1}))
