@@ -15,6 +15,7 @@ from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from tests.kit.reached import position_of
+from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
@@ -81,9 +82,10 @@ class Road:
             if self._begun and (goal is None or position_of(found.position) >= goal):
                 break
 
-    def apply(self, spark: SparkSession) -> Application:
-        """A fresh application, as after a restart; until nothing is left to do."""
-        app = Application(BackgroundSession(lambda: spark), self.pipeline, self.lake, BronzeIndex(self.lake))
+    def apply(self, spark: SparkSession | None = None) -> Application:
+        """A fresh application, as after a restart; until nothing is left to do. Without a session it must need none."""
+        background = BackgroundSession(no_spark if spark is None else lambda: spark)
+        app = Application(background, self.pipeline, self.lake, BronzeIndex(self.lake))
         run_apply(app, report=self.lines.append)
         return app
 

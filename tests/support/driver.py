@@ -1,6 +1,7 @@
 """Drivers of apply and maintain, some of which die at a named point, over the Spark of the test's own session.
 
-In:  the session, or none for a driver with a JVM of its own; a pipeline file, a failpoint.
+In:  the session, or none for a driver with a JVM of its own, which starts when the driver has a use for one; a pipeline
+     file, a failpoint.
 Out: started(): a driver's process, whose exit code is the job's. killed(): the same, which died of SIGKILL at its
      point, and Spark runs nothing of it any more.
 
@@ -23,6 +24,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.session.background import BackgroundSession
 from tests.support.forks import forks
 
 _SECONDS_MAX = 900
@@ -86,11 +88,12 @@ def _drive(gateway: tuple[int, str] | None, file: str, point: str, job: str, mod
             if gateway is None:
                 from tests.kit.spark import session
 
-                spark = stack.enter_context(session())
+                background = BackgroundSession(lambda: stack.enter_context(session()))
             else:
                 os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway[0]), "PYSPARK_GATEWAY_SECRET": gateway[1]}
                 spark = _shared()
-            _work(spark, Path(file), job, mode)
+                background = BackgroundSession(lambda: spark)
+            _work(background, Path(file), job, mode)
     except BaseException as error:  # noqa: BLE001  as an interpreter would end
         from spark_jobs.session.failures import TableWriteError
         from spark_jobs.session.job import failed
@@ -122,10 +125,9 @@ def _shared() -> SparkSession:
     return session
 
 
-def _work(session: SparkSession, file: Path, job: str, mode: str | None) -> None:
+def _work(background: BackgroundSession, file: Path, job: str, mode: str | None) -> None:
     from spark_jobs import apply, maintain
     from spark_jobs.maintenance import Maintenance
-    from spark_jobs.session.background import BackgroundSession
     from spark_jobs.session.spark import maintenance_session
     from spark_jobs.window.application import Application
     from tidegate import config
@@ -136,9 +138,10 @@ def _work(session: SparkSession, file: Path, job: str, mode: str | None) -> None
     lake = LakeFiles(pipeline.lake.path)
     report = partial(print, flush=True)
     if job == "maintain":
-        maintain.run(Maintenance(maintenance_session(session, pipeline.maintain.file_bytes), pipeline, lake, report))
+        spark = maintenance_session(background.session, pipeline.maintain.file_bytes)
+        maintain.run(Maintenance(spark, pipeline, lake, report))
         return
     if mode is not None:
         changed = pipeline.apply.model_copy(update={"mode": config.ApplyMode(mode)})
         pipeline = pipeline.model_copy(update={"apply": changed})
-    apply.run(Application(BackgroundSession(lambda: session), pipeline, lake, BronzeIndex(lake)), report=report)
+    apply.run(Application(background, pipeline, lake, BronzeIndex(lake)), report=report)
