@@ -18,6 +18,7 @@ from spark_jobs.maintenance import Maintenance, SilverTable
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.session.spark import maintenance_session
 from tests.support.aged import age
+from tests.support.readers import READERS
 from tidegate import config, tables
 from tidegate.errors import ConfigError
 from tidegate.lake import control
@@ -86,11 +87,10 @@ class Lake:
         return job
 
     def at(self, cut: int) -> dict[int, int]:
-        """The table at a cut, as an analyst reads it in Spark: the newest row at or below the cut."""
+        """The table at a cut, as an analyst reads it: the newest row at or below the cut."""
         rows = control.read(self.files, tables.CUTS).sort_by([("cut_ts", "ascending"), ("published_at", "ascending")])
         named = [r for r in rows.to_pylist() if r["table"] == TABLE and r["cut_ts"] <= cut][-1]["delta_version"]
-        found = self.spark.sql(f"SELECT id, v FROM {self.sql} VERSION AS OF {named}").collect()
-        return {row.id: row.v for row in found}
+        return {row["id"]: row["v"] for row in READERS["DuckDB"](self.path, named).to_pylist()}
 
     def outcomes(self, job_rows: list[dict[str, Any]] | None = None) -> list[tuple[str, str]]:
         rows = job_rows or control.read(self.files, tables.MAINTENANCE).to_pylist()
