@@ -51,6 +51,7 @@ def publish_cut(app: Application, window: Window) -> None:
     named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states, *shards))
     if window.catches_up is not None:
         named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
+    named |= dict.fromkeys(_goes_back(app, window))
     rows = [_row(app, window, name, found.get(name) or app.states.get(name)) for name in named]
     now = datetime.now(UTC)
     if window.main:
@@ -107,13 +108,14 @@ def _found_above(app: Application, window: Window, found: dict[str, TableState])
 def _goes_on(app: Application, window: Window, name: str, physical: Collection[Physical]) -> bool:
     """Whether a released table has all that is in silver of the others, and none of its sources is behind."""
     behind = any(source in app.followed.behind for source, _, _ in physical)
-    return bool(physical) and not behind and window.low_ts <= app.mark(name) <= window.cut_ts
+    reached = window.low_ts <= app.mark(name) <= window.cut_ts and app.applied(name) <= window.cut_ts
+    return bool(physical) and not behind and reached
 
 
 def _caught_up(
     app: Application, window: Window, released: Mapping[str, Collection[Physical]], found: dict[str, TableState]
 ) -> None:
-    """A released table goes on with all others when it has reached what they have.
+    """A released table goes on with all others when it has reached what they have, and no more than that.
 
     Below that it stays released, as it was: what it is there, dropped perhaps, it needn't be for long.
     """
@@ -124,10 +126,28 @@ def _caught_up(
         upto_ts = max(state.applied_ts, window.cut_ts)
         if upto_ts < app.cut_ts:
             found[name] = replace(state, applied_ts=upto_ts)
+        elif app.is_ahead(name, app.cut_ts):
+            found[name] = _waits_for_the_cut(app, name)
         elif _is_dropped(app, name, physical, upto_ts):
             found[name] = TableState(State.DROPPED, reason="dropped at the source", applied_ts=upto_ts)
         else:
             found[name] = resting(app, name, TableState(State.ACTIVE, applied_ts=upto_ts))
+
+
+def _goes_back(app: Application, window: Window) -> list[str]:
+    """The tables of the source that a window brings to the cut: one that a killed window wrote has no row yet."""
+    if window.behind is None or window.cut_ts < app.cut_ts:
+        return []
+    return [name for name, state in app.states.items() if state.behind_source == window.behind]
+
+
+def _waits_for_the_cut(app: Application, name: str) -> TableState:
+    """A window that was killed before its cut wrote more than is published: no version of silver is the table at this
+    cut. The main window whose cut gets there takes it in.
+    """
+    at = app.applied(name)
+    reason = f"{name}: an apply that was killed wrote all up to {at}; it goes on once the cut is there"
+    return TableState(State.RELEASED, reason, applied_ts=at)
 
 
 def _back_with(app: Application, window: Window, source: str) -> dict[str, TableState]:
@@ -135,7 +155,9 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Table
     flows = app.flows()
     found = {}
     for name, state in app.states.items():
-        if state.behind_source == source:
+        if state.behind_source == source and app.is_ahead(name, app.cut_ts):
+            found[name] = _waits_for_the_cut(app, name)
+        elif state.behind_source == source:
             dropped = _is_dropped(app, name, flows.get(name, ()), app.cut_ts)
             reason = "dropped at the source" if dropped else ""
             back = TableState(State.DROPPED if dropped else State.ACTIVE, reason, applied_ts=app.cut_ts)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold_at, needs_snapshot_reason
+from spark_jobs.window.holds import hold_at, needs_snapshot_reason, release
 from spark_jobs.window.window import Window
 from tidegate.config import Cascades
 from tidegate.lake.held import Place, TableState
@@ -36,10 +36,14 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[tupl
             continue
         if version.status.waits and app.logical(database, table)[2]:
             continue  # this shard alone is left out
-        if version.status.waits:
+        reason = unlogged_reason(app, version)
+        if (version.status.waits or reason) and app.is_ahead(name, window.cut_ts):
+            # A window that was killed before its cut met what mended it, further on.
+            release(app, window, name, f"{name}: an apply that was killed wrote more than is published of it")
+        elif version.status.waits:
             found = (needs_snapshot_reason(version), NEEDS_SNAPSHOT, app.mark(name), Place.of(version))
             hold_at(app, window, name, TableState(State.HELD, *found))
-        elif reason := unlogged_reason(app, version):
+        elif reason:
             found = (reason, UNLOGGED_CHANGES, app.mark(name), Place.of(version))
             hold_at(app, window, name, TableState(State.HELD, *found))
 

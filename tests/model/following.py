@@ -14,107 +14,39 @@ publish_cut.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
 
-TABLE_JOINS: Final = "a table that joins is released at its beginning"
-TABLE_RETURNS: Final = "a table that is kept again is released where it was left"
-SOURCE_JOINS: Final = "a source that joins is behind until its own windows reach the cut"
-STAYS_RELEASED: Final = "below the cut a released table stays released, dropped or not"
-PLANS_ANEW: Final = "a release during a retry plans the window anew"
-STATES_FIRST: Final = "held tables are recorded before the cut"
-UNSEEN_HOLDS: Final = "a change that nobody can follow holds its table"
-ENDS_BEHIND: Final = "such a hold ends at what empties the table behind the change"
-SHORT_RETURNS: Final = "a table that lacked rows when it was left goes on behind an end of them alone"
-ROW_FIRST: Final = "a table that caught up is active once the cut has its row"
-REACHES: Final = "a window reaches what an earlier try has written"
-CURES: Final = frozenset(
-    {
-        *(TABLE_JOINS, TABLE_RETURNS, SOURCE_JOINS, STAYS_RELEASED, PLANS_ANEW, STATES_FIRST),
-        *(UNSEEN_HOLDS, ENDS_BEHIND, SHORT_RETURNS, ROW_FIRST, REACHES),
-    }
+from tests.model.followed import (
+    ACTIVE,
+    AHEAD_STAYS,
+    AHEAD_WAITS,
+    CURES,
+    ENDS_BEHIND,
+    HELD,
+    LEFT,
+    NEVER,
+    PLANS_ANEW,
+    REACHES,
+    RELEASED,
+    ROW_BACK,
+    ROW_FIRST,
+    SHORT_RETURNS,
+    SKEW,
+    SOURCE_JOINS,
+    STATES_FIRST,
+    STAYS_RELEASED,
+    TABLE_JOINS,
+    TABLE_RETURNS,
+    UNSEEN_HOLDS,
+    Bounds,
+    State,
+    Table,
+    Window,
+    captured,
+    is_named,
+    may,
+    told,
+    unseen,
 )
-
-ACTIVE, HELD, RELEASED, LEFT = "active", "held", "released", "left"
-SKEW: Final = 2  # by which the clock of source b is behind
-
-NEVER: Final = -99
-
-Op = tuple[int, str]  # commit_ts, and C (create), R (row), S (a row whose change the log doesn't tell) or D (drop)
-
-
-class Table(NamedTuple):
-    """What the lake says of one: its state at applied, silver's rows (by commit_ts) and transaction version.
-
-    left_at: where it was left, NEVER when it wasn't; when it lacked rows, the negative commit_ts of the last of them.
-    lacks: that commit_ts, of a table that is held for it. shown: the rows that the cut's row of it shows.
-    """
-
-    state: str = ACTIVE
-    applied: int = 0
-    rows: tuple[int, ...] = ()
-    version: int = 0
-    left_at: int = NEVER
-    lacks: int = 0
-    shown: tuple[int, ...] = ()
-
-
-class Window(NamedTuple):
-    """kind: main, catch-up (of t) or source (of b). todo: tables to write; held: those that couldn't be."""
-
-    kind: str
-    low: int
-    upto: int
-    todo: tuple[str, ...]
-    held: tuple[str, ...] = ()
-    wrote: tuple[str, ...] = ()
-
-
-class State(NamedTuple):
-    """keeps: what the pipeline file keeps now (t, b); chosen: what the lake says that it follows; read: what the
-    application read at its start, None when none runs. behind: where source b stands, -1 when it isn't behind.
-    pending: states that a recorded change of the selection still calls for.
-    """
-
-    clock: int = 0
-    a: tuple[Op, ...] = ()
-    b: tuple[Op, ...] = ()
-    seen_a: tuple[int, int] = (0, 0)  # ops captured, resolved_ts
-    seen_b: tuple[int, int] = (0, 0)
-    keeps: tuple[bool, bool] = (True, False)
-    chosen: tuple[bool, bool] = (True, False)
-    pending: tuple[tuple[str, str, int], ...] = ()
-    read: tuple[bool, bool] | None = None
-    window: Window | None = None
-    cut: int = 0
-    behind: int = -1
-    source_left: int = 0
-    t: Table = Table()
-    v: Table = Table()
-    changes: int = 0
-    holds: int = 0
-    kills: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much may happen. begins: what the file keeps at first."""
-
-    ops_a: int = 3
-    ops_b: int = 2
-    changes: int = 2
-    holds: int = 1
-    kills: int = 1
-    unseen: int = 0
-    begins: tuple[bool, bool] = (True, False)
-
-
-def told(ops: tuple[Op, ...], upto: int, after: int = -1, rows: tuple[int, ...] = ()) -> tuple[int, ...]:
-    """A table's rows at upto by its log, from what it was at `after`."""
-    for commit_ts, kind in ops:
-        if after < commit_ts <= upto:
-            rows = (*rows, commit_ts) if kind in "RS" else ()
-    return rows
 
 
 class Following:
@@ -150,12 +82,12 @@ class Following:
     def _sources(self, state: State) -> Iterator[tuple[str, State]]:
         clock = state.clock + 1
         if len(state.a) < self.bounds.ops_a:
-            for kind in _may(state.a, self.bounds.unseen):
+            for kind in may(state.a, self.bounds.unseen):
                 yield f"a: {kind}", state._replace(clock=clock, a=(*state.a, (clock, kind)))
         if len(state.b) < self.bounds.ops_b:
             last = state.b[-1][0] if state.b else 0
             at = max(last, state.seen_b[1], clock - SKEW) + 1
-            for kind in _may(state.b):
+            for kind in may(state.b):
                 yield f"b: {kind}", state._replace(clock=clock, b=(*state.b, (at, kind)))
         seen_a = (len(state.a), state.clock)
         if seen_a != state.seen_a:
@@ -190,11 +122,11 @@ class Following:
         if was[1] and not now[1]:
             at = state.behind if state.behind >= 0 else state.cut
             state = state._replace(behind=-1, source_left=at)
-            pending.append(("v", LEFT, self._floor(state, "v") if state.v.state != RELEASED else at))
+            pending.append(("v", LEFT, at))
         if now[1] and not was[1]:
             joins = state.source_left if SOURCE_JOINS in self.cures else state.cut
-            state = state._replace(behind=joins if joins < state.cut else -1)
-            pending.append(("v", RELEASED if joins < state.cut else ACTIVE, joins))
+            state = state._replace(behind=joins)
+            pending.append(("v", RELEASED, joins))
         return state._replace(chosen=now, pending=tuple(pending))
 
     def _joins(self, state: State) -> list[tuple[str, str, int]]:
@@ -246,23 +178,36 @@ class Following:
                 mended = state.t._replace(state=RELEASED, applied=at - 1, lacks=0)
                 yield "t was emptied: it goes on behind that", state._replace(t=mended)
         takes = [name for name, kept in zip("tv", state.read, strict=True) if kept]
-        main = tuple(name for name in takes if getattr(state, name).state == ACTIVE)
-        if state.read[0] and state.t.state == RELEASED and state.t.applied >= state.cut:
-            main = ("t", *main)
-        written = max([0, *(getattr(state, name).version for name in main)]) if REACHES in self.cures else 0
+        main = tuple(name for name in takes if self._in_main(state, name))
         for name, planned in self._windows(state, "main", state.cut, min(resolved), main):
+            todo = planned.window.todo if planned.window else ()
+            written = max([0, *(getattr(state, name).version for name in todo)]) if REACHES in self.cures else 0
             if planned.window is not None and planned.window.upto >= written:
-                yield name, planned
+                yield name, self._mended_in(planned, planned.window)
         if state.read[0] and state.t.state == RELEASED:
             low = state.t.applied  # what a killed window has written is published by the same one
             yield from self._windows(state, "catch-up", low, state.cut, ("t",))
-            if low >= state.cut:
-                yield "t has caught up", state._replace(t=state.t._replace(state=ACTIVE, applied=low))
         if state.read[1] and state.behind >= 0:
             yield from self._windows(state, "source", state.behind, min(state.cut, state.seen_b[1]), ("v",))
             if state.behind >= state.cut:
-                back = state.v._replace(state=ACTIVE, applied=state.behind)
-                yield "b has caught up", state._replace(behind=-1, v=back)
+                yield "b has caught up", state._replace(behind=-1, v=self._back(state, state.v))
+
+    def _mended_in(self, state: State, window: Window) -> State:
+        """T is emptied in the very window: it goes on behind that, which is recorded before anything is written."""
+        lacks = state.t.lacks
+        if state.t.state != HELD or not lacks or state.read is None or not state.read[0]:
+            return state
+        after = max(lacks, self._floor(state, "t"))
+        ends = [at for at, kind in captured(state, "t") if after < at <= window.upto and kind in "CD"]
+        if not ends:
+            return state
+        mended = state.t._replace(state=RELEASED, applied=ends[0] - 1, lacks=0)
+        return state._replace(t=mended, window=window._replace(todo=("t", *window.todo), released=("t",)))
+
+    def _in_main(self, state: State, name: str) -> bool:
+        table: Table = getattr(state, name)
+        late = name == "v" and state.behind >= 0
+        return table.state == ACTIVE or (table.state == RELEASED and table.applied >= state.cut and not late)
 
     def _windows(
         self, state: State, kind: str, low: int, most: int, todo: tuple[str, ...]
@@ -270,7 +215,10 @@ class Following:
         """A window may end at any transaction, or at the most."""
         ends = {at for at, _ in (*state.a, *state.b) if low < at < most} | ({most} if most > low else set())
         for upto in sorted(ends):
-            yield f"{kind} window ({low}, {upto}]", state._replace(window=Window(kind, low, upto, todo))
+            named = tuple(name for name in todo if is_named(captured(state, name), low, upto))
+            released = tuple(name for name in todo if getattr(state, name).state == RELEASED)
+            window = Window(kind, low, upto, named, released=released)
+            yield f"{kind} window ({low}, {upto}]", state._replace(window=window)
 
     def _write(self, state: State, window: Window) -> Iterator[tuple[str, State]]:
         if window.kind == "main" and state.read is not None and state.read[0]:
@@ -280,19 +228,21 @@ class Following:
             return
         name, rest = window.todo[0], window.todo[1:]
         table: Table = getattr(state, name)
-        ops = state.a if name == "t" else state.b
-        captured = ops[: (state.seen_a if name == "t" else state.seen_b)[0]]
+        ops = captured(state, name)
         after = self._floor(state, name)
-        if name == "t" and UNSEEN_HOLDS in self.cures and _unseen(captured, after, window.upto):
+        if name == "t" and UNSEEN_HOLDS in self.cures and unseen(ops, after, window.upto):
             held = window._replace(todo=rest, held=(*window.held, name))
             yield "t meets what nobody can follow: it is held", state._replace(window=held)
             return
         later = state._replace(window=window._replace(todo=rest, wrote=(*window.wrote, name)))
         if window.upto > table.version and after < window.upto:
             # The window's segments begin at its low end, whatever the table has.
-            seen = tuple(op for op in captured if op[1] != "S")
+            seen = tuple(op for op in ops if op[1] != "S")
             rows = told(seen, window.upto, max(after, window.low), table.rows)
             later = later._replace(**{name: table._replace(rows=rows, version=window.upto)})
+        if (window.upto > table.version and after < window.upto) or table.version > state.cut:
+            assert later.window is not None
+            later = later._replace(window=later.window._replace(fresh=(*window.fresh, name)))
         yield f"{name} is written", later
         if name == "t" and window.kind == "main" and state.holds < self.bounds.holds:
             held = window._replace(todo=rest, held=(*window.held, name))
@@ -314,46 +264,83 @@ class Following:
             yield "t is named as held", after._replace(t=self._held(state, window))
         elif window.kind == "catch-up":
             advanced = self._advanced(state, state.t, window.upto)
-            shown = advanced.rows if advanced.state == ACTIVE else advanced.shown
-            yield "t's progress is recorded", after._replace(t=advanced._replace(shown=shown))
+            if advanced.state == ACTIVE or "t" in window.fresh:
+                advanced = advanced._replace(shown=state.t.rows, waits=advanced.state != ACTIVE)
+            yield "t's progress is recorded", after._replace(t=advanced)
             if state.kills < self.bounds.kills and advanced.state == ACTIVE:
-                half = state.t._replace(shown=shown) if ROW_FIRST in self.cures else advanced
+                half = state.t._replace(shown=advanced.shown, waits=False)
+                if ROW_FIRST not in self.cures:
+                    half = advanced._replace(shown=state.t.shown, waits=state.t.waits)
                 yield (
                     "killed between the cut's row of t and its state",
                     after._replace(t=half, read=None, kills=state.kills + 1),
                 )
         elif window.kind == "source":
-            yield (
-                "b's progress is recorded",
-                after._replace(behind=window.upto, v=state.v._replace(state=RELEASED, applied=window.upto)),
-            )
+            yield from self._publish_source(state, window)
         else:
             yield from self._publish_cut(state, window)
 
+    def _publish_source(self, state: State, window: Window) -> Iterator[tuple[str, State]]:
+        """Rows, then where the source stands, then its tables' states."""
+        back = window.upto >= state.cut
+        has_row = "v" in window.fresh or (back and ROW_BACK in self.cures)
+        table = state.v._replace(shown=state.v.rows, waits=True) if has_row else state.v
+        killed = state._replace(window=None, read=None, v=table, kills=state.kills + 1)
+        if state.kills < self.bounds.kills:
+            yield "killed between rows of b's tables and its progress", killed
+        table = table._replace(state=RELEASED, applied=window.upto)
+        after = state._replace(window=None, behind=window.upto, v=table)
+        if not back:
+            yield "b's progress is recorded", after
+            return
+        yield "b is back", after._replace(behind=-1, v=self._back(after, table))
+        if state.kills < self.bounds.kills:
+            yield "killed between b's progress and its tables' states", killed._replace(behind=-1, v=table)
+
+    def _back(self, state: State, table: Table) -> Table:
+        """V, once b is at the cut."""
+        ahead = table.version > state.cut and AHEAD_STAYS in self.cures
+        return table._replace(state=RELEASED if ahead else ACTIVE, applied=max(state.behind, ahead * table.version))
+
     def _held(self, state: State, window: Window) -> Table:
         floor = self._floor(state, "t")
-        lacks = _unseen(state.a, floor, window.upto)
-        return state.t._replace(state=HELD, applied=floor, lacks=lacks, shown=state.t.rows)
+        lacks = unseen(state.a, floor, window.upto)
+        return state.t._replace(state=HELD, applied=floor, lacks=lacks, shown=state.t.rows, waits=True)
 
     def _advanced(self, state: State, table: Table, upto: int) -> Table:
         gone = [kind for at, kind in state.a if at <= upto and kind in "CD"][-1:] == ["D"]
+        if upto >= state.cut and table.version > state.cut and AHEAD_WAITS in self.cures:
+            return table._replace(state=RELEASED, applied=table.version)
         if upto >= state.cut or (gone and STAYS_RELEASED not in self.cures):
             return table._replace(state=ACTIVE, applied=upto)
         return table._replace(state=RELEASED, applied=upto)
 
     def _publish_cut(self, state: State, window: Window) -> Iterator[tuple[str, State]]:
-        held = "t" in window.held
-        named = state._replace(t=self._held(state, window)) if held else state
-        if state.t.state == RELEASED and "t" in window.wrote:
-            named = named._replace(t=state.t._replace(state=ACTIVE, applied=window.upto))
-        if "t" in window.wrote:
-            named = named._replace(t=named.t._replace(shown=state.t.rows))
-        whole = named._replace(cut=window.upto, window=None)
-        yield "the cut is published", whole
-        if state.kills < self.bounds.kills and held:
+        named, rows = state, state
+        if "t" in window.held:
+            named = named._replace(t=self._held(state, window)._replace(shown=state.t.shown, waits=state.t.waits))
+        for name, of in zip("tv", state.read or (), strict=True):
+            if of and name in window.released and name not in window.held:
+                named = named._replace(**{name: self._goes_on(state, window, name)})
+        for name in "tv":
+            table = getattr(named, name)
+            if name in (*window.fresh, *window.held):
+                table = table._replace(shown=table.rows, waits=table.state != ACTIVE)
+            rows = rows._replace(**{name: table})
+        yield "the cut is published", rows._replace(cut=window.upto, window=None)
+        if state.kills < self.bounds.kills and named != state:
             kills = state.kills + 1
             half = named if STATES_FIRST in self.cures else state._replace(cut=window.upto)
             yield "killed between states and cut", half._replace(window=None, read=None, kills=kills)
+
+    def _goes_on(self, state: State, window: Window, name: str) -> Table:
+        """What a released table is at the end of a main window, whether the window names it or not."""
+        table: Table = getattr(state, name)
+        if not window.low <= table.applied <= window.upto:
+            return table
+        if table.version > window.upto and AHEAD_WAITS in self.cures:
+            return table
+        return table._replace(state=ACTIVE, applied=window.upto)
 
     # --- the promise --------------------------------------------------------------------------------------
     def broken(self, state: State) -> str:
@@ -367,20 +354,14 @@ class Following:
                 continue  # what it goes on with empties it
             if kept and name not in pending and table.rows != (wanted := told(ops, upto)):
                 return f"{name} ({table.state}) has rows {table.rows} at {upto}, the log {wanted}"
-        wanted = told(state.a, state.cut)
-        if state.chosen[0] and "t" not in pending and state.t.state == ACTIVE and state.t.shown != wanted:
-            return f"the cut's row of t shows {state.t.shown} at {state.cut}, the log says {wanted}"
+            if (
+                kept
+                and name not in pending
+                and table.state == ACTIVE
+                and not (table.waits and table.applied > state.cut)
+            ):
+                # What waits by its row waits until the cut is there that its state speaks of.
+                wanted = told(ops, state.cut)
+                if table.shown != wanted:
+                    return f"the cut's row of {name} shows {table.shown} at {state.cut}, the log says {wanted}"
         return ""
-
-
-def _may(ops: tuple[Op, ...], unseen: int = 0) -> str:
-    """A table that isn't there can only be made."""
-    kinds = [kind for _, kind in ops]
-    if [kind for kind in kinds if kind in "CD"][-1:] != ["C"]:
-        return "C"
-    return "RDS" if kinds.count("S") < unseen else "RD"
-
-
-def _unseen(ops: tuple[Op, ...], after: int, upto: int) -> int:
-    """Where in a window the first change is that the log doesn't tell; 0: none."""
-    return next((at for at, kind in ops if kind == "S" and after < at <= upto), 0)

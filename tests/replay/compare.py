@@ -199,7 +199,9 @@ def _hex(value: Any) -> str:
 
 
 def _geometry(value: bytes) -> str:
-    """EWKB back to the server's SRID and WKB."""
+    """EWKB back to the server's SRID and WKB; MariaDB may have no bytes at all (sql_mode '')."""
+    if not value:
+        return ""
     order, kind = struct.unpack_from("<BI", value)
     if not kind & 0x20000000:
         return (bytes(4) + value).hex().upper()

@@ -173,8 +173,9 @@ def _state(row: Mapping[str, Any], event: Mapping[str, Any] | None, cut_ts: int)
     if event["recorded_at"] <= row["published_at"]:
         return state, event["reason"]
     said = State(event["state"])
-    if state.waits and not said.waits and event["commit_ts"] > cut_ts:
-        return state, event["reason"]  # it is at the next cut that it is whole again, and that isn't published yet
+    if event["commit_ts"] > cut_ts and (said is State.DROPPED or (state.waits and not said.waits)):
+        # It is at the next cut that it is whole again, or gone, and that isn't published yet.
+        return state, event["reason"] if state.waits else ""
     return said, event["reason"]
 
 

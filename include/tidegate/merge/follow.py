@@ -16,7 +16,8 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
  6. Catch-up window of a source s that is behind: low = position(s), upto <= min(cut, resolved(s)); takes tables that s
     alone feeds and that were released with it, or that it meets for the first time and silver hasn't got.
  7. Publishing: first states of what is behind upto, then the row of the cut (main), or positions and states (others).
- 8. Below the cut a released table stays released whatever it is; at the cut it becomes active or dropped.
+ 8. Below the cut a released table stays released whatever it is; at the cut it becomes active or dropped. Unless silver
+    is ahead of the cut, as a window was killed that had written it: then it is released there, until the cut is.
  9. A rename or moved partition ties two tables: if one is held the other is held; if one is below the window's low the
     other is released where it stands, and both pass the statement in one catch-up window.
 10. A change of the selection is one commit in `followed` (number n), decided on the state of 1; then the states it

@@ -125,6 +125,14 @@ def test_a_table_that_is_whole_at_the_next_cut_only_isnt_in_this_one(lake: Lake)
     assert lake.missing() == {"b"}
 
 
+def test_a_table_that_is_gone_at_the_next_cut_is_there_in_this_one(lake: Lake) -> None:
+    lake.publish(10, a=1, b=1)
+    lake.say("b", State.DROPPED, 20)  # recorded, then killed before cut 20 was there
+    assert lake.seen() == {"a": 1, "b": 1}
+    lake.publish(20, a=2)
+    assert lake.seen() == {"a": 2}
+
+
 def test_a_table_that_catches_up_while_the_cut_is_looked_at_is_read_as_it_is_now(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
