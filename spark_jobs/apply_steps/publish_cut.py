@@ -126,7 +126,7 @@ def _caught_up(
         upto_ts = max(state.applied_ts, window.cut_ts)
         if upto_ts < app.cut_ts:
             found[name] = replace(state, applied_ts=upto_ts)
-        elif app.is_ahead(name, app.cut_ts):
+        elif app.applied(name) > app.cut_ts:
             found[name] = _waits_for_the_cut(app, name)
         elif _is_dropped(app, name, physical, upto_ts):
             found[name] = TableState(State.DROPPED, reason="dropped at the source", applied_ts=upto_ts)
@@ -155,7 +155,7 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Table
     flows = app.flows()
     found = {}
     for name, state in app.states.items():
-        if state.behind_source == source and app.is_ahead(name, app.cut_ts):
+        if state.behind_source == source and app.applied(name) > app.cut_ts:
             found[name] = _waits_for_the_cut(app, name)
         elif state.behind_source == source:
             dropped = _is_dropped(app, name, flows.get(name, ()), app.cut_ts)

@@ -249,10 +249,6 @@ class Application:
             self._applied[name] = silver.transaction(tables.app_id(self.pipeline.pipeline, name))
         return max(self._applied[name], self.mark(name))
 
-    def is_ahead(self, name: str, cut_ts: int) -> bool:
-        """Whether silver holds changes of after a cut, as a window was killed that had a later one."""
-        return self.applied(name) > cut_ts
-
     def mark(self, name: str) -> int:
         """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,
         or its source's position when it goes on with that one.

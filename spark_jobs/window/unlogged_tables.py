@@ -37,7 +37,7 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[tupl
         if version.status.waits and app.logical(database, table)[2]:
             continue  # this shard alone is left out
         reason = unlogged_reason(app, version)
-        if (version.status.waits or reason) and app.is_ahead(name, window.cut_ts):
+        if (version.status.waits or reason) and app.applied(name) > window.cut_ts:
             # A window that was killed before its cut met what mended it, further on.
             release(app, window, name, f"{name}: an apply that was killed wrote more than is published of it")
         elif version.status.waits:
