@@ -31,6 +31,7 @@ from benchmarks import (
     road,
     snapshot,
     snapshot_road,
+    sources,
     spark,
 )
 from benchmarks.context import Context
@@ -41,7 +42,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
 from tidegate.local import mariadb
 
-ALL = ("capture", "decode", "road", "apply", "snapshot", "latency", "quiet", "commit")
+ALL = ("capture", "decode", "road", "apply", "sources", "snapshot", "latency", "quiet", "commit")
 _OWN_SERVER = {"snapshot", "latency", "quiet", "commit"}
 
 
@@ -108,6 +109,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
                     _logs(ctx, progress, wanted, warm)
                 if "apply" in wanted:
                     progress.section("apply", lambda: apply.measure(ctx, warm))
+                if "sources" in wanted:
+                    progress.section("sources", lambda: sources.measure(ctx, warm))
     if "snapshot" in wanted:
         with server(root, folder / "snapshot") as running:
             meter.without.add(running.pid)
