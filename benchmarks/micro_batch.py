@@ -62,13 +62,14 @@ class Job:
     lines: (monotonic seconds, text), as they came.
     """
 
-    def __init__(self, job: str, file: Path, environment: dict[str, str], seconds: float) -> None:
+    def __init__(self, job: str, file: Path, environment: dict[str, str], seconds: float | None) -> None:
+        """job: the command's words. seconds: it ends by itself then; None: when it is ended."""
         command = [sys.executable, "-c", "from tidegate.cli.main import run; run()"]
-        self.name = job
+        self.name = job.partition(" ")[0]
         self.lines: list[tuple[float, str]] = []
         self.started = time.monotonic()
         self._process = subprocess.Popen(
-            [*command, job, str(file), "--run-for", str(int(seconds))],
+            [*command, *job.split(), str(file), *(() if seconds is None else ("--run-for", str(int(seconds))))],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -189,7 +189,7 @@ class Look:
     def quiet(self, window: Window) -> bool:
         """Whether no kept table can have changed in it, and no snapshot."""
         app = self._app
-        if not window.main or any(state.state == State.RELEASED for state in app.states.values()):
+        if not window.main or app.states.any(State.RELEASED):
             return False
         return not any(
             ref.flags & (SegmentFlag.HAS_DDL | SegmentFlag.HAS_ANSWER)  # a Pump's commits too
@@ -241,7 +241,7 @@ def main(argv: list[str]) -> int:
             app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
             gc.freeze()  # modules stay: no collection needs to look at them
             windows = run(app, report=lambda line: print(line, flush=True))
-            held = sorted(name for name, state in app.states.items() if state.state == State.HELD)
+            held = sorted(name for name, _ in app.states.of(State.HELD))
             aside = f", but for {len(held)} held tables: {', '.join(held)}" if held else ""
             print(
                 f"applied {windows} windows; silver is complete up to {app.cut_ts} ({time_text(app.cut_ts)}){aside}",

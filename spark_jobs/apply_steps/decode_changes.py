@@ -57,6 +57,7 @@ from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Ledger, Problem,
 from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
 from tidegate.snapshot import chunk as snapshot_chunk
+from tidegate.snapshot.chunk_table import ChunkFiles
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.row_hash import row_hashes
 from tidegate.upsert.target import NotStaged, StagedUpsert
@@ -189,15 +190,16 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     if here is None:
         plan.lake.make_folder(plan.folder)
     stage = _Stage(plan, here, limits.STAGE_BYTES)
-    for one in sorted(chunks, key=lambda one: one.low_ts):
-        source, database, table = one.physical
-        try:
-            batch = snapshot_chunk.changes_of(one.ref.read(plan.lake), one.low_ts)
-        except StreamCorrupt as error:
-            yield DamagedChunk(one.ref.chunk.low_token, one.physical, str(error))
-            continue
-        yield from stage.add(source, TableChanges(database, table, one.version, batch))
-        failpoint("apply_in_chunks")
+    with ChunkFiles(plan.lake) as files:
+        for one in sorted(chunks, key=lambda one: one.low_ts):
+            source, database, table = one.physical
+            try:
+                batch = snapshot_chunk.changes_of(files.read(one.ref), one.low_ts)
+            except StreamCorrupt as error:
+                yield DamagedChunk(one.ref.chunk.low_token, one.physical, str(error))
+                continue
+            yield from stage.add(source, TableChanges(database, table, one.version, batch))
+            failpoint("apply_in_chunks")
     yield from stage.flush()
 
 

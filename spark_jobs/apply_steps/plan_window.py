@@ -12,6 +12,7 @@ else waits for it. A source that is behind the cut has its own windows too. The 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in, target
@@ -19,6 +20,7 @@ from spark_jobs.window.holds import hold, release_with_partners
 from spark_jobs.window.mending import release_emptied
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
+from tidegate.commit_ts import compose
 from tidegate.errors import RECREATE, REFILL, LakeUnavailable
 from tidegate.lake.bronze.backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
@@ -27,6 +29,9 @@ from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
 from tidegate.tables import NEEDS_SNAPSHOT, TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
+
+# A wave whose marks aren't in the log may begin some minutes below the cut: bronze's files since then are still known.
+_WAVES_REACH_BACK_TS: Final = compose(600_000)
 
 
 def next_window(app: Application) -> Window | None:
@@ -55,6 +60,8 @@ def next_catch_up(app: Application, turn: int) -> Window | None:
     release_with_partners(app)
     tables = _released(app)
     lanes = [*([None] if tables else []), *_going_on(app)]
+    lows = [app.states[name].applied_ts for name in tables] + [app.followed.behind[name] for name in _going_on(app)]
+    app.index.below.let_go(min([*lows, *app.snapshots.open_lows(), app.cut_ts - _WAVES_REACH_BACK_TS]))
     if not lanes:
         return None
     source = lanes[turn % len(lanes)]
@@ -63,7 +70,7 @@ def next_catch_up(app: Application, turn: int) -> Window | None:
     low_ts = app.followed.behind[source]
     app.index.check_reaches(low_ts, [source])
     bytes_max = app.pipeline.apply.window_bytes
-    upto_ts, refs = backlog(app.lake, {source: Wanted(low_ts)}, _frontier(app, source), bytes_max)
+    upto_ts, refs = backlog(app.lake, {source: Wanted(low_ts)}, _frontier(app, source), bytes_max, app.index.below)
     return Window(low_ts, upto_ts, refs, behind=source) if upto_ts > low_ts else None
 
 
@@ -90,8 +97,8 @@ def _frontier(app: Application, source: str) -> int:
 def _released(app: Application) -> dict[str, Collection[Physical]]:
     """Tables that catch up by themselves, with the physical tables of each; none that can't go further now."""
     found: dict[str, Collection[Physical]] = {}
-    for name, state in app.states.items():
-        if state.state == State.RELEASED and not state.behind_source and state.applied_ts < app.cut_ts:
+    for name, state in app.states.of(State.RELEASED):
+        if not state.behind_source and state.applied_ts < app.cut_ts:
             physical = app.flows().get(name) or _unknown(app, name)
             if physical and state.applied_ts < target(app, physical):
                 found[name] = physical
@@ -118,6 +125,7 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
         {source: Wanted(low_ts, names) for source, names in wanted.items()},
         min(target(app, of) for of in tables.values()),
         app.pipeline.apply.window_bytes,
+        app.index.below,
     )
     return Window(low_ts, upto_ts, refs, catches_up=tables) if upto_ts > low_ts else None
 
@@ -190,8 +198,8 @@ def _guard_histories(app: Application, window: Window) -> None:
 
     A table that had a statement which wasn't followed lacks a version from there on; the main window makes none either.
     """
-    for name, state in app.states.items():
-        if state.state != State.RELEASED or state.error != DDL_NOT_READ:
+    for name, state in app.states.of(State.RELEASED):
+        if state.error != DDL_NOT_READ:
             continue
         for source, database, table in app.flows().get(name, ()):
             held = app.histories[source].held

@@ -89,8 +89,8 @@ def _shards(app: Application, window: Window, found: Mapping[str, TableState]) -
 def _found_above(app: Application, window: Window, found: dict[str, TableState]) -> None:
     """What dropped tables, and such as were released at the cut or above, are at the window's end."""
     names = set(window.tables)
-    names |= {name for name, state in app.states.items() if state.state == State.RELEASED}
-    released = any(state.state == State.RELEASED for state in app.states.values())
+    names |= {name for name, _ in app.states.of(State.RELEASED)}
+    released = app.states.any(State.RELEASED)
     flows: Mapping[str, Collection[Physical]] = app.flows() if released else {}
     for name in sorted(names - found.keys()):
         state, entry = app.states.get(name), window.tables.get(name)
@@ -138,7 +138,7 @@ def _goes_back(app: Application, window: Window) -> list[str]:
     """The tables of the source that a window brings to the cut: one that a killed window wrote has no row yet."""
     if window.behind is None or window.cut_ts < app.cut_ts:
         return []
-    return [name for name, state in app.states.items() if state.behind_source == window.behind]
+    return [name for name, state in app.states.of(State.RELEASED) if state.behind_source == window.behind]
 
 
 def _waits_for_the_cut(app: Application, name: str) -> TableState:
@@ -154,7 +154,7 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Table
     """Its tables, once a source is no longer behind; such as lack rows still do."""
     flows = app.flows()
     found = {}
-    for name, state in app.states.items():
+    for name, state in app.states.of(State.RELEASED):
         if state.behind_source == source and app.applied(name) > app.cut_ts:
             found[name] = _waits_for_the_cut(app, name)
         elif state.behind_source == source:

@@ -22,7 +22,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
 from spark_jobs.window.same_names import several_sources
 from spark_jobs.window.shards import is_shard, leave_out_shards, part, splits_window
-from spark_jobs.window.snapshots import begin, fails_meanwhile, is_begun, let_go
+from spark_jobs.window.snapshots import begin, fails_meanwhile, is_begun, let_go, record_begun
 from spark_jobs.window.told import answer
 from spark_jobs.window.unlogged_marks import unlogged_waves
 from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
@@ -31,6 +31,7 @@ from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.failpoint import failpoint
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunk import rows_of, schema_of, shape_of
 from tidegate.snapshot.chunk_table import ChunkRef, chunk_refs
@@ -101,15 +102,24 @@ class _Share:
 def _take(app: Application, window: Window, source: str, wave: EndedWave) -> None:
     refs = chunk_refs(app.lake, source, [wave.token])
     history = app.histories[source]
-    made = [] if wave.refused else history.made_in(wave.ddl_after_ts, wave.high_ts)
-    made = [one for one in made if not _begins(one, wave)]
-    refused = refusals(wave, [ref.chunk for ref in refs], {(one.database, one.table) for one in made})
+    by_name: dict[tuple[str, str], list[ChunkRef]] = {}
+    for ref in refs:
+        by_name.setdefault(ref.chunk.name, []).append(ref)
+    changed = {told.name for told in wave.tables if not wave.refused and _is_changed(history, told.name, wave)}
+    refused = refusals(wave, [ref.chunk for ref in refs], changed)
     for told in wave.tables:
-        share = _Share(wave, (source, *told.name), [ref for ref in refs if ref.chunk.name == told.name])
+        share = _Share(wave, (source, *told.name), by_name.get(told.name, []))
         if not _is_here(app, window, share.physical, wave.snapshot):
             continue
         if reason := refused.get(told.name) or _taken(app, window, share):
             window.waves.answers.append(answer(app, share.physical, EventKind.REFUSED, wave, reason))
+    record_begun(app, window)
+
+
+def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) -> bool:
+    """Whether a DDL changed a table while a wave was read. What a snapshot's own wave begins is none."""
+    mine = history.versions(*name)
+    return any(wave.ddl_after_ts < one.commit_ts <= wave.high_ts and not _begins(one, wave) for one in mine)
 
 
 def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
@@ -166,6 +176,8 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
         entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damage]
     if not damage:
         window.waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
+        key = (wave.snapshot, *physical)
+        window.waves.lows[key] = min(wave.low_ts, window.waves.lows.get(key, wave.low_ts))
     return damage
 
 
@@ -283,9 +295,8 @@ def _end(app: Application, window: Window, source: str, whole: WholeTable) -> No
 
 def _began(app: Application, window: Window, snapshot: str, physical: Physical) -> int | None:
     """L0 of a snapshot of a table, this window's waves included."""
-    mine = (snapshot, *physical)
-    here = [told.low_ts for _, told in window.waves.taken if (told.snapshot, told.source, *told.name) == mine]
-    known = [one for one in (app.snapshots.began(snapshot, physical), *here) if one is not None]
+    here = window.waves.lows.get((snapshot, *physical))
+    known = [one for one in (app.snapshots.began(snapshot, physical), here) if one is not None]
     return min(known, default=None)
 
 

@@ -1,8 +1,8 @@
 """After the tables: what was recorded of work long done goes.
 
-In:  control/ledger, latency, maintenance, table_states and prewrites; maintain.keep_records_days.
+In:  control/ledger, latency, maintenance, table_states, prewrites and snapshots; maintain.keep_records_days.
 Out: each without its old rows; of table_states the last event of each table stays; of prewrites what bronze
-     still has the answer of, and what has none.
+     still has the answer of, and what has none; of snapshots what tidegate/snapshot/worth_keeping.py says.
 
 The ledger and latency may grow by rows a second. Of these whole files go, by the log's statistics, without a look
 inside: older rows that share a file with younger ones stay.
@@ -26,6 +26,7 @@ from tidegate.lake.control import last_of
 from tidegate.lake.control.upkeep import drop_files, rewrite
 from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
+from tidegate.snapshot.worth_keeping import worth_keeping as snapshots_kept
 
 _EVENT: Final = ["pipeline", "table", "recorded_at"]
 
@@ -51,6 +52,9 @@ def forget_records(job: Maintenance) -> None:
     begins = begins_of(job.lake)
     _forget(
         job, tables.PREWRITES, lambda: rewrite(job.lake, tables.PREWRITES, lambda rows: worth_keeping(rows, begins))
+    )
+    _forget(
+        job, tables.SNAPSHOTS, lambda: rewrite(job.lake, tables.SNAPSHOTS, lambda rows: snapshots_kept(rows, oldest))
     )
     _forget(job, tables.TABLE_STATES, lambda: rewrite(job.lake, tables.TABLE_STATES, lambda rows: _counting(rows, at)))
 

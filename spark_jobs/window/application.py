@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.checkpoints import Checkpoints
+from spark_jobs.window.states import States
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
@@ -37,6 +38,7 @@ from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import Bounds, SchemaHistory
 from tidegate.segments.prewrites import Prewrites
 from tidegate.segments.window import SegmentRef
+from tidegate.snapshot.event_log import EventLog
 from tidegate.snapshot.standing import Known
 from tidegate.tables import State, splits
 
@@ -76,13 +78,13 @@ class Application:
     index: BronzeIndex
     lease: Lease | None = None  # of apply, or of rebuild; none in a test
     histories: dict[str, SchemaHistory] = field(default_factory=dict)
-    states: dict[str, TableState] = field(default_factory=dict)
+    states: States = field(default_factory=States)
     judged: dict[str, judgements.Judged] = field(default_factory=dict)  # per source: what persons said of its log
     cut_ts: int = 0
     followed: Followed = field(default_factory=Followed)
     merge_only: dict[str, str] = field(default_factory=dict)  # tables that the positional writer gave back, and why
     cautioned: set[str] = field(default_factory=set)  # tables whose unlogged changes were warned of
-    snapshots: Known = field(default_factory=Known)
+    snapshots: Known = field(init=False)
     prewrites: dict[str, Prewrites] = field(default_factory=dict)  # per source
     damaged: dict[tuple[str, Physical], str] = field(default_factory=dict)  # a wave's token and table -> why
     _memory: dict[type, Any] = field(default_factory=dict)
@@ -106,6 +108,7 @@ class Application:
 
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
+        self.snapshots = Known(EventLog(self.lake))
         self.checkpoints = Checkpoints(self.lake)
         at_once = max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables)
         self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="table")
@@ -158,7 +161,7 @@ class Application:
         self._applied.clear()
         self._noted.clear()
         self._states_version = self._history_version = -1
-        self.snapshots = Known(-2)  # no version at all
+        self.snapshots = Known(EventLog(self.lake))
         self._checked = (-1, -1)  # what a try found out and did not record must be found out again
         self.load()
 
@@ -168,10 +171,9 @@ class Application:
         if version != self._states_version:
             self._states_version = version
             self._history_version = -1  # a release lets a statement be read again: on the history before it
-            self.states = last_states(self.lake)
+            self.states = States(last_states(self.lake))
             self.judged = judgements.read(self.lake)
-        if self.control.version(tables.SNAPSHOTS) != self.snapshots.version:
-            self.snapshots = Known.read(self.lake)
+        self.snapshots.look()
         version = self.control.version(tables.SCHEMA_HISTORY)
         if version != self._history_version:
             self._history_version = version
@@ -198,13 +200,13 @@ class Application:
         waiting: look too for those that are committed in windows which a table below the cut is still to see.
         """
         if waiting:
-            lows = [state.applied_ts for state in self.states.values() if state.state.waits]
+            lows = [state.applied_ts for _, state in self.states.of(State.HELD, State.RELEASED)]
             low_ts = min([*lows, *self.snapshots.open_lows()], default=self.cut_ts)
             below = dict.fromkeys(self.pipeline.sources, low_ts) if low_ts < self.cut_ts else {}
             self._prewritten_below = prewrites.first_needed(self.lake, below)
         # What a person decided is known for ever, and wanted only as long as a table may stand below it.
         decided = any(one.decided_by for found in self.prewrites.values() for one in found)
-        waits = decided and any(state.state.waits for state in self.states.values())
+        waits = decided and (self.states.any(State.HELD) or self.states.any(State.RELEASED))
         below_cut = waits or (decided and bool(self.snapshots.open_lows()))
         self._prewritten = {}
         for source, found in self.prewrites.items():

@@ -12,7 +12,7 @@ who takes one out takes both.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.moves import partners
@@ -113,16 +113,23 @@ def _goes_apart(window: Window, state: TableState) -> bool:
 
 def release_with_partners(app: Application) -> None:
     """Let tables go on whose partner is no longer held."""
-    while True:
+    looked = app.memory(_Looked)
+    while looked.stamp != app.states.stamp:
+        looked.stamp = app.states.stamp
         free = {
             name: TableState(State.RELEASED, applied_ts=state.applied_ts)
-            for name, state in app.states.items()
-            if state.state is State.HELD and (partner := waits_for(state)) and not app.is_held(partner)
+            for name, state in app.states.of(State.HELD)
+            if (partner := waits_for(state)) and not app.is_held(partner)
         }
-        if not free:
-            break
         app.note_states(free)
     app.record_states({})
+
+
+@dataclass(slots=True)
+class _Looked:
+    """stamp: of the States in which no held table's partner goes on."""
+
+    stamp: int = 0
 
 
 def waits_for(state: TableState) -> str:

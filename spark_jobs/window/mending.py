@@ -29,9 +29,13 @@ _NO_ROWS = (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)  # errors of tables whose rows, or
 
 @dataclass(slots=True)
 class _Looked:
-    """Held tables that `release_emptied` has looked at, as they were then."""
+    """Held tables that `release_emptied` has looked at, as they were then. stamp: of States among which none is new."""
 
     states: dict[str, TableState] = field(default_factory=dict)
+    stamp: int = 0
+
+    def forget(self) -> None:
+        self.states, self.stamp = {}, 0
 
 
 def mend_emptied(app: Application, window: Window, emptied: TableVersion) -> list[TableVersion]:
@@ -43,7 +47,7 @@ def mend_emptied(app: Application, window: Window, emptied: TableVersion) -> lis
     for one, end in ends.items():
         mend(app, window, one, end.commit_ts - 1)
     if ends:
-        app.memory(_Looked).states.clear()
+        app.memory(_Looked).forget()
     found = [
         version
         for end in ends.values()
@@ -58,17 +62,20 @@ def release_emptied(app: Application) -> None:
     holds them, or before another table lost their rows.
     """
     looked = app.memory(_Looked)
+    if looked.stamp == app.states.stamp:
+        return
     if any(app.states.get(name) is not state for name, state in looked.states.items()):
         looked.states = {}  # one that goes on again may be whom another had to give rows
-    fresh = [n for n, state in app.states.items() if state.state is State.HELD and looked.states.get(n) is not state]
+    fresh = [name for name, state in app.states.of(State.HELD) if looked.states.get(name) is not state]
     if not fresh:
+        looked.stamp = app.states.stamp
         return
     found: dict[str, TableState] = {}
     for name in fresh:
         ends = _Hold(app, name, app.cut_ts).ends() if name not in found else {}
         found |= {one: TableState(State.RELEASED, applied_ts=end.commit_ts - 1) for one, end in ends.items()}
     app.note_states(found)
-    looked.states = {} if found else {name: state for name, state in app.states.items() if state.state is State.HELD}
+    looked.states = {} if found else dict(app.states.of(State.HELD))
     app.record_states({})
 
 

@@ -178,9 +178,7 @@ def release_decided(app: Application) -> None:
 
     Those that it was held for: one that was parked further on in the log holds it anew when it gets there.
     """
-    parked = {
-        name: state for name, state in app.states.items() if state.state is State.HELD and state.error == XA_PARKED
-    }
+    parked = {name: state for name, state in app.states.of(State.HELD) if state.error == XA_PARKED}
     if not parked:
         return
     seen, version = app.memory(_Seen), app.control.version(PREWRITES)

@@ -96,8 +96,8 @@ def rest_shards(app: Application, window: Window) -> dict[str, TableState]:
         if app.keeps(*physical) and is_shard(app, physical) and lacks_rows(app, physical, at_ts):
             lacking.setdefault(app.logical_name(*physical[1:]), []).append(physical)
     found = {name: _lacks(app, name, of, window.cut_ts) for name, of in lacking.items()}
-    for name, state in app.states.items():
-        if state.state is State.SNAPSHOT and name not in found and _is_route(app, name):
+    for name, _ in app.states.of(State.SNAPSHOT):
+        if name not in found and _is_route(app, name):
             found[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
     return {name: state for name, state in found.items() if not _is_so(app, name, state)}
 
@@ -150,9 +150,9 @@ def leave_out(app: Application, shards: Iterable[Physical]) -> list[Physical]:
 def _fail_begun(app: Application, left: Collection[Physical]) -> None:
     """Before they are left out, for that is said once. Who wants their rows asks anew."""
     found = list[SnapshotEvent]()
-    for (snapshot, *place), told in app.snapshots.tables.items():
+    for (snapshot, *place), told in app.snapshots.going.items():
         physical = (place[0], place[1], place[2])
-        if physical in left and told.low_ts is not None and not told.state.is_over:
+        if physical in left and told.low_ts is not None:
             reason = f"it was left out meanwhile: {NOT_FROM_THE_START}"
             found.append(told_of(app, snapshot, physical, EventKind.FAILED, reason))
     if found:
@@ -169,7 +169,7 @@ def _left_out(physical: Physical, last: TableVersion | None, commit_ts: int) -> 
 
 def let_shards_go(app: Application) -> None:
     """A shard whose snapshot is over without having ended lacks rows, and waits for another one."""
-    for physical, event in app.snapshots.began_empty.items():
+    for physical, event in list(app.snapshots.began_empty.items()):
         told = app.snapshots.tables.get((event.snapshot, *physical))
         if physical[0] not in app.histories or told is None or not told.state.is_over or not is_shard(app, physical):
             continue

@@ -83,19 +83,38 @@ def begin(
         return reason
     if logical[2] and (reason := shards.unfit(app, window, physical, version)):
         return reason
-    failpoint("apply_before_snapshot_version")
-    app.snapshots.record(app.control, [answer(app, physical, EventKind.OPENED, wave)])
+    opened = answer(app, physical, EventKind.OPENED, wave)
     made = [version, *(shards.gone_again(app, window, physical, wave.low_ts) if logical[2] else ())]
-    app.history_written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in made]))
+    app.snapshots.take_in([opened])
     for one in made:
         app.histories[one.source].add([one])
-    failpoint("apply_after_snapshot_version")
+    window.waves.opened.append(opened)
+    window.waves.begun += made
     _fill(app, window, name, physical, wave)
     return ""
 
 
+def record_begun(app: Application, window: Window) -> None:
+    """Write down what begin() said of a wave's tables, of all of them in one commit each.
+
+    That they were opened comes first, then their versions, then their states: a killed window finds a version that is
+    there and fills its table; one that isn't there begins its table once more.
+    """
+    waves = window.waves
+    opened, made, waves.opened, waves.begun = waves.opened, waves.begun, [], []
+    if made:
+        failpoint("apply_before_snapshot_version")
+        app.snapshots.append(app.control, opened)
+        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in made]))
+        failpoint("apply_after_snapshot_version")
+    if waves.fills:
+        waves.fills = False
+        app.record_states({})
+
+
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
     """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
+    window.waves.fills = True
     for one in app.flows().get(name, ()):
         app.histories[one[0]].held.pop(one[1:], None)
     window.held.pop(name, None)
@@ -105,7 +124,6 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
     if shards.is_shard(app, physical):  # the others' rows stay
         if state is not None and state.state is State.HELD:
             app.note_states({name: TableState(State.SNAPSHOT, "its shards are read anew", applied_ts=app.cut_ts)})
-            app.record_states({})
         return
     found = {name: filling(wave.snapshot, wave.low_ts)}
     for taker, taken in still_given(app, physical, app.applied(name), wave.low_ts):
@@ -118,7 +136,6 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
         else:
             found[taker] = waits
     app.note_states(found)
-    app.record_states({})
 
 
 def filling(snapshot: str, low_ts: int) -> TableState:
@@ -189,9 +206,7 @@ def _empties(version: TableVersion) -> bool:
 def let_go(app: Application, window: Window) -> None:
     """A table lacks rows for good when its snapshot is over without having ended."""
     shards.let_shards_go(app)
-    for name, state in app.states.items():
-        if state.state is not State.SNAPSHOT:
-            continue
+    for name, state in app.states.of(State.SNAPSHOT):
         for physical in app.flows().get(name, ()):
             told = app.snapshots.tables.get((state.error, *physical))
             if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
@@ -203,9 +218,12 @@ def let_go(app: Application, window: Window) -> None:
 def fails_meanwhile(app: Application, window: Window) -> None:
     """What the window's DDL, and what holds its tables, make of snapshots that are under way."""
     _leave_takers(app, window)
-    for (snapshot, *place), told in app.snapshots.tables.items():
+    flows = app.flows()
+    touched = {physical for name in window.tables for physical in flows.get(name, ())}
+    for (snapshot, *place), told in app.snapshots.going.items():
         physical = (place[0], place[1], place[2])
-        if told.state.is_over or physical[0] not in app.histories or not app.keeps(*physical):
+        begun = told.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
+        if not (begun or physical in touched) or physical[0] not in app.histories or not app.keeps(*physical):
             continue
         name = app.logical_name(*physical[1:])
         held = _held_since(app, window, snapshot, physical)
@@ -298,8 +316,7 @@ def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
 
 def record_answers(app: Application, found: Sequence[SnapshotEvent]) -> None:
     """Before the cut, so that a killed window says it again: what is said twice changes nothing."""
-    if found:
-        app.snapshots.recorded(app.control.append(tables.SNAPSHOTS, [event.to_row() for event in found]))
+    app.snapshots.append(app.control, found)
     for line in _lines(found):
         print(line, file=sys.stderr, flush=True)
 

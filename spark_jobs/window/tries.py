@@ -100,10 +100,8 @@ def release_after_a_pause(app: Application) -> None:
     now = datetime.now(UTC)
     free = {
         name: TableState(State.RELEASED, error=state.error, applied_ts=state.applied_ts)
-        for name, state in app.states.items()
-        if state.state == State.HELD
-        and (times := _times(state))
-        and (state.since is None or now - state.since >= _pause(times))
+        for name, state in app.states.of(State.HELD)
+        if (times := _times(state)) and (state.since is None or now - state.since >= _pause(times))
     }
     app.record_states(free)
 

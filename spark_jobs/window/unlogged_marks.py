@@ -12,6 +12,7 @@ the wave.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -30,19 +31,17 @@ def unlogged_waves(app: Application, window: Window) -> dict[str, Followed]:
     # A window of tables that catch up ends where their sources are, or below.
     late = app.followed.behind.keys() if window.main else ()
     sources = {window.behind} if window.behind is not None else app.histories.keys() - late
-    mine = [one for one in app.snapshots.marked if one.source in sources and _is_ours(app, one)]
     if window.main:
-        _place(app, window, [one for one in mine if one.token not in app.snapshots.placed])
-    placed = app.snapshots.placed
+        _place(app, window, [one for one in app.snapshots.unplaced if _is_of(app, sources, one)])
     found: dict[str, Followed] = {}
-    for event in sorted(mine, key=lambda one: placed.get(one.token, 0)):
-        if window.low_ts < placed.get(event.token, 0) <= window.cut_ts:
-            _take(found.setdefault(event.source, Followed()), event, placed[event.token])
+    for place, event in app.snapshots.placed_in(window.low_ts, window.cut_ts):
+        if _is_of(app, sources, event):
+            _take(found.setdefault(event.source, Followed()), event, place)
     return found
 
 
-def _is_ours(app: Application, event: SnapshotEvent) -> bool:
-    return event.pipeline == app.pipeline.pipeline
+def _is_of(app: Application, sources: Collection[str], event: SnapshotEvent) -> bool:
+    return event.source in sources and event.pipeline == app.pipeline.pipeline
 
 
 def _mark(event: SnapshotEvent) -> Mark:

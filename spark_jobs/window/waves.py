@@ -116,7 +116,7 @@ def below(
     if any(app.index.begin(source) > after_ts for source in names):
         return None
     wanted = {source: Wanted(after_ts, of) for source, of in names.items()}
-    upto_ts, refs = backlog(app.lake, wanted, window.low_ts, sys.maxsize)
+    upto_ts, refs = backlog(app.lake, wanted, window.low_ts, sys.maxsize, app.index.below)
     if upto_ts < window.low_ts:
         raise LakeUnavailable(
             f"bronze is resolved up to {upto_ts} only, below the cut", where=app.lake.root, remedy="it is tried again"

@@ -21,7 +21,7 @@ from tidegate.schema.model.partitions import RowsMoved
 from tidegate.segments.result import Ledger, Problem
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunk_table import ChunkRef
-from tidegate.snapshot.events import SnapshotEvent
+from tidegate.snapshot.events import SnapshotEvent, TableKey
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.target import StagedUpsert
 
@@ -185,13 +185,19 @@ class WindowWaves:
     """What a window has of snapshots. logical tables by name.
 
     taken: waves of physical tables whose rows it has. answers: events to record before its cut, whatever becomes of its
-    tables. sweeps: of tables that are whole from this window on. states: what tables become with it.
+    tables. sweeps: of tables that are whole from this window on. states: what tables become with it. lows: of a
+    snapshot of a physical table the lowest low mark that was taken. opened, begun: events and versions of tables that
+    begin with a wave, which aren't in the lake yet; fills: nor are their states (record_begun).
     """
 
     taken: list[tuple[str, SnapshotEvent]] = field(default_factory=list)
     answers: list[SnapshotEvent] = field(default_factory=list)
     sweeps: list[tuple[str, Sweep]] = field(default_factory=list)
     states: dict[str, TableState] = field(default_factory=dict)
+    lows: dict[TableKey, int] = field(default_factory=dict)
+    opened: list[SnapshotEvent] = field(default_factory=list)
+    begun: list[TableVersion] = field(default_factory=list)
+    fills: bool = False
 
 
 @dataclass(slots=True)

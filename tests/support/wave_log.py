@@ -66,15 +66,7 @@ class Waves:
         """A wave of one chunk; its token. dies: its reader, before it said what it has read."""
         self.number += 1
         token = f"{self.snapshot}{self.number:030x}"
-        schema = schema_of(self.version)
-        rows = pa.RecordBatch.from_arrays([pa.array(ids, schema[0].type)], schema=schema)
-        payload = bytes(to_payload([rows], schema))
-        chunk = Chunk(
-            source="one", snapshot=self.snapshot, database=self.version.database, table=self.version.table,
-            wave=self.number, chunk=1, low_token=token, high_token=token, key_after=span.after, key_upto=span.upto,
-            rows=len(ids), version=1, shape=shape_of(schema), payload=payload, payload_bytes=len(payload),
-            payload_crc32c=crc32c(payload), null_dates=0, server_id=1, server_uuid="", read_at=datetime.now(UTC),
-        )  # fmt: skip
+        chunk = _chunk(self.version, self.snapshot, self.number, token, ids, span)
         self.writer.append([chunk])
         at = "" if self.version.key else "b.000001:4"
         self._mark(MarkKind.HIGH, token, Manifest.of(chunk.name, [chunk]), (low_ts, high_ts), at)
@@ -105,3 +97,54 @@ class Waves:
     def state(self) -> str:
         name = (self.version.database, self.version.table)
         return str(Known.read(self.log.lake).tables[self.snapshot, "one", *name].state)
+
+
+@dataclass
+class ManyWaves:
+    """A snapshot of several tables with keys, all of which are read in each of its waves."""
+
+    log: Log
+    versions: Sequence[TableVersion]
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.writer = ChunkWriter(self.log.lake, "one", 1)
+        self.say(EventKind.REQUESTED)
+        self.say(EventKind.RANGES, spans=(WHOLE,))
+
+    def say(self, kind: EventKind, **cells: Any) -> None:
+        events = [
+            SnapshotEvent("m1", "road", "one", kind, datetime.now(UTC), one.database, one.table, **cells)
+            for one in self.versions
+        ]
+        control.append(self.log.lake, tables.SNAPSHOTS, [event.to_row() for event in events])
+
+    def read(self, ids: Sequence[int], low_ts: int, high_ts: int) -> str:
+        """A wave with a chunk of each table; its token."""
+        self.number += 1
+        token = f"m1{self.number:030x}"
+        chunks = [_chunk(one, "m1", self.number, token, ids) for one in self.versions]
+        self.writer.append(chunks)
+        manifests = tuple(Manifest.of(chunk.name, [chunk]) for chunk in chunks)
+        text = Mark("m1", self.number, MarkKind.HIGH, token, manifests, "").to_text()
+        event = SnapshotEvent(
+            "m1", "road", "one", EventKind.MARKED, datetime.now(UTC), wave=self.number, token=token,
+            low_ts=low_ts, high_ts=high_ts, options={"mark": text, "server_uuid": ""},
+        )  # fmt: skip
+        control.append(self.log.lake, tables.SNAPSHOTS, [event.to_row()])
+        self.say(EventKind.WAVE, wave=self.number, token=token, spans=(WHOLE,), rows=len(ids))
+        return token
+
+
+def _chunk(
+    version: TableVersion, snapshot: str, wave: int, token: str, ids: Sequence[int], span: Span = WHOLE
+) -> Chunk:
+    schema = schema_of(version)
+    rows = pa.RecordBatch.from_arrays([pa.array(ids, schema[0].type)], schema=schema)
+    payload = bytes(to_payload([rows], schema))
+    return Chunk(
+        source="one", snapshot=snapshot, database=version.database, table=version.table, wave=wave, chunk=1,
+        low_token=token, high_token=token, key_after=span.after, key_upto=span.upto, rows=len(ids), version=1,
+        shape=shape_of(schema), payload=payload, payload_bytes=len(payload), payload_crc32c=crc32c(payload),
+        null_dates=0, server_id=1, server_uuid="", read_at=datetime.now(UTC),
+    )  # fmt: skip

@@ -52,5 +52,5 @@ class Maintain(Section):
         90,
         ge=1,
         description="Records of work leave control/ledger, latency, maintenance and table_states (but for each table's"
-        " last event) after so many days; null: never",
+        " last event), and control/snapshots what no one reads of a snapshot that is over, after so many days; null: never",
     )

@@ -23,6 +23,8 @@ SETTLE_SECONDS: Final = 30.0
 # --- schema ---------------------------------------------------------------------------------------
 # How often a baseline is read again because a DDL ran while it was being read.
 BASELINE_ATTEMPTS_MAX: Final = 10
+# So many tables are asked for by their names when a schema is read; of more the whole of their databases is.
+SCHEMA_NAMED_TABLES_MAX: Final = 1000
 
 # --- clocks, answers, first starts ----------------------------------------------------------------
 # How much later than the source's clock, as capture knows it, a transaction may say that it was written.

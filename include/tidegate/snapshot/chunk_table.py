@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -65,14 +65,42 @@ class ChunkRef:
 
     def read(self, lake: LakeFiles) -> Chunk:
         """With its bytes, which are checked when its rows are asked for. Raises StreamCorrupt, OSError."""
+        with ChunkFiles(lake) as files:
+            return files.read(self)
+
+
+class ChunkFiles:
+    """Reads chunks one after the other: neighbours in a file are read with it opened once."""
+
+    def __init__(self, lake: LakeFiles) -> None:
+        self._lake, self._path = lake, ""
+        self._open: tuple[Any, pq.ParquetFile] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open[0].close()
+        self._open, self._path = None, ""
+
+    def read(self, ref: ChunkRef) -> Chunk:
+        """With its bytes, which are checked when its rows are asked for. Raises StreamCorrupt, OSError."""
         try:
-            with lake.open(self.path) as handle:
-                found = pq.ParquetFile(handle).read_row_group(self.row_group, columns=["payload"], use_threads=False)
+            if self._open is None or self._path != ref.path:
+                self._close()
+                handle = self._lake.open(ref.path)
+                self._open, self._path = (handle, pq.ParquetFile(handle)), ref.path
+            found = self._open[1].read_row_group(ref.row_group, columns=["payload"], use_threads=False)
         except pa.ArrowException as error:
+            self._close()
             raise StreamCorrupt(
-                f"a file of bronze/chunks can't be read: {error}", where=self.path, remedy="restore it from a copy"
+                f"a file of bronze/chunks can't be read: {error}", where=ref.path, remedy="restore it from a copy"
             ) from error
-        return replace(self.chunk, payload=memoryview(found["payload"][0].as_buffer()).cast("B"))
+        return replace(ref.chunk, payload=memoryview(found["payload"][0].as_buffer()).cast("B"))
 
 
 class ChunkWriter:

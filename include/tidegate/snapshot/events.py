@@ -19,7 +19,8 @@ each time at their own low watermark, which changes nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -193,11 +194,13 @@ TableKey = tuple[str, str, str, str]  # snapshot, source, database, table
 class Tally:
     """How far each table is, by its key and in order of the requests. What no event is about isn't counted again.
 
-    waves: snapshot -> the largest number of a wave.
+    going: of these the tables whose snapshot isn't over. waves: snapshot -> the largest number of a wave.
     """
 
     tables: dict[TableKey, TableProgress] = field(default_factory=dict)
+    going: dict[TableKey, TableProgress] = field(default_factory=dict)
     waves: dict[str, int] = field(default_factory=dict)
+    _going: Counter[str] = field(default_factory=Counter)  # by snapshot: how many of its tables aren't over
     _requests: dict[TableKey, SnapshotEvent] = field(default_factory=dict)
     _said: dict[TableKey, list[SnapshotEvent]] = field(default_factory=dict)
     _of: dict[str, list[TableKey]] = field(default_factory=dict)  # keys of a snapshot
@@ -218,7 +221,24 @@ class Tally:
             touched |= dict.fromkeys([key] if event.table else self._of.get(event.snapshot, ()))
         for key in touched:
             if key in self._requests:
-                self.tables[key] = self._told(key)
+                self._count(key, self._told(key))
+
+    @property
+    def going_snapshots(self) -> Collection[str]:
+        """Snapshots of which a table isn't over."""
+        return self._going.keys()
+
+    def _count(self, key: TableKey, told: TableProgress) -> None:
+        self.tables[key] = told
+        before = key in self.going
+        if told.state.is_over:
+            self.going.pop(key, None)
+        else:
+            self.going[key] = told
+        if before != (key in self.going):
+            self._going[key[0]] += -1 if before else 1
+            if not self._going[key[0]]:
+                del self._going[key[0]]
 
     def _told(self, key: TableKey) -> TableProgress:
         snapshot, source, database, table = key
@@ -256,7 +276,10 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         database=request.database,
         table=request.table,
         state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and waves else state,
-        left=left_of(ranges, (ReadSpans(one.spans, one.token in refused.keys() | lost) for one in waves)),
+        # What is done has nothing left, even when upkeep has taken away what was read (worth_keeping.py).
+        left=()
+        if state is SnapshotState.DONE
+        else left_of(ranges, (ReadSpans(one.spans, one.token in refused.keys() | lost) for one in waves)),
         waiting=tuple(one.token for one in waiting),
         low_ts=min((one.low_ts for one in applied if one.low_ts is not None), default=None),
         waves=len(counted),

@@ -121,7 +121,7 @@ class SnapshotReader:
             marks = marks_for(asked, marking, self._lake, names, self._settings.marks, self._report)
             captured = CapturedReading(self._lake, self._source, (asked.server_id, asked.server_uuid), self._info.where)
             while not stop():
-                active = [one for one in self._told.tables(self._source) if one.state in _ACTIVE]
+                active = [one for one in self._told.going(self._source) if one.state in _ACTIVE]
                 if not active:
                     return
                 if lost := captured.lost(active):
@@ -142,7 +142,7 @@ class SnapshotReader:
                 keyed = [one for one in mine if self._keyed[one.name]]
                 if keyed:
                     self._wave(keyed[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
-                if bare := [one for one in mine if one not in keyed]:
+                if bare := [one for one in mine if not self._keyed.get(one.name, True)]:
                     self._exact_wave(bare[: self._at_once], asked, marks, writer, stop)
 
     # --- before a wave --------------------------------------------------------------------------------
@@ -170,7 +170,8 @@ class SnapshotReader:
         """Apply may never take a table: what it refuses each time from the first wave on is given up."""
         bad = [one for one in active if one.low_ts is None and len(one.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
         self._record([self._event(one, EventKind.FAILED, reason=one.refused[-1]) for one in bad])
-        return [one for one in active if one not in bad]
+        gone = {(one.snapshot, one.name) for one in bad}
+        return [one for one in active if (one.snapshot, one.name) not in gone] if bad else list(active)
 
     def _lost(self, of: TableProgress, token: str) -> SnapshotEvent:
         reason = "its marks were written at another server, which died before capture had them"
@@ -248,7 +249,7 @@ class SnapshotReader:
 
         def look(name: Name) -> None:
             check_nobody_waits(asked, name)
-            states = {one.name: one.state for one in self._told.tables(self._source)}
+            states = {one.name: one.state for one in self._told.going(self._source)}
             if stop() or states.get(name) not in _ACTIVE:
                 raise _Stopped
 

@@ -81,6 +81,12 @@ class Told:
             self._look()
             return [one for one in self._tally.tables.values() if source in ("", one.source)]
 
+    def going(self, source: str = "") -> list[TableProgress]:
+        """Of these the tables whose snapshot isn't over. Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return [one for one in self._tally.going.values() if source in ("", one.source)]
+
     def last_wave(self, snapshot: str) -> int:
         """The largest number of a snapshot's waves; 0 before the first. Raises LakeUnavailable, LakeRefused."""
         with self._lock:

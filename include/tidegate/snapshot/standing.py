@@ -6,16 +6,21 @@ Out: Known: answers by token and by physical table.
 A table is filled when it wasn't whole as its snapshot began: an `opened` event that names it says so, with the
 commit_ts at which silver was emptied. Until the snapshot's `done` it lacks rows. An `opened` event that names no table
 says where a wave's low mark is.
+
+What windows ask for is carried forward with the events: no answer goes through all of them. Apply alone writes
+`opened`, `done` and `placed`, and has its own in memory in the order in which it said them; of the others' events none
+depends on those that came before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
+from tidegate.snapshot.event_log import EventLog
 from tidegate.snapshot.events import EventKind, SnapshotEvent, TableKey, TableProgress, Tally
 from tidegate.tables import SNAPSHOTS
 
@@ -23,73 +28,122 @@ Physical = tuple[str, str, str]  # source, database, table
 
 
 class Known:
-    """Events, oldest first, and what follows from them.
+    """Events, and what follows from them. log: where they come from; None: those alone that are taken in."""
 
-    marked: marks that aren't in a source's log. placed: token of such a mark -> its commit_ts in apply's order.
-    version: of control/snapshots, up to which all of its events are here.
-    """
+    def __init__(self, log: EventLog | None = None) -> None:
+        self._log = log
+        self._forget()
 
-    def __init__(self, version: int = -1) -> None:
-        self.version = version
-        self.marked: list[SnapshotEvent] = []
-        self.placed: dict[str, int] = {}
+    def _forget(self) -> None:
         self._tally = Tally()
-        self._opened: list[SnapshotEvent] = []
+        self._marks: dict[str, SnapshotEvent] = {}  # by token, those that aren't in a source's log
+        self._unplaced: dict[str, SnapshotEvent] = {}
+        self._placed: dict[str, int] = {}  # by token: commit_ts in apply's order
+        self._places: list[tuple[int, str]] = []  # the same, sorted
         self._lows: dict[tuple[str, str], int | None] = {}
+        self._lowest: dict[str, int] = {}  # by snapshot: of its waves that were open at some window's end
+        self._opened: dict[TableKey, SnapshotEvent] = {}
+        self._filled: dict[Physical, SnapshotEvent] = {}
         self._by_table: dict[Physical, list[SnapshotEvent]] = {}
 
     @classmethod
-    def of(cls, events: Iterable[SnapshotEvent], version: int = -1) -> Known:
+    def of(cls, events: Iterable[SnapshotEvent]) -> Known:
         """From events in any order."""
-        found = cls(version)
+        found = cls()
         found.take_in(events)
         return found
 
     @classmethod
     def read(cls, lake: LakeFiles) -> Known:
-        """Raises LakeUnavailable."""
-        version = control.version(lake, SNAPSHOTS)  # what comes meanwhile is read twice
-        return cls.of((SnapshotEvent.from_row(row) for row in control.read(lake, SNAPSHOTS).to_pylist()), version)
+        """Raises LakeUnavailable, LakeRefused."""
+        found = cls(EventLog(lake))
+        found.look()
+        return found
 
-    def take_in(self, events: Iterable[SnapshotEvent]) -> None:
-        """Events that came since; of any order among themselves."""
+    def look(self) -> None:
+        """Take in what others have appended since. Raises LakeUnavailable, LakeRefused."""
+        if self._log is not None:
+            anew, events = self._log.look()
+            if anew:
+                self._forget()
+            self._take_in(events)
+
+    def take_in(self, events: Sequence[SnapshotEvent] | Iterable[SnapshotEvent]) -> None:
+        """One's own; of any order among themselves."""
+        told = list(events)
+        if self._log is not None:
+            self._log.know(told)
+        self._take_in(told)
+
+    def _take_in(self, events: Iterable[SnapshotEvent]) -> None:
         told = sorted(events, key=lambda one: one.recorded_at)
         self._tally.take_in(told)
         for one in told:
-            self._by_table.setdefault((one.source, *one.name), []).append(one)
-            if one.event is EventKind.OPENED:
-                self._opened.append(one)
-                if not one.table:
-                    self._lows[one.source, one.token] = one.low_ts
+            physical = (one.source, *one.name)
+            self._by_table.setdefault(physical, []).append(one)
+            if one.event is EventKind.OPENED and one.table:
+                self._opened.setdefault((one.snapshot, *physical), one)
+                self._filled.pop(physical, None)  # the newest stands last
+                self._filled[physical] = one
+            elif one.event is EventKind.OPENED:
+                self._lows[one.source, one.token] = one.low_ts
+                if one.low_ts is not None:
+                    self._lowest[one.snapshot] = min(one.low_ts, self._lowest.get(one.snapshot, one.low_ts))
+            elif one.event is EventKind.DONE:
+                self._filled.pop(physical, None)
             elif one.event is EventKind.PLACED:
-                self.placed[one.token] = one.high_ts or 0
+                self._place(one.token, one.high_ts or 0)
             elif one.event is EventKind.MARKED:
-                self.marked.append(one)
+                self._marks[one.token] = one
+                if one.token not in self._placed:  # by clocks of two machines it may be the younger one
+                    self._unplaced[one.token] = one
+
+    def _place(self, token: str, commit_ts: int) -> None:
+        self._unplaced.pop(token, None)
+        if token not in self._placed:
+            self._placed[token] = commit_ts
+            insort(self._places, (commit_ts, token))
 
     def record(self, tables: ControlTables, events: Sequence[SnapshotEvent]) -> None:
         """Append events to the lake, and take them in."""
         self.take_in(events)
-        self.recorded(tables.append(SNAPSHOTS, [event.to_row() for event in events]))
+        self.append(tables, events)
 
-    def recorded(self, version: int) -> None:
-        """What was taken in is in the lake with this version; if somebody's events came before it, they are missing."""
-        if version == self.version + 1:
-            self.version = version
+    def append(self, tables: ControlTables, events: Sequence[SnapshotEvent]) -> None:
+        """Append events that were taken in."""
+        if events:
+            version = tables.append(SNAPSHOTS, [event.to_row() for event in events])
+            if self._log is not None:
+                self._log.appended(version)
 
     @property
     def tables(self) -> Mapping[TableKey, TableProgress]:
         """How far each table is, in order of the requests."""
         return self._tally.tables
 
+    @property
+    def going(self) -> Mapping[TableKey, TableProgress]:
+        """Tables whose snapshot isn't over."""
+        return self._tally.going
+
+    @property
+    def unplaced(self) -> Collection[SnapshotEvent]:
+        """Marks that aren't in a source's log, and have no place in apply's order yet."""
+        return self._unplaced.values()
+
+    def placed_in(self, after_ts: int, upto_ts: int) -> list[tuple[int, SnapshotEvent]]:
+        """Such marks with their places, of (after_ts, upto_ts], in order."""
+        first = bisect_right(self._places, after_ts, key=lambda one: one[0])
+        last = bisect_right(self._places, upto_ts, key=lambda one: one[0])
+        return [(at, self._marks[token]) for at, token in self._places[first:last] if token in self._marks]
+
     def low_ts(self, source: str, token: str) -> int | None:
         """Where the low mark of a wave is that was open at some window's end."""
         return self._lows.get((source, token))
 
     def open_lows(self) -> list[int]:
-        """Low marks of waves of snapshots that aren't over."""
-        going = {told[0] for told, of in self.tables.items() if not of.state.is_over}
-        opened = (one for one in self._opened if not one.table)
-        return [one.low_ts for one in opened if one.snapshot in going and one.low_ts is not None]
+        """The lowest mark of waves that were open at some window's end, of each snapshot that isn't over."""
+        return [self._lowest[one] for one in self._tally.going_snapshots if one in self._lowest]
 
     def began(self, snapshot: str, physical: Physical) -> int | None:
         """L0: from here on the snapshot's waves and the log are in silver; None before its first wave is."""
@@ -98,23 +152,16 @@ class Known:
 
     def filled(self, physical: Physical) -> SnapshotEvent | None:
         """The `opened` event since which a table lacks rows; None when it lacks none by these events."""
-        for event in reversed(self._by_table.get(physical, ())):
-            if event.event is EventKind.DONE:
-                return None
-            if event.event is EventKind.OPENED:
-                return event
-        return None
+        return self._filled.get(physical)
 
     @property
     def began_empty(self) -> Mapping[Physical, SnapshotEvent]:
         """Tables that lack rows by these events, with filled() of each."""
-        opened = {(one.source, *one.name) for one in self._opened if one.table}
-        return {physical: event for physical in opened if (event := self.filled(physical)) is not None}
+        return self._filled
 
     def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
-        mine = (one for one in self._by_table.get(physical, ()) if one.snapshot == snapshot)
-        return next((one for one in mine if one.event is EventKind.OPENED), None)
+        return self._opened.get((snapshot, *physical))
 
     def begun_by(self, physical: Physical, low_ts: int) -> str:
         """Token of the wave whose low mark empties a table in silver; "" when nobody said so."""
@@ -129,5 +176,5 @@ class Known:
 
 def under_way(lake: LakeFiles) -> list[TableProgress]:
     """Tables whose snapshot isn't over, by name. Raises LakeUnavailable."""
-    found = [told for told in Known.read(lake).tables.values() if not told.state.is_over]
+    found = Known.read(lake).going.values()
     return sorted(found, key=lambda told: (told.source, told.name))

@@ -101,9 +101,12 @@ def _shown_versions(
     info: ConnectionInfo, source: str, server_id: int, wanted: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], TableVersion]:
     """Of a MySQL or MariaDB. Raises SourceRefused, SourceUnavailable."""
+    if not wanted:
+        return {}
     try:
         with connect(info) as connection:
-            read = read_schema(connection, source, lambda *name: name in wanted, Position.of(f"{server_id}.0", 0))
+            place = Position.of(f"{server_id}.0", 0)
+            read = read_schema(connection, source, lambda *name: name in wanted, place, only=wanted)
     except (pymysql.err.MySQLError, OSError) as error:
         raise named(error, info) from error
     return {(one.database, one.table): one for one in read if one.table}

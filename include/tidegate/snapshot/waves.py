@@ -135,8 +135,11 @@ def refusals(wave: EndedWave, chunks: Sequence[LandedChunk], changed: Collection
     chunks: all in bronze with the wave's token. changed: tables with a DDL in (low_ts, high_ts].
     """
     found: dict[Name, str] = {}
+    by_name: dict[Name, list[LandedChunk]] = {}
+    for chunk in chunks:
+        by_name.setdefault((chunk.database, chunk.table), []).append(chunk)
     for told in wave.tables:
-        mine = [chunk for chunk in chunks if (chunk.database, chunk.table) == told.name]
+        mine = by_name.get(told.name, [])
         if wave.refused:
             found[told.name] = wave.refused
         elif told.name in changed:

@@ -189,10 +189,10 @@ class SnapshotWork:
 
         Raises LakeUnavailable.
         """
-        if lost := lost_ends(self.lake, self.told.tables()):
+        if lost := lost_ends(self.lake, self.told.going()):
             reason = "its end mark was written at another server than capture reads now"
             tell_tables(self.lake, self.pipeline.pipeline, lost, EventKind.RESUMED, reason)
-        mine = self.told.tables()
+        mine = self.told.going()
         return [one for one in mine if one.state in _OPEN and one.source in self.pipeline.sources]
 
     def read(self, *, snapshot: str = "") -> list[TableProgress]:

@@ -26,10 +26,10 @@ def test_a_decided_prewrite_keeps_versions_only_while_a_table_may_stand_below_it
     app.prewrites = {"s": Prewrites("s", [decided])}
     app.forget_versions()
     assert app._floor("s", "d", "t") == 100
-    app.states = {"d.t": TableState(State.HELD, applied_ts=40)}
+    app.states["d.t"] = TableState(State.HELD, applied_ts=40)
     app.forget_versions()
     assert app._floor("s", "d", "u") == 10
-    app.states = {}
+    app.states["d.t"] = TableState(State.ACTIVE, applied_ts=40)
     app.prewrites = {"s": Prewrites("s", [Prewrite("s", "x", 10, 1, 1, ("d.t",), PrewriteState.PARKED, 50)])}
     app.forget_versions()
     assert app._floor("s", "d", "t") == 10

@@ -1,6 +1,6 @@
 """Segments below the cut, for tables and sources that catch up: found when a window needs them, and not kept.
 
-In:  bronze's Delta log; per source where to begin and which tables are wanted.
+In:  bronze's Delta log, carried forward (above.py); per source where to begin and which tables are wanted.
 Out: SegmentRefs of one window, about bytes_max of them, and up to which commit_ts they are all there are.
 
 The small columns of what lies between are read once per window at most, file by file in order of seq, and only refs
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tidegate.lake.bronze.above import FilesAbove
 from tidegate.lake.bronze.index import refs_in
-from tidegate.lake.bronze.log import bronze_log, files_of
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.window import SegmentRef, without_given_up
 from tidegate.tables import EVERY_TABLE, SegmentFlag
@@ -31,13 +31,17 @@ class Wanted:
 
 
 def backlog(
-    lake: LakeFiles, wanted: Mapping[str, Wanted], upto_ts: int, bytes_max: int
+    lake: LakeFiles, wanted: Mapping[str, Wanted], upto_ts: int, bytes_max: int, above: FilesAbove | None = None
 ) -> tuple[int, list[SegmentRef]]:
-    """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source, seq)."""
-    files = files_of(bronze_log(lake, lambda add: add["partitionValues"]["source"] in wanted).state())
+    """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source, seq).
+
+    above: bronze's files as they were known to whoever asks again and again.
+    """
+    low_ts = min((want.after_ts for want in wanted.values()), default=0)
+    files = (above or FilesAbove(lake)).of(wanted.keys(), low_ts)
     end_ts, found = upto_ts, []
     for source, want in sorted(wanted.items()):
-        paths = [file.path for file in files if file.source == source and file.top_ts > want.after_ts]
+        paths = [file.path for file in files[source] if file.top_ts > want.after_ts]
         taken_bytes, last = 0, want.after_ts
         for run in _runs(lake, source, paths, want.after_ts):
             here = [ref for ref in run if want.has(ref)]

@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from tidegate.delta.tail import LogTail
 from tidegate.errors import LakeRefused, StreamCorrupt
+from tidegate.lake.bronze.above import FilesAbove
 from tidegate.lake.bronze.beginning import begins
 from tidegate.lake.bronze.file import reading
 from tidegate.lake.bronze.log import BronzeFile, bronze_log, files_of
@@ -58,6 +59,7 @@ class BronzeIndex:
         self._lake = lake
         self._log = bronze_log(lake)
         self._tail = LogTail(self._log)
+        self.below = FilesAbove(lake)  # for windows below the cut
         self._version = -1
         self._refs: dict[str, dict[int, SegmentRef]] = {}
         self._low_ts = 0  # segments resolved at or below it may have been forgotten

@@ -13,9 +13,8 @@ the position counts too; waiting for a snapshot is right then as well, only not 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import pymysql
@@ -24,11 +23,19 @@ from pymysql.constants import ER
 from tidegate.config import OWN_DATABASES, Pipeline, Start, Tables
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import BASELINE_ATTEMPTS_MAX
+from tidegate.limits import BASELINE_ATTEMPTS_MAX, SCHEMA_NAMED_TABLES_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.sql import quote_name
 from tidegate.mysql.start.ddl_since import ddl_since
+from tidegate.mysql.start.information_schema import (
+    Where,
+    columns_of,
+    indexes_of,
+    listed_tables,
+    names_there,
+    partitioned_tables,
+)
 from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline
 from tidegate.mysql.start.shown_tables import Shown, server_settings, shown_tables
 from tidegate.mysql.start.uncommitted import may_hide_rows, written_to
@@ -38,7 +45,7 @@ from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, T
 from tidegate.schema.model.partitions import Partitioning
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.types import COMPRESSED, default_as_known, type_as_known
-from tidegate.schema.model.unlogged import SEQUENCE, engine_kept
+from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.schema.replay.history import BASELINE, DEFAULTS
 from tidegate.schema.replay.indexes import key_of
 
@@ -135,33 +142,37 @@ def _changing(source: str, position: Position, what: str) -> SourceUnavailable:
 
 
 def read_schema(
-    connection: Connection, source: str, keeps: Keeps, position: Position, *, first_id: int = 1
+    connection: Connection,
+    source: str,
+    keeps: Keeps,
+    position: Position,
+    *,
+    first_id: int = 1,
+    only: Collection[Name] = (),
 ) -> list[TableVersion]:
-    """All kept tables and the defaults of their databases, as information_schema has them now; status active."""
+    """All kept tables and the defaults of their databases, as information_schema has them now; status active.
+
+    only: the kept ones, where the caller knows their names; (): any. Of few the server then opens no others.
+    """
+    named = _named(only)
     with connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         mariadb = "mariadb" in str(cursor.fetchone()[0]).lower()
-        # Names alone come from the dictionary; any other column makes MariaDB open every table of the server.
-        cursor.execute("SELECT table_schema, table_name FROM information_schema.tables")
-        kept = {
-            (str(database), str(table))
-            for database, table in cursor.fetchall()
-            if str(database).lower() not in OWN_DATABASES and keeps(str(database), str(table))
-        }
+        kept = {name for name in names_there(cursor, named) if name[0].lower() not in OWN_DATABASES and keeps(*name)}
         databases = tuple(sorted({database for database, _ in kept}))
-        listed = _listed(cursor, databases)
+        where = Where(databases, named.tables if named else ())
+        listed = listed_tables(cursor, where)
         names = sorted(kept & listed.keys())
-        columns = _columns(cursor, databases)
-        indexes = _indexes(cursor, databases)
-        partitioned = _partitioned(cursor, databases)
-        settings = server_settings(cursor)
-        shown = shown_tables(cursor, [name for name in names if listed[name].engine != SEQUENCE], settings)
+        columns = columns_of(cursor, where)
+        indexes = indexes_of(cursor, where)
+        partitioned = partitioned_tables(cursor, where)
+        tables = [name for name in names if listed[name].engine != SEQUENCE]
+        shown = shown_tables(cursor, tables, server_settings(cursor))
     merged = {under: name for name, said in shown.items() for under in said.union}
     versions = read_defaults(connection, source, position, databases)
     next_id = first_id
     for name in names:
-        cells = columns.get(name, [])
-        made = tuple(_column(cell, next_id + offset, mariadb=mariadb) for offset, cell in enumerate(cells))
+        made = tuple(_column(cell, next_id + n, mariadb=mariadb) for n, cell in enumerate(columns.get(name, ())))
         next_id += len(made)
         collation = listed[name].collation
         said = shown.get(name, Shown(None))
@@ -190,6 +201,12 @@ def read_schema(
             )
         )
     return versions
+
+
+def _named(only: Collection[Name]) -> Where | None:
+    if not 0 < len(only) <= SCHEMA_NAMED_TABLES_MAX:
+        return None
+    return Where(sorted({database for database, _ in only}), sorted({table for _, table in only}))
 
 
 def read_defaults(
@@ -229,70 +246,6 @@ def read_defaults(
 def _charset_of(collation: str) -> str:
     """Every collation's name starts with its character set's ("binary" is both)."""
     return collation.partition("_")[0]
-
-
-def _in(databases: tuple[str, ...]) -> str:
-    return ", ".join(["%s"] * len(databases)) or "NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """What information_schema.tables says of a table."""
-
-    collation: str
-    engine: str
-
-
-def _listed(cursor: Any, databases: tuple[str, ...]) -> dict[Name, _Listed]:
-    """Every base table, and MariaDB's sequences; no views."""
-    cursor.execute(
-        "SELECT table_schema, table_name, table_collation, table_type, engine FROM information_schema.tables"
-        f" WHERE table_schema IN ({_in(databases)})",
-        databases,
-    )
-    return {
-        (str(row[0]), str(row[1])): _Listed(
-            str(row[2] or ""), engine_kept(str(row[4] or "")) if row[3] in _BASE else SEQUENCE
-        )
-        for row in cursor.fetchall()
-        if row[3] in _BASE or row[3] == "SEQUENCE"
-    }
-
-
-def _partitioned(cursor: Any, databases: tuple[str, ...]) -> set[Name]:
-    cursor.execute(
-        f"SELECT DISTINCT table_schema, table_name FROM information_schema.partitions"
-        f" WHERE partition_name IS NOT NULL AND table_schema IN ({_in(databases)})",
-        databases,
-    )
-    return {(str(row[0]), str(row[1])) for row in cursor.fetchall()}
-
-
-def _columns(cursor: Any, databases: tuple[str, ...]) -> dict[Name, list[Mapping[str, Any]]]:
-    names: tuple[str, ...] = ("column_name", "column_type", "is_nullable", "character_set_name", "collation_name")
-    names += ("column_default", "extra", "generation_expression", "column_comment")
-    asked = ", ".join(names)
-    if not _knows_generated(cursor):
-        asked = asked.replace("generation_expression", "'' AS generation_expression")
-    cursor.execute(
-        f"SELECT table_schema, table_name, {asked} FROM information_schema.columns"
-        f" WHERE table_schema IN ({_in(databases)}) ORDER BY table_schema, table_name, ordinal_position",
-        databases,
-    )
-    found: dict[Name, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in cursor.fetchall():
-        cells = (cell.decode() if isinstance(cell, bytes) else cell for cell in row[2:])
-        found[str(row[0]), str(row[1])].append(dict(zip(names, cells, strict=True)))
-    return found
-
-
-def _knows_generated(cursor: Any) -> bool:
-    """MySQL 5.6 and MariaDB before 10.2.5 can't say what a generated column is made from; 5.6 has none."""
-    cursor.execute(
-        "SELECT 1 FROM information_schema.columns WHERE table_schema = 'information_schema'"
-        " AND table_name = 'COLUMNS' AND column_name = 'GENERATION_EXPRESSION'"
-    )
-    return cursor.fetchone() is not None
 
 
 def _column(cell: Mapping[str, Any], column_id: int, *, mariadb: bool) -> Column:
@@ -349,20 +302,6 @@ def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
 _ESCAPED: Final = re.compile(r"\\.|''", re.DOTALL)
 _UNESCAPED: Final = {"\\0": "\0", "\\n": "\n", "\\r": "\r"}
 _BARE_LITERAL: Final = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?|0x[0-9a-f]+|[bx]'[0-9a-f]*'", re.IGNORECASE)
-
-
-def _indexes(cursor: Any, databases: tuple[str, ...]) -> dict[Name, dict[str, list[tuple[Any, ...]]]]:
-    """(database, table) -> index name -> [(non_unique, column or None, prefix or None), ...] in key order."""
-    cursor.execute(
-        "SELECT table_schema, table_name, index_name, non_unique, column_name, sub_part"
-        f" FROM information_schema.statistics WHERE table_schema IN ({_in(databases)})"
-        " ORDER BY table_schema, table_name, index_name, seq_in_index",
-        databases,
-    )
-    found: dict[Name, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
-    for database, table, index, *part in cursor.fetchall():
-        found[str(database), str(table)][str(index)].append(tuple(part))
-    return found
 
 
 def _index(name: str, parts: list[tuple[Any, ...]], by_name: Mapping[str, int]) -> Index:

@@ -1,0 +1,57 @@
+"""States of logical tables as an application has them: by name, and by what state they are in.
+
+In:  TableStates.
+Out: States, a dict of them. Who asks for tables of one state goes through those alone: of ten thousand active tables
+     none costs a window anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Final, NoReturn, Self
+
+from tidegate.lake.held import TableState
+from tidegate.tables import State
+
+_stamps: Final = count(1)
+
+
+class States(dict[str, TableState]):
+    """stamp: another one after each change, and in every other States."""
+
+    def __init__(self, found: Mapping[str, TableState] | None = None) -> None:
+        super().__init__()
+        self._by_state: dict[State, dict[str, TableState]] = {}
+        self.stamp = next(_stamps)
+        self.update(found or {})
+
+    def of(self, *states: State) -> list[tuple[str, TableState]]:
+        """Tables in one of these states; a copy, so that they may be changed meanwhile."""
+        return [item for state in states for item in self._by_state.get(state, {}).items()]
+
+    def any(self, state: State) -> bool:
+        """Whether a table is in a state."""
+        return bool(self._by_state.get(state))
+
+    def __setitem__(self, name: str, state: TableState) -> None:
+        before = self.get(name)
+        if before is not None:
+            del self._by_state[before.state][name]
+        super().__setitem__(name, state)
+        self._by_state.setdefault(state.state, {})[name] = state
+        self.stamp = next(_stamps)
+
+    def update(self, found: Mapping[str, TableState]) -> None:  # type: ignore[override]  # the one form that is used
+        """As a dict's."""
+        for name, state in found.items():
+            self[name] = state
+
+    def __ior__(self, found: Any) -> Self:  # type: ignore[override,misc]
+        self.update(found)
+        return self
+
+    def __delitem__(self, name: str) -> NoReturn:
+        raise TypeError("what was said of a table is never taken back")
+
+    pop = popitem = clear = setdefault = __delitem__  # type: ignore[assignment]
