@@ -42,6 +42,7 @@ class Log:
 
     def __init__(self, folder: Path, server: str = "11.4.5-MariaDB-log", effects: str = "named") -> None:
         self.server = server
+        self.server_uuid = ""  # of the source `one`
         self.lake = LakeFiles(str(folder / "lake"))
         self.file = folder / "road.yaml"
         self.file.write_text(
@@ -78,6 +79,7 @@ class Log:
         made = replace(
             made, source=source, seq=seq + 1, file="b.000001", tables=names, flags=SegmentFlag.HAS_DDL,
             min_commit_ts=ts, max_commit_ts=ts, resolved_ts=ts, payload_crc32c=made.payload_crc32c ^ damage,
+            server_uuid=self.server_uuid if source == "one" else "",
         )  # fmt: skip
         Bronze(self.lake, source).append([made])
         self._ends[source] = (seq + 1, position + len(payload), ts)

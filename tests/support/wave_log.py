@@ -7,7 +7,7 @@ Out: chunks in bronze, and in control/snapshots what a reader says of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,6 +49,7 @@ class Waves:
     log: Log
     version: TableVersion
     snapshot: str = "s1"
+    server_uuid: str = ""
     writer: ChunkWriter = field(init=False)
     number: int = 0
 
@@ -62,28 +63,46 @@ class Waves:
         event = SnapshotEvent(self.snapshot, "road", "one", kind, datetime.now(UTC), *name, **cells)
         control.append(self.log.lake, tables.SNAPSHOTS, [event.to_row()])
 
-    def read(self, ids: Sequence[int], low_ts: int, high_ts: int, span: Span = WHOLE, *, dies: bool = False) -> str:
-        """A wave of one chunk; its token. dies: its reader, before it said what it has read."""
+    def read(
+        self,
+        ids: Sequence[int],
+        low_ts: int,
+        high_ts: int,
+        span: Span = WHOLE,
+        *,
+        dies: bool = False,
+        marked_at: str | None = None,
+    ) -> str:
+        """A wave of one chunk; its token. dies: its reader, before it said what it has read. marked_at: another server
+        than the rows are from.
+        """
         self.number += 1
         token = f"{self.snapshot}{self.number:030x}"
-        chunk = _chunk(self.version, self.snapshot, self.number, token, ids, span)
+        chunk = replace(
+            _chunk(self.version, self.snapshot, self.number, token, ids, span), server_uuid=self.server_uuid
+        )
         self.writer.append([chunk])
         at = "" if self.version.key else "b.000001:4"
-        self._mark(MarkKind.HIGH, token, Manifest.of(chunk.name, [chunk]), (low_ts, high_ts), at)
+        uuid = self.server_uuid if marked_at is None else marked_at
+        self._mark(
+            Mark(self.snapshot, self.number, MarkKind.HIGH, token, (Manifest.of(chunk.name, [chunk]),), at),
+            (low_ts, high_ts),
+            uuid,
+        )
         if not dies:
             self.say(EventKind.WAVE, wave=self.number, token=token, spans=(span,), rows=len(ids))
         return token
 
     def end(self, high_ts: int) -> None:
         name = (self.version.database, self.version.table)
-        self._mark(MarkKind.END, f"{self.snapshot}end", Manifest(*name), (None, high_ts), "")
+        mark = Mark(self.snapshot, self.number, MarkKind.END, f"{self.snapshot}end", (Manifest(*name),))
+        self._mark(mark, (None, high_ts), self.server_uuid)
         self.say(EventKind.ENDED)
 
-    def _mark(self, kind: MarkKind, token: str, manifest: Manifest, between: tuple[int | None, int], at: str) -> None:
-        text = Mark(self.snapshot, self.number, kind, token, (manifest,), at).to_text()
+    def _mark(self, mark: Mark, between: tuple[int | None, int], server_uuid: str) -> None:
         event = SnapshotEvent(
-            self.snapshot, "road", "one", EventKind.MARKED, datetime.now(UTC), wave=self.number, token=token,
-            low_ts=between[0], high_ts=between[1], options={"mark": text, "server_uuid": ""},
+            self.snapshot, "road", "one", EventKind.MARKED, datetime.now(UTC), wave=self.number, token=mark.token,
+            low_ts=between[0], high_ts=between[1], options={"mark": mark.to_text(), "server_uuid": server_uuid},
         )  # fmt: skip
         control.append(self.log.lake, tables.SNAPSHOTS, [event.to_row()])
 

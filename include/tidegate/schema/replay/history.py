@@ -11,7 +11,7 @@ before it stay true, and others go on.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -115,6 +115,7 @@ class SchemaHistory:
         if bounds is not None:
             self._standing = dict(bounds.standing)
         self._grown = {name for name, rows_of in self._unread.items() if len(rows_of) > 1}
+        self._begins = sorted((rows_of[-1]["commit_ts"], name) for name, rows_of in self._unread.items())
 
     def add(self, versions: Iterable[TableVersion]) -> None:
         """Take in versions that are already numbered, such as a baseline, in commit_ts order."""
@@ -123,6 +124,7 @@ class SchemaHistory:
             self._of(name)
             self._versions.setdefault(name, []).append(version)
             self._grown.add(name)
+            insort(self._begins, (version.commit_ts, name))
             self._next_id = max([self._next_id, *(column.id + 1 for column in version.columns)])
             self._note_engine(name, version.engine, bool(version.foreign_keys or version.merged_by))
             if version.kind == BASELINE:
@@ -166,6 +168,8 @@ class SchemaHistory:
             keep = bisect_right(versions, floor, key=lambda version: version.commit_ts)
             self._versions[name] = versions[max(keep - 1, 0) :]
         self._grown = {name for name in self._grown if len(self._versions[name]) > 1}
+        if len(self._begins) > 2 * len(self._versions):  # those of versions that were let go are of no use
+            self._begins = sorted({name: (commit_ts, name) for commit_ts, name in self._begins}.values())
 
     def ever(self, *statuses: VersionStatus) -> list[TableName]:
         """Tables with a version of one of these statuses, without parsing what isn't parsed yet."""
@@ -191,14 +195,10 @@ class SchemaHistory:
 
     def made_in(self, after_ts: int, upto_ts: int) -> list[TableVersion]:
         """Versions of tables that begin in (after_ts, upto_ts], oldest first."""
-        late = [name for name in self._versions if name[1] and self._newest(name) > after_ts]
+        first = bisect_right(self._begins, after_ts, key=lambda one: one[0])
+        late = dict.fromkeys(name for _, name in self._begins[first:] if name[1])  # others have no version above it
         made = [version for name in late for version in self._of(name) if after_ts < version.commit_ts <= upto_ts]
         return sorted(made, key=lambda version: version.commit_ts)
-
-    def _newest(self, name: TableName) -> int:
-        """commit_ts of a known table's last version, without parsing it."""
-        unread = self._unread.get(name)
-        return int(unread[-1]["commit_ts"]) if unread else self._versions[name][-1].commit_ts
 
     @property
     def standing(self) -> Mapping[TableName, int]:
