@@ -23,6 +23,7 @@ SMALL: Final = (
     Bounds(ops_a=3, ops_b=0, changes=1),
     Bounds(ops_a=3, ops_b=0, changes=1, holds=0, begins=(False, False)),
     Bounds(ops_a=4, ops_b=0, changes=0, kills=0),
+    Bounds(ops_a=4, ops_b=0, changes=0, holds=0, unseen=1),
     Bounds(ops_a=2, ops_b=0, changes=2, kills=0),
     Bounds(ops_a=3, ops_b=0, changes=2, holds=0, kills=0, unseen=1),
     Bounds(ops_a=2, ops_b=0, changes=2, holds=0),

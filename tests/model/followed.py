@@ -22,12 +22,13 @@ ROW_FIRST: Final = "a table that caught up is active once the cut has its row"
 REACHES: Final = "a window reaches what an earlier try has written"
 AHEAD_WAITS: Final = "a released table goes on at no cut that silver is ahead of"
 AHEAD_STAYS: Final = "a source's table that silver is ahead with stays released when its source is back"
+MENDED_WAITS: Final = "a table that is to be emptied goes on at no cut before that"
 ROW_BACK: Final = "tables of a source that is back have their rows, written in that window or not"
 CURES: Final = frozenset(
     {
         *(TABLE_JOINS, TABLE_RETURNS, SOURCE_JOINS, STAYS_RELEASED, PLANS_ANEW, STATES_FIRST),
         *(UNSEEN_HOLDS, ENDS_BEHIND, SHORT_RETURNS, ROW_FIRST, REACHES),
-        *(AHEAD_WAITS, AHEAD_STAYS, ROW_BACK),
+        *(AHEAD_WAITS, AHEAD_STAYS, MENDED_WAITS, ROW_BACK),
     }
 )
 

@@ -23,6 +23,7 @@ from tests.model.followed import (
     ENDS_BEHIND,
     HELD,
     LEFT,
+    MENDED_WAITS,
     NEVER,
     PLANS_ANEW,
     REACHES,
@@ -339,6 +340,8 @@ class Following:
         if not window.low <= table.applied <= window.upto:
             return table
         if table.version > window.upto and AHEAD_WAITS in self.cures:
+            return table
+        if table.version < table.applied == window.upto and MENDED_WAITS in self.cures:
             return table
         return table._replace(state=ACTIVE, applied=window.upto)
 
