@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.readers import lake as module
 from tests.readers.canonical import difference, digest
-from tests.readers.lake import check, report
+from tests.readers.lake import Lake, check, report
 from tests.support.readers import READERS
 from tidegate.delta.actions import lines, metadata, protocol
 from tidegate.delta.names import commit_name
@@ -35,6 +35,9 @@ ROWS = pa.table(
 def test_a_digest_is_the_same_for_other_orders_and_types_of_one_value() -> None:
     other = ROWS.take([2, 0, 1]).select(["list", "text", "id", "at", "bytes", "amount"])
     other = other.set_column(1, "text", other["text"].cast(pa.large_string()).dictionary_encode())
+    assert digest(other) == digest(ROWS)
+    other = other.set_column(1, "text", ROWS.take([2, 0, 1])["text"].cast(pa.string_view()))
+    other = other.set_column(4, "bytes", other["bytes"].cast(pa.binary_view()))
     other = other.set_column(3, "at", other["at"].cast(pa.timestamp("ns", "UTC")))
     assert digest(other) == digest(ROWS)
 
@@ -48,6 +51,25 @@ def test_a_lost_and_a_doubled_row_change_the_digest(taken: list[int]) -> None:
 def test_a_null_is_no_empty_value() -> None:
     assert digest(pa.table({"a": [""]})) != digest(pa.table({"a": pa.array([None], pa.string())}))
     assert digest(pa.table({"a": ["1"]})) != digest(pa.table({"a": [1]}))
+
+
+def test_of_floats_each_value_is_another_one_and_nan_is_one() -> None:
+    minus_zero, zero, other_nan, nan, none = (
+        digest(pa.table({"a": pa.array([value], pa.float64())}))
+        for value in (-0.0, 0.0, -float("nan"), float("nan"), None)
+    )
+    assert other_nan == nan
+    assert len({minus_zero, zero, nan, none}) == 4
+
+
+def test_tables_of_each_kind_are_chosen(tmp_path: Path) -> None:
+    for name in "abc":
+        write_deltalake(str(tmp_path / name), ROWS)
+    write_deltalake(str(tmp_path / "d"), ROWS.select(["id"]))
+    there = Lake(tmp_path, None)  # type: ignore[arg-type]  # nothing is read
+    assert [path.name for path in there.chosen(2)] == ["a", "d"]
+    assert [path.name for path in there.chosen(3)] == ["a", "b", "d"]
+    assert there.chosen(9) == there.tables()
 
 
 @pytest.mark.parametrize("feature", sorted(set(module.LIMITS.values())))
@@ -93,3 +115,17 @@ def test_every_table_is_read_by_all_and_what_one_reads_otherwise_is_named(
     said.clear()
     assert report(check(tmp_path / "lake", spark), said.append) == 1
     assert said[0].startswith("LIMIT control/c")
+
+
+@pytest.mark.spark
+def test_a_table_that_lost_a_file_is_named_alone_of_those_that_are_read_together(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in "abc":
+        write_deltalake(str(tmp_path / name), ROWS)
+    for file in (tmp_path / "b").glob("*.parquet"):
+        file.unlink()
+    found = check(tmp_path, spark)
+    assert {one.table for one in found if one.outcome == "different"} == {"b"}
+    assert len(found) == 3 * (1 + len(READERS))
+    assert all(one.rows == ROWS.num_rows for one in found if one.table != "b")

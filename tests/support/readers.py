@@ -6,8 +6,10 @@ Out: its rows, an Arrow table. None of the readers shares code with the writers.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Protocol
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -22,8 +24,15 @@ class Reader(Protocol):
         """All rows of the table."""
 
 
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    """One for all tables of a process: to load the extension takes ten times as long as to read a small table."""
+    return duck.connect(1 << 30)
+
+
 def by_duckdb(path: str, version: int | None = None) -> pa.Table:
-    with duck.connect(1 << 30) as connection:
+    with _duckdb().cursor() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
         found = f"delta_scan({duck.literal(path)})" if version is None else duck.scan(path, version)
         return connection.execute(f"SELECT * FROM {found}").to_arrow_table()
 
