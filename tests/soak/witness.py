@@ -192,6 +192,8 @@ class Witness:
         self._purge()
 
     def _purge(self) -> None:
-        """What bronze has, the source needn't keep."""
+        """What bronze has, the source needn't keep; by a replica's files nothing can be said of its own."""
+        if self._servers and self.read_from is not self.server:
+            return
         self.server.query("FLUSH BINARY LOGS")
         self.server.query("PURGE BINARY LOGS TO %s", (self.position[0],))

@@ -47,12 +47,13 @@ class Place:
         self.shop.create()
 
     def catch_up(self) -> None:
-        """Bronze has all that the primary has now. Raises Wrong."""
-        server, witness = self.servers.primary, self.witness
+        """Bronze has all that the primary has now, perhaps by its replica: capture stays where it is. Raises Wrong."""
+        server = self.servers.primary
         server.query("INSERT INTO txns VALUES (%s, %s)", (_MARKER_SESSION, time.time_ns()), database=DATABASE)
+        self.servers.replicated()
         file, offset = binlog_end(server)
-        what = f"{self.shop.source}: bronze doesn't get to {file}:{offset}"
-        until(self.capture, witness, lambda: self._reads(server) and witness.position >= (file, offset), what)
+        what = f"{self.shop.source}: bronze doesn't get to {file}:{offset} of the primary"
+        until(self.capture, self.witness, self._has_all, what)
 
     def settle(self) -> None:
         """No branch is open, all that was acknowledged is there, and bronze has all of it once. Raises Wrong."""
@@ -84,6 +85,11 @@ class Place:
         if lost := told - set(rows):
             raise Wrong(f"{self.shop.source}: the server lost {len(lost)} that were acknowledged: {sorted(lost)[:3]}")
         self.told += len(told)
+
+    def _has_all(self) -> bool:
+        self.witness.look()
+        at = self.witness.read_from
+        return at is not None and at.process is not None and self.witness.position >= binlog_end(at)
 
     def _reads(self, server: Server) -> bool:
         self.witness.look()
