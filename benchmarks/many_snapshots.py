@@ -20,8 +20,8 @@ from benchmarks.micro_batch import Job, Workload, environment, pipeline_file
 from tidegate.lake.files import LakeFiles
 from tidegate.local import jars, mariadb
 from tidegate.local.server import Server
-from tidegate.snapshot.events import SnapshotState
-from tidegate.snapshot.requests import Told
+from tidegate.snapshot.progress.events import SnapshotState
+from tidegate.snapshot.progress.requests import Told
 
 NAME: Final = "many"
 _RUN_SECONDS: Final = 7200.0

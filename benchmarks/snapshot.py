@@ -21,11 +21,11 @@ from tidegate.mysql.connection import ConnectionInfo, TlsMode
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion
-from tidegate.snapshot.reading.result_plan import make_read_plan
-from tidegate.snapshot.reading.result_stream import ResultStream
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.reading.result.plan import make_read_plan
+from tidegate.snapshot.reading.result.stream import ResultStream
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
-from tidegate.snapshot.spans import WHOLE
-from tidegate.snapshot.wave_reading import WorkerConnection
 
 PEER = "ConnectorX"
 _UNIT = "rows per CPU second"

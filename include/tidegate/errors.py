@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 # What ends the hold of a table whose rows the log doesn't tell. A table with it in its reason is snapshotted by itself
-# (snapshot/automatic.py).
+# (snapshot/progress/automatic.py).
 REREAD: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
 _OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
 REFILL: Final = f"{REREAD}; or TRUNCATE it, or DROP and CREATE it, {_OR_OUT}"

@@ -23,8 +23,8 @@ from tidegate.lake.leases import take_lease
 from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.types import ZeroDates
-from tidegate.snapshot.event_log import EventLog
-from tidegate.snapshot.events import EventKind
+from tidegate.snapshot.progress.event_log import EventLog
+from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.repair_wave import Wanted, repair_wave
 from tidegate.tables_snapshot import VERIFICATION
 from tidegate.verify.cut import newest_cut

@@ -42,7 +42,7 @@ CHUNKS: Final = Table(
             ),
             field("rows", pa.int64(), "rows in payload"),
             field("version", pa.int64(), "version in control/schema_history that the reader knew; 0: none"),
-            field("shape", pa.string(), "of the columns as they were read: names and types (snapshot/chunk.py)"),
+            field("shape", pa.string(), "of the columns as they were read: names and types (snapshot/chunks/chunk.py)"),
             field(
                 "payload",
                 pa.large_binary(),

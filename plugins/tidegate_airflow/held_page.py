@@ -67,7 +67,7 @@ def _page(body: str) -> HTMLResponse:
 def _shown(pipeline: Pipeline) -> str:
     """A pipeline's part of the page; a lake that can't be read is said, and the others are shown."""
     from tidegate.capture.standing import standing
-    from tidegate.snapshot.automatic import seen
+    from tidegate.snapshot.progress.automatic import seen
 
     title = f"<h2>{escape(pipeline.pipeline)}</h2>"
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.config import Pipeline
-from tidegate.snapshot.wakes import WaitingTables
+from tidegate.snapshot.progress.wakes import WaitingTables
 from tidegate_airflow.lake_trigger import LakeTrigger
 
 

@@ -56,8 +56,8 @@ from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
-from tidegate.snapshot import chunk as snapshot_chunk
-from tidegate.snapshot.chunk_table import ChunkFiles
+from tidegate.snapshot.chunks import chunk as snapshot_chunk
+from tidegate.snapshot.chunks.chunk_table import ChunkFiles
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.row_hash import row_hashes
 from tidegate.upsert.target import NotStaged, StagedUpsert

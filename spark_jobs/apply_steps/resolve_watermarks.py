@@ -33,10 +33,10 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
-from tidegate.snapshot.chunk import rows_of, schema_of, shape_of
-from tidegate.snapshot.chunk_table import ChunkRef, chunk_refs
-from tidegate.snapshot.events import EventKind, SnapshotEvent
-from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.chunks.chunk import rows_of, schema_of, shape_of
+from tidegate.snapshot.chunks.chunk_table import ChunkRef, chunk_refs
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, follow, refusals
 from tidegate.tables import State
 

@@ -26,7 +26,7 @@ from tidegate.lake.control import last_of
 from tidegate.lake.control.upkeep import drop_files, rewrite
 from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
-from tidegate.snapshot.worth_keeping import worth_keeping as snapshots_kept
+from tidegate.snapshot.progress.worth_keeping import worth_keeping as snapshots_kept
 
 _EVENT: Final = ["pipeline", "table", "recorded_at"]
 

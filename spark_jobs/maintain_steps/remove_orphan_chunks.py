@@ -10,7 +10,7 @@ import time
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
 from tidegate.errors import CommitConflict
-from tidegate.snapshot.orphans import keep_rows, orphan_files, remove, vacuum_chunks
+from tidegate.snapshot.progress.orphans import keep_rows, orphan_files, remove, vacuum_chunks
 from tidegate.tables import CHUNKS
 
 

@@ -38,8 +38,8 @@ from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import Bounds, SchemaHistory
 from tidegate.segments.prewrites import Prewrites
 from tidegate.segments.window import SegmentRef
-from tidegate.snapshot.event_log import EventLog
-from tidegate.snapshot.standing import Known
+from tidegate.snapshot.progress.event_log import EventLog
+from tidegate.snapshot.progress.standing import Known
 from tidegate.tables import State, splits
 
 if TYPE_CHECKING:

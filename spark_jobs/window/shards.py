@@ -27,7 +27,7 @@ from tidegate.errors import SchemaMismatch
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import TableState
 from tidegate.schema.model.columns import WAITING, TableVersion, VersionStatus
-from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
 from tidegate.tables import State
 
 NOT_FROM_THE_START = "what its earlier waves had is gone, so it is read from the start"

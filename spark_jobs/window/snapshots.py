@@ -27,7 +27,7 @@ from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
-from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
 from tidegate.snapshot.waves import EndedWave
 from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
 

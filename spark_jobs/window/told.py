@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from spark_jobs.window.application import Application
-from tidegate.snapshot.events import EventKind, SnapshotEvent
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.waves import EndedWave, OpenWave
 
 Physical = tuple[str, str, str]  # source, database, table

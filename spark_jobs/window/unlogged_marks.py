@@ -1,6 +1,6 @@
 """Waves whose marks aren't in their source's log, since nothing may be written there.
 
-In:  events `marked` of control/snapshots: a mark, L and H (snapshot/unlogged_marks.py).
+In:  events `marked` of control/snapshots: a mark, L and H (snapshot/marks/unlogged_marks.py).
 Out: per source the waves and ends that this window takes; events `placed`.
 
 A chunk may come however late: its rows are right in each window that ends at H or above (snapshot/__init__.py). So
@@ -20,8 +20,8 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate.errors import DecodeError
 from tidegate.failpoint import failpoint
-from tidegate.snapshot.events import EventKind, SnapshotEvent
-from tidegate.snapshot.watermark import Mark, MarkKind
+from tidegate.snapshot.marks.watermark import Mark, MarkKind
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.waves import EndedWave, Followed, WholeTable
 
 

@@ -26,7 +26,7 @@ from tidegate.schema.ddl.tree import DropDatabase
 from tidegate.segments.result import CommitSpan
 from tidegate.segments.segment import may_name
 from tidegate.segments.window import SegmentRef
-from tidegate.snapshot.watermark import Mark, MarkKind, watermark_version
+from tidegate.snapshot.marks.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.waves import EndedWave, OpenWave, SeenMark, follow
 from tidegate.tables import (
     COMMIT_TS,

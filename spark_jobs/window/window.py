@@ -20,8 +20,8 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import RowsMoved
 from tidegate.segments.result import Ledger, Problem
 from tidegate.segments.window import SegmentRef
-from tidegate.snapshot.chunk_table import ChunkRef
-from tidegate.snapshot.events import SnapshotEvent, TableKey
+from tidegate.snapshot.chunks.chunk_table import ChunkRef
+from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.target import StagedUpsert
 

@@ -20,8 +20,8 @@ from tidegate.errors import ConfigError, Terminal, Transient
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
-from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState
-from tidegate.snapshot.requests import events_of, told
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.progress.requests import events_of, told
 from tidegate.tables import SNAPSHOTS, WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.airflow, pytest.mark.server]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.event_log import Log
 from tests.support.servers import ROOT
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.local import jars
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.window.application import Application
 from tests.kit.road import Road
 from tidegate.local.server import Server
-from tidegate.snapshot.requests import told
+from tidegate.snapshot.progress.requests import told
 from tidegate.snapshot.work import SnapshotWork
 
 

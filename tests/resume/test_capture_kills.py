@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments
 from tests.support.capture_process import CaptureProcess
+from tests.support.captures import assert_equals_binlog, binlog_end, bronze_segments
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server

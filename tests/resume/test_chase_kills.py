@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capture_support import assert_equals_binlog, binlog_end, bronze_segments, pipeline_text
+from tests.support.captures import assert_equals_binlog, binlog_end, bronze_segments, pipeline_text
 from tests.support.nursery import GATE, Child, Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing

@@ -33,7 +33,7 @@ from tidegate.errors import CutNotYet
 from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
-from tidegate.snapshot.requests import Told
+from tidegate.snapshot.progress.requests import Told
 from tidegate.tables import CHUNKS, WATERMARK_DATABASE, State
 
 _FOREVER: Final = "86400"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capture_support import capture_until_quiet
 from tests.soak.plan import plan
 from tests.soak.shards import faults as shards_faults
 from tests.soak.shards import plan as shards_plan
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
+from tests.support.captures import capture_until_quiet
 from tests.support.seeds import LONG, many, seed
 from tests.support.servers import ROOT
 from tidegate.local.server import Server

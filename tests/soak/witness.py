@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from tests.integration.capture_support import IN_USE, assert_follows, assert_follows_in_time, part_of
 from tests.soak.source import DATABASE
+from tests.support.captures import IN_USE, assert_follows, assert_follows_in_time, part_of
 from tidegate.local.server import Server
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
-from tests.integration.capture_support import binlog_end
 from tests.soak.applies import Applies
 from tests.soak.disk import Disk
 from tests.soak.kept import Kept
 from tests.soak.shots import Shots
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
+from tests.support.captures import binlog_end
 from tests.support.fault_proxy import FaultProxy
 from tests.support.nursery import GATE, TERMINAL, TRANSIENT, Child, Nursery
 from tests.support.own_server import own_server

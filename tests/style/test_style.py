@@ -32,10 +32,7 @@ FLAT_FAMILIES: dict[str, str] = {
     "benchmarks/bench": "each is a program of its own",
     "include/tidegate/tables": "names of columns: read together, imported by nearly all",
     "include/tidegate/delta/log": "log is the room's door; the other two are its upkeep",
-    "include/tidegate/snapshot/reading/result": "to be a folder",
     "tests/support/random": "generators: one per kind of thing",
-    "tests/support/workload": "to be a folder",
-    "tests/unit/binlog/encode": "to be a folder",
 }
 FAMILY_FILES_MIN = 3
 
@@ -62,7 +59,7 @@ FORMATS = {
     "include/tidegate/ddl_script/shown_columns.py::_KEY_BYTES_MAX": "InnoDB's keys",
     "include/tidegate/log_files/gtid_set.py::_TAG_BYTES_MAX": "MySQL's GTID tags",
     "include/tidegate/schema/ddl/partitions.py::_DIGITS_MAX": "digits of a 64-bit number",
-    "include/tidegate/snapshot/watermark.py::NAME_BYTES_MAX": "a column's length in the server's table",
+    "include/tidegate/snapshot/marks/watermark.py::NAME_BYTES_MAX": "a column's length in the server's table",
     "include/tidegate/tidb/datum.py::_DIGITS_MAX": "TiDB's MyDecimal",
     "include/tidegate/tables.py::_PART_BYTES_MAX": "a file name's length on local disks",
 }

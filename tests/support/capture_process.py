@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capture_support import pipeline_text
+from tests.support.captures import pipeline_text
 from tests.support.nursery import Nursery
 from tidegate.local.server import Server
 

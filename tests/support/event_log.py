@@ -22,7 +22,7 @@ from spark_jobs.window.following import take_up_selection
 from spark_jobs.window.window import Window
 from tests.kit.decoding import segment
 from tests.kit.spark import no_spark
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate import config, tables
 from tidegate.cli.main import app as command_line
 from tidegate.commit_ts import compose

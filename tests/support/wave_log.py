@@ -21,12 +21,12 @@ from tidegate import tables
 from tidegate.lake import control
 from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion, VersionStatus
 from tidegate.segments.crc32c import crc32c
-from tidegate.snapshot.chunk import Chunk, schema_of, shape_of, to_payload
-from tidegate.snapshot.chunk_table import ChunkWriter
-from tidegate.snapshot.events import EventKind, SnapshotEvent
-from tidegate.snapshot.spans import WHOLE, Span
-from tidegate.snapshot.standing import Known
-from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.chunks.chunk import Chunk, schema_of, shape_of, to_payload
+from tidegate.snapshot.chunks.chunk_table import ChunkWriter
+from tidegate.snapshot.chunks.spans import WHOLE, Span
+from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
+from tidegate.snapshot.progress.standing import Known
 
 TO_WAVES = (plan_window, replay_schema_history, resolve_watermarks)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from tidegate.config import Pipeline
-    from tidegate.snapshot.events import EventKind, SnapshotState, TableProgress
+    from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
     from tidegate.snapshot.work import SnapshotWork
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
@@ -72,8 +72,8 @@ def run(
 @app.command("restart")
 def restart(pipeline: PipelineName, table: Tables = None) -> None:
     """Read tables from their beginning again (without names: all whose last snapshot isn't done)."""
-    from tidegate.snapshot.events import EventKind, SnapshotState
-    from tidegate.snapshot.requests import tell_tables, told
+    from tidegate.snapshot.progress.events import EventKind, SnapshotState
+    from tidegate.snapshot.progress.requests import tell_tables, told
     from tidegate.snapshot.work import logical_name, newest
 
     loaded, work = _work(pipeline)
@@ -95,7 +95,7 @@ def restart(pipeline: PipelineName, table: Tables = None) -> None:
 @app.command("pause")
 def pause(pipeline: PipelineName, table: Tables = None) -> None:
     """Stop reading behind the wave that is being read, until resumed."""
-    from tidegate.snapshot.events import EventKind, SnapshotState
+    from tidegate.snapshot.progress.events import EventKind, SnapshotState
 
     _tell(pipeline, table or (), EventKind.PAUSED, (SnapshotState.REQUESTED, SnapshotState.RUNNING))
 
@@ -103,7 +103,7 @@ def pause(pipeline: PipelineName, table: Tables = None) -> None:
 @app.command("resume")
 def resume(pipeline: PipelineName, table: Tables = None) -> None:
     """Let what is paused be gone on with, by `run` or `start`."""
-    from tidegate.snapshot.events import EventKind, SnapshotState
+    from tidegate.snapshot.progress.events import EventKind, SnapshotState
 
     _tell(pipeline, table or (), EventKind.RESUMED, (SnapshotState.PAUSED,))
 
@@ -111,7 +111,7 @@ def resume(pipeline: PipelineName, table: Tables = None) -> None:
 @app.command("cancel")
 def cancel(pipeline: PipelineName, table: Tables = None) -> None:
     """Give snapshots up: a table that lacks rows then is held."""
-    from tidegate.snapshot.events import EventKind, SnapshotState
+    from tidegate.snapshot.progress.events import EventKind, SnapshotState
 
     states = (SnapshotState.REQUESTED, SnapshotState.RUNNING, SnapshotState.PAUSED, SnapshotState.ENDED)
     _tell(pipeline, table or (), EventKind.CANCELLED, states)
@@ -125,8 +125,8 @@ def status(
     follow: Annotated[bool, typer.Option("--follow", help="Show it anew until nothing is open")] = False,
 ) -> None:
     """How far each table's last snapshot is; exit code 1 when one failed."""
-    from tidegate.snapshot.events import SnapshotState
-    from tidegate.snapshot.requests import told
+    from tidegate.snapshot.progress.events import SnapshotState
+    from tidegate.snapshot.progress.requests import told
     from tidegate.snapshot.work import newest
 
     loaded, lake = open_lake(pipeline)
@@ -196,7 +196,7 @@ def _tell_left(loaded: Pipeline, left: Collection[TableProgress]) -> None:
 
 
 def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collection[SnapshotState]) -> None:
-    from tidegate.snapshot.requests import tell_tables, told
+    from tidegate.snapshot.progress.requests import tell_tables, told
     from tidegate.snapshot.work import logical_name
 
     loaded, lake = open_lake(pipeline)

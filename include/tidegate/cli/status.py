@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
-    from tidegate.snapshot.events import TableProgress
+    from tidegate.snapshot.progress.events import TableProgress
 
 
 def status(
@@ -47,8 +47,8 @@ def status(
     """How far a pipeline's sources and tables are."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
-    from tidegate.snapshot.automatic import seen
-    from tidegate.snapshot.standing import under_way
+    from tidegate.snapshot.progress.automatic import seen
+    from tidegate.snapshot.progress.standing import under_way
 
     loaded, lake = open_lake(pipeline)
     statuses = _capture_statuses(loaded, state_dir or state_folder())

@@ -22,9 +22,9 @@ from tidegate.config import Pipeline
 from tidegate.demo.workload import Counters
 from tidegate.lake import status
 from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.automatic import seen
-from tidegate.snapshot.events import TableProgress
-from tidegate.snapshot.requests import told
+from tidegate.snapshot.progress.automatic import seen
+from tidegate.snapshot.progress.events import TableProgress
+from tidegate.snapshot.progress.requests import told
 from tidegate.tables import State
 
 _LINE_SECONDS: Final = 5.0

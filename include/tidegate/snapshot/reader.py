@@ -39,20 +39,21 @@ from tidegate.limits import (
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
-from tidegate.snapshot.captured_reading import CapturedReading
-from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
-from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
-from tidegate.snapshot.marks import Marks
-from tidegate.snapshot.ranges import divide
-from tidegate.snapshot.reading import result_kernel
-from tidegate.snapshot.reading.result_plan import make_read_plan
+from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
+from tidegate.snapshot.chunks.ranges import divide
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.marks.marks import Marks
+from tidegate.snapshot.marks.unlogged_marks import marks_for
+from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.progress.captured_reading import CapturedReading
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.progress.requests import Told
+from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.reading.result import kernel as result_kernel
+from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.snapshot.reading.table_reader import ChunkBounds, Pace, WaveOf
-from tidegate.snapshot.requests import Told
-from tidegate.snapshot.spans import WHOLE
-from tidegate.snapshot.unlogged_marks import marks_for
 from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
-from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
-from tidegate.snapshot.wave_reading import TableWork, WaveReading, WorkerConnection
+from tidegate.snapshot.wave_reading import TableWork, WaveReading
 from tidegate.tables import SNAPSHOTS
 
 Name = tuple[str, str]

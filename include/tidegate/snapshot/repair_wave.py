@@ -27,14 +27,14 @@ from tidegate.limits import SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_CHUNK_ROWS_DE
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
-from tidegate.snapshot.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
-from tidegate.snapshot.chunk_table import ChunkWriter, claim_reader
-from tidegate.snapshot.reading import result_kernel
+from tidegate.snapshot.chunks.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
+from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
+from tidegate.snapshot.chunks.spans import WHOLE, Span
+from tidegate.snapshot.marks.unlogged_marks import marks_for
+from tidegate.snapshot.marks.watermark import Manifest, MarkKind
+from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.reading.result import kernel as result_kernel
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
-from tidegate.snapshot.spans import WHOLE, Span
-from tidegate.snapshot.unlogged_marks import marks_for
-from tidegate.snapshot.watermark import Manifest, MarkKind
-from tidegate.snapshot.wave_reading import WorkerConnection
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,12 +42,13 @@ from tidegate.mysql.branches_beside import BranchesBeside
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.sql import quote_name
 from tidegate.position import Position
-from tidegate.snapshot.chunk import Chunk
-from tidegate.snapshot.marks import Marks, MarkWriter
+from tidegate.snapshot.chunks.chunk import Chunk
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.marks.marks import Marks, MarkWriter
+from tidegate.snapshot.marks.watermark import Mark
+from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, WaveOf
-from tidegate.snapshot.spans import WHOLE
-from tidegate.snapshot.watermark import Mark
-from tidegate.snapshot.wave_reading import TableWork, WorkerConnection, is_of_table
+from tidegate.snapshot.wave_reading import TableWork, is_of_table
 from tidegate.tables import WATERMARK_DATABASE, WATERMARK_TABLE
 
 Name = tuple[str, str]

@@ -12,28 +12,23 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Final
 
 import pymysql
 from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable, Terminal, TidegateError
-from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.server_facts import SERVER_IDS, server_of
-from tidegate.mysql.start.baseline import read_schema
-from tidegate.position import Position
-from tidegate.pump.at_timestamp import is_collected, seen_at
-from tidegate.pump.cluster import History
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.pump.at_timestamp import is_collected
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
-from tidegate.snapshot.chunk import Chunk
-from tidegate.snapshot.reading.result_plan import SESSION
+from tidegate.snapshot.chunks.chunk import Chunk
+from tidegate.snapshot.chunks.spans import Span
+from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
-from tidegate.snapshot.spans import Span
-from tidegate.snapshot.tidb_definitions import Definitions
 
 # What a statement meets that another wave, or the table's owner, may mend: the table went, or isn't what it was.
 _OF_THE_TABLE: Final = frozenset(
@@ -42,78 +37,6 @@ _OF_THE_TABLE: Final = frozenset(
         *(ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.KEY_DOES_NOT_EXITS, ER.LOCK_WAIT_TIMEOUT),
     }
 )
-
-
-class WorkerConnection:
-    """A connection with the session that reads need. Its server is the same as long as it is open."""
-
-    def __init__(self, info: ConnectionInfo) -> None:
-        """Raises SourceRefused, SourceUnavailable."""
-        self.info = info
-        self.raw: Any = connect(info)
-        try:
-            self.raw.query(SESSION)
-            told = {str(_text(name)).lower(): _text(value) for name, value in self.ask(SERVER_IDS)}
-            version = told.get("version", "").lower()
-            self.is_mariadb, self.is_tidb = "mariadb" in version, "tidb" in version
-            if self.is_tidb:  # which has all text in UTF-8, and else says it as the column is declared
-                self.ask("SET SESSION character_set_results = utf8mb4")
-        except BaseException:
-            self.close()
-            raise
-        # A TiDB's servers are one, and nothing that a Pump writes down is of one of them.
-        self.server_id, self.server_uuid = (0, "") if self.is_tidb else server_of(told)
-        self.at_ts = 0
-        self._definitions = Definitions(History(info))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.raw._force_close()  # noqa: SLF001  it may stand in the middle of a result
-
-    def see(self, at_ts: int) -> None:
-        """Read a TiDB as it was at a timestamp from here on; 0: as it is. Raises SourceRefused, SourceUnavailable."""
-        if self.at_ts != at_ts:
-            self.ask(f"SET SESSION {seen_at(at_ts)}")
-            self.at_ts = at_ts
-
-    def versions(self, source: str, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], TableVersion]:
-        """The tables as the server has them where it is read. Raises SourceRefused, SourceUnavailable."""
-        if self.is_tidb:
-            return self._definitions.at(source, set(names), self.at_ts)
-        return _shown_versions(self.info, source, self.server_id, set(names))
-
-    def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """All rows. Raises SourceRefused, SourceUnavailable."""
-        try:
-            with self.raw.cursor() as cursor:
-                cursor.execute(sql)
-                return [tuple(_text(cell) for cell in row) for row in cursor.fetchall()]
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise named(error, self.info) from error
-
-
-def _shown_versions(
-    info: ConnectionInfo, source: str, server_id: int, wanted: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], TableVersion]:
-    """Of a MySQL or MariaDB. Raises SourceRefused, SourceUnavailable."""
-    if not wanted:
-        return {}
-    try:
-        with connect(info) as connection:
-            place = Position.of(f"{server_id}.0", 0)
-            read = read_schema(connection, source, lambda *name: name in wanted, place, only=wanted)
-    except (pymysql.err.MySQLError, OSError) as error:
-        raise named(error, info) from error
-    return {(one.database, one.table): one for one in read if one.table}
-
-
-def _text(cell: Any) -> Any:
-    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
 
 
 @dataclass(slots=True)

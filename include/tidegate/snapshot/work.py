@@ -35,13 +35,13 @@ from tidegate.limits import (
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.tables_there import There, tables_there
 from tidegate.schema.model.types import ZeroDates
-from tidegate.snapshot.automatic import due, waiting
-from tidegate.snapshot.captured_reading import lost_ends
-from tidegate.snapshot.events import EventKind, SnapshotState, TableProgress
+from tidegate.snapshot.progress.automatic import due, waiting
+from tidegate.snapshot.progress.captured_reading import lost_ends
+from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
+from tidegate.snapshot.progress.requests import Physical, Told, request, tell_tables
+from tidegate.snapshot.progress.unheard import Unheard
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
-from tidegate.snapshot.requests import Physical, Told, request, tell_tables
-from tidegate.snapshot.unheard import Unheard
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
 from tidegate.text_layout import age_text
 

@@ -16,7 +16,7 @@ from spark_jobs.apply_steps.decode_changes import InDriver, decode_refs, in_driv
 from spark_jobs.window.decode_plan import DecodePlan
 from spark_jobs.window.window import Accounted, StagedFile, Trouble
 from tests.kit.decoding import ALL_TIME
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.test_expand import ITEMS, ORDERS, VERSIONS, large, made, row, transaction, write
 from tidegate import limits
 from tidegate.binlog.batch import decode_batch

@@ -10,7 +10,7 @@ from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
 from tidegate.commit_ts import compose
-from tidegate.snapshot.spans import Span
+from tidegate.snapshot.chunks.spans import Span
 from tidegate.tables import State
 
 L = compose(1_000_000)

@@ -9,7 +9,7 @@ from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tests.support.event_log import TO_DECODE, Log
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate import tables
 from tidegate.binlog.events import EventType
 from tidegate.lake import control

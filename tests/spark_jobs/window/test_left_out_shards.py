@@ -16,7 +16,7 @@ from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
 from tidegate import tables
 from tidegate.lake import control
-from tidegate.snapshot.spans import Span
+from tidegate.snapshot.chunks.spans import Span
 from tidegate.tables import State
 
 SHARD = ("one", "shop", "t_1")

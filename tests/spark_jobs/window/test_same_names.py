@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.event_log import Log, held
-from tidegate.snapshot.automatic import waiting
+from tidegate.snapshot.progress.automatic import waiting
 
 CREATE = "CREATE TABLE shop.a (id INT PRIMARY KEY)"  # as the source `one` has it
 

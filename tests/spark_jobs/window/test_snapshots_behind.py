@@ -15,7 +15,7 @@ from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
 from tidegate import tables
 from tidegate.lake.held import TableState
-from tidegate.snapshot.spans import Span
+from tidegate.snapshot.chunks.spans import Span
 from tidegate.tables import State
 
 HALVES = (Span(None, ("9",)), Span(("9",), None))

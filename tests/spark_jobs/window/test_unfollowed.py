@@ -17,7 +17,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_up_selection
 from tests.support.event_log import ONE, Log, held
 from tests.support.seeds import share
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate import tables
 from tidegate.binlog.events import EventType
 from tidegate.cli.main import app as command_line

@@ -16,7 +16,7 @@ from datetime import datetime as at
 from decimal import Decimal as D  # noqa: N817 - stands in every other line
 from typing import Any
 
-from tests.unit.binlog.encode_types import WireType, wire_type
+from tests.unit.binlog.encoding.types import WireType, wire_type
 
 X = bytes.fromhex
 

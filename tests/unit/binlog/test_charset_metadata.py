@@ -10,7 +10,7 @@ import itertools
 
 import pytest
 
-from tests.unit.binlog.encode_types import wire_type
+from tests.unit.binlog.encoding.types import wire_type
 from tests.unit.binlog.logs import Dress, Table
 from tidegate.binlog.table_map import parse_table_map
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.decoding import ALL_TIME, DECODERS, changed_rows, decode_both, segment, version
 from tests.support.seeds import many
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.events import EventType
 from tidegate.commit_ts import compose
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent

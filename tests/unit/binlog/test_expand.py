@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both, segment, version
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_in_pieces, decode_segment
 from tidegate.binlog.event_index import EventIndex, index_pieces

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.kit.decoding import DECODERS, changed_rows
 from tests.support.seeds import many as random_examples
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.test_expand import ORDERS, VERSIONS, WINDOWS, made, many, row, transaction, write
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.events import EventType

@@ -26,8 +26,8 @@ import pytest
 from tests.kit.decoding import ALL_TIME, DECODERS, decode_both
 from tests.support.seeds import many, seed
 from tests.support.servers import ROOT
-from tests.unit.binlog import encode as e
-from tests.unit.binlog.encode_types import WireType, wire_type
+from tests.unit.binlog.encoding import events as e
+from tests.unit.binlog.encoding.types import WireType, wire_type
 from tests.unit.binlog.logs import WRITE, Dress, Table, rows_event, segment_of, transaction
 from tidegate.errors import StreamCorrupt, Terminal
 from tidegate.log_files.inferred_plan import infer_plan

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both
 from tests.support.seeds import many
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.logs import Dress, Table, segment_of, transaction
 from tests.unit.binlog.type_cells import TYPES, Cell
 from tidegate.binlog.events import EventType

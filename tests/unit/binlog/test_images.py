@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from tests.reference.decode import reference_batch, reference_images
 from tests.reference.json_document import reference_patched_text
 from tests.support.seeds import many
-from tests.unit.binlog import encode as e
-from tests.unit.binlog.encode_json import binary_json, json_shown
-from tests.unit.binlog.encode_types import prefixed, wire_type
+from tests.unit.binlog.encoding import events as e
+from tests.unit.binlog.encoding.json_values import binary_json, json_shown
+from tests.unit.binlog.encoding.types import prefixed, wire_type
 from tests.unit.binlog.images import assert_alike
 from tests.unit.binlog.logs import Dress, Table
 from tests.unit.binlog.type_cells import TYPES

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both
 from tests.support.seeds import many, share
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tests.unit.binlog.logs import (
     DELETE,
     METADATA,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.decoding import current_binlog
 from tests.support.servers import FreshDatabase
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.events import EventType
 from tidegate.binlog.query import Query, parse_query
 from tidegate.local.server import Server

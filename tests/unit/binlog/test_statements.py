@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.decoding import ALL_TIME, decode_both, segment, version
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
 from tidegate.schema.ddl.reader import DdlNotRead

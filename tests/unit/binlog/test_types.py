@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from tests.kit.decoding import ALL_TIME, changed_rows, decode_both, segment, version
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.column_compression import inflate
 from tidegate.binlog.events import EventType
 from tidegate.binlog.plan import make_plan

@@ -18,8 +18,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.unit.binlog.encode_json import Large, Opaque, binary_json, json_shown
-from tests.unit.binlog.encode_types import CODECS, WireType, decimal_bytes, prefixed, wire_type
+from tests.unit.binlog.encoding.json_values import Large, Opaque, binary_json, json_shown
+from tests.unit.binlog.encoding.types import CODECS, WireType, decimal_bytes, prefixed, wire_type
 
 Cell = tuple[bytes, Any]
 Cells = st.SearchStrategy[Cell]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.integration.capture_support import bronze_segments
+from tests.support.captures import bronze_segments
 from tests.support.segments import segment
 from tidegate.capture import status_file
 from tidegate.capture.lander import Backlog, Lander, LanderSettings, LoggedSegment

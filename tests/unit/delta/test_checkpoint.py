@@ -137,7 +137,7 @@ def test_transactions_are_forgotten_only_where_the_table_says_so() -> None:
 
 @pytest.mark.parametrize("case", sorted(path.name for path in GOLDEN.iterdir()))
 def test_checkpoints_of_spark_say_what_the_commits_say(case: str) -> None:
-    """tests/golden/checkpoints: logs that Spark 4.2 with Delta 4.4 wrote (tests/integration/test_checkpoints.py)."""
+    """tests/golden/checkpoints: logs of Spark 4.2 with Delta 4.4 (tests/integration/lake/test_checkpoints.py)."""
     store = log_store(str(GOLDEN / case), {})
     found = checkpoint.newest(store)
     assert found is not None

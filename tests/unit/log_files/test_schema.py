@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.log_decode import decoded
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.events import EventType
 
 # tinyint, varchar(40 bytes), enum: without any optional metadata, as MariaDB's default is.

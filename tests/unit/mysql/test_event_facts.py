@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.events import EventType
 from tidegate.errors import DDLError

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.kit.decoding import index_segment
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
 from tidegate.binlog.events import EventFlag, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants

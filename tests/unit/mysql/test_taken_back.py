@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kit.decoding import ALL_TIME, version
-from tests.unit.binlog import encode as e
+from tests.unit.binlog.encoding import events as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, cutter_at, moved, received
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.events import EventFlag, EventType

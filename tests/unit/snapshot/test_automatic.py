@@ -21,12 +21,12 @@ from tidegate.lake.held import TableState
 from tidegate.lake.status import table_statuses
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.snapshot import automatic, wakes
-from tidegate.snapshot.automatic import Outlook, due, outlooks, seen, waiting
-from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
-from tidegate.snapshot.requests import request, told
-from tidegate.snapshot.spans import WHOLE
-from tidegate.snapshot.wakes import WaitingTables
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.progress import automatic, wakes
+from tidegate.snapshot.progress.automatic import Outlook, due, outlooks, seen, waiting
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.progress.requests import request, told
+from tidegate.snapshot.progress.wakes import WaitingTables
 from tidegate.tables import SegmentFlag, State
 
 __all__ = ["opened"]  # a fixture

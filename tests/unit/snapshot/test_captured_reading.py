@@ -19,10 +19,10 @@ from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Server
-from tidegate.snapshot import captured_reading
-from tidegate.snapshot.captured_reading import CapturedReading, lost_ends
-from tidegate.snapshot.events import SnapshotState, TableProgress
-from tidegate.snapshot.spans import WHOLE
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.progress import captured_reading
+from tidegate.snapshot.progress.captured_reading import CapturedReading, lost_ends
+from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.tables import SegmentFlag
 
 A, B = (1, "a"), (2, "b")

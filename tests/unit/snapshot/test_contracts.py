@@ -19,11 +19,11 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.crc32c import crc32c
-from tidegate.snapshot.chunk import Chunk, changes_of, rows_of, schema_of, shape_of, to_payload
-from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs, claim_reader
-from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress, progress
-from tidegate.snapshot.spans import Span
-from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.chunks.chunk import Chunk, changes_of, rows_of, schema_of, shape_of, to_payload
+from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs, claim_reader
+from tidegate.snapshot.chunks.spans import Span
+from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress, progress
 from tidegate.snapshot.waves import EndedWave, SeenMark, follow, refusals
 
 NOW = datetime(2026, 2, 3, 23, 59, 59, 5, tzinfo=UTC)

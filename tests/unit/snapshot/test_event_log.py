@@ -14,9 +14,9 @@ from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.event_log import EventLog
-from tidegate.snapshot.events import EventKind, SnapshotEvent, progress
-from tidegate.snapshot.standing import Known
+from tidegate.snapshot.progress.event_log import EventLog
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, progress
+from tidegate.snapshot.progress.standing import Known
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,10 +13,10 @@ from tidegate.delta.properties import set_properties
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.chunk import Chunk
-from tidegate.snapshot.chunk_table import ChunkWriter, chunk_refs, claim_reader
-from tidegate.snapshot.events import EventKind, SnapshotEvent
-from tidegate.snapshot.orphans import keep_rows, orphan_files, remove, vacuum_chunks
+from tidegate.snapshot.chunks.chunk import Chunk
+from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs, claim_reader
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
+from tidegate.snapshot.progress.orphans import keep_rows, orphan_files, remove, vacuum_chunks
 
 __all__ = ["opened"]  # a fixture
 

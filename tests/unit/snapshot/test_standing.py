@@ -14,9 +14,9 @@ from tidegate.config import Tables
 from tidegate.lake import control
 from tidegate.lake.bronze.retention import floors
 from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.events import EventKind, SnapshotEvent
-from tidegate.snapshot.spans import Span
-from tidegate.snapshot.standing import Known, under_way
+from tidegate.snapshot.chunks.spans import Span
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
+from tidegate.snapshot.progress.standing import Known, under_way
 
 T = ("s", "d", "t")
 

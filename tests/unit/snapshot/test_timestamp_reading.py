@@ -15,9 +15,9 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo, named
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.snapshot.automatic import waiting
-from tidegate.snapshot.reading.result_plan import make_read_plan
-from tidegate.snapshot.tidb_definitions import Definitions
+from tidegate.snapshot.progress.automatic import waiting
+from tidegate.snapshot.reading.result.plan import make_read_plan
+from tidegate.snapshot.reading.tidb_definitions import Definitions
 from tidegate.snapshot.wave_reading import is_of_table
 from tidegate.tidb.jobs import Job
 from tidegate.tidb.live_tables import fold

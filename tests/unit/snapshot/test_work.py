@@ -11,9 +11,9 @@ from tidegate.errors import ConfigError
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
 from tidegate.schema.model.types import ZeroDates
-from tidegate.snapshot.events import SnapshotState, TableProgress
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings
-from tidegate.snapshot.spans import WHOLE
 from tidegate.snapshot.work import newest, progress_line, settings_of, where_others_are
 
 BASE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"

@@ -16,12 +16,12 @@ from tidegate.lake import control
 from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Server
-from tidegate.snapshot.event_log import EventLog
-from tidegate.snapshot.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
-from tidegate.snapshot.orphans import _Judge
-from tidegate.snapshot.spans import WHOLE, Span
-from tidegate.snapshot.standing import Known
-from tidegate.snapshot.worth_keeping import worth_keeping
+from tidegate.snapshot.chunks.spans import WHOLE, Span
+from tidegate.snapshot.progress.event_log import EventLog
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.progress.orphans import _Judge
+from tidegate.snapshot.progress.standing import Known
+from tidegate.snapshot.progress.worth_keeping import worth_keeping
 
 SPANS = (Span(None, ("5",)), Span(("5",), None))
 HERE: Server = (1, "u")

@@ -6,7 +6,7 @@ Out: a Recast, two texts of Spark SQL: the value after the change, and which val
 
 The log doesn't tell of these values. A value that fits the new type becomes what the type says; what becomes of one
 that doesn't depends on sql_mode (strict: the statement fails, so it isn't in the log; else it is cut), so it is never
-certain. Held against real servers with random values: tests/integration/test_road_rewritten.py.
+certain. Held against real servers with random values: tests/integration/road/test_rewritten.py.
 """
 
 from __future__ import annotations

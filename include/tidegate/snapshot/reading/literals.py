@@ -20,9 +20,9 @@ from tidegate.mysql.sql import above, upto
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
-from tidegate.snapshot.reading import result_kernel as K  # noqa: N812 - a page of constants
-from tidegate.snapshot.reading.result_plan import ReadPlan
-from tidegate.snapshot.spans import Key, Span
+from tidegate.snapshot.chunks.spans import Key, Span
+from tidegate.snapshot.reading.result import kernel as K  # noqa: N812 - a page of constants
+from tidegate.snapshot.reading.result.plan import ReadPlan
 
 _FIXED: frozenset[int] = frozenset({K.FIXED, K.YEAR})
 

@@ -22,12 +22,12 @@ from tidegate.mysql.sql import key_order, quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.crc32c import crc32c
-from tidegate.snapshot.chunk import Chunk, shape_of
+from tidegate.snapshot.chunks.chunk import Chunk, shape_of
+from tidegate.snapshot.chunks.spans import WHOLE, Key, Span
+from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.reading.literals import span_condition
-from tidegate.snapshot.reading.result_plan import ReadPlan, make_read_plan
-from tidegate.snapshot.reading.result_stream import ResultStream
-from tidegate.snapshot.spans import WHOLE, Key, Span
-from tidegate.snapshot.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.reading.result.plan import ReadPlan, make_read_plan
+from tidegate.snapshot.reading.result.stream import ResultStream
 
 _FIRST_ROWS: Final = 1000  # before it is known how long rows are
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capture_support import bronze_segments
+from tests.support.captures import bronze_segments
 from tests.unit.capture.test_lander import chain
 from tidegate.delta import log as log_module
 from tidegate.delta.store import LocalStore

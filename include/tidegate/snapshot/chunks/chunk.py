@@ -1,0 +1,139 @@
+"""A chunk: rows of one table, read by SELECT between two watermarks.
+
+In:  record batches of canonical types, as decode yields a version's columns.
+Out: a row of bronze/chunks; changes at the chunk's low watermark, as decode hands changes to merge.
+
+The payload is an Arrow IPC stream (zstd) of the columns under their names in silver. `shape` says which: apply takes a
+chunk only under a table version of the same shape.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate import tables
+from tidegate.binlog.batch import SYSTEM_FIELDS
+from tidegate.errors import StreamCorrupt
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import canonical
+from tidegate.segments.crc32c import crc32c
+from tidegate.snapshot.chunks.spans import Key, Span, key_from_text, key_to_text
+
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A row of bronze/chunks; the words of its columns are in tables_snapshot.py."""
+
+    source: str
+    snapshot: str
+    database: str
+    table: str
+    wave: int
+    chunk: int
+    low_token: str
+    high_token: str
+    key_after: Key | None
+    key_upto: Key | None
+    rows: int
+    version: int
+    shape: str
+    payload: bytes | memoryview
+    payload_bytes: int
+    payload_crc32c: int
+    null_dates: int
+    server_id: int
+    server_uuid: str
+    read_at: datetime
+    deletes: bool = False
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.database, self.table
+
+    @property
+    def span(self) -> Span:
+        """The keys that it was read between."""
+        return Span(self.key_after, self.key_upto)
+
+    @property
+    def where(self) -> str:
+        """For errors."""
+        return f"{self.source} {self.database}.{self.table} wave {self.wave} chunk {self.chunk}"
+
+    def to_row(self) -> dict[str, Any]:
+        """The row, with its day."""
+        row = {name: getattr(self, name) for name in tables.CHUNKS.schema.names if name != "day"}
+        keys = {"key_after": key_to_text(self.key_after), "key_upto": key_to_text(self.key_upto)}
+        return row | keys | {"day": self.read_at.date()}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse; a row without its payload has none."""
+        cells = {name: row[name] for name in tables.CHUNKS.schema.names if name not in ("day", "payload")}
+        keys = {name: key_from_text(row[name]) for name in ("key_after", "key_upto")}
+        return cls(**cells | keys | {"payload": row.get("payload", b""), "read_at": row["read_at"].astimezone(UTC)})
+
+
+def to_payload(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Buffer:
+    """An Arrow IPC stream of these batches; of none, too."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def rows_of(chunk: Chunk) -> pa.Table:
+    """The chunk's rows. Raises StreamCorrupt when its bytes aren't what was landed."""
+    if len(chunk.payload) != chunk.payload_bytes or crc32c(chunk.payload) != chunk.payload_crc32c:
+        raise _damaged(chunk, "its payload's CRC-32C or length differs from what was landed")
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(chunk.payload)) as reader:
+            found = reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(chunk, f"its payload isn't an Arrow stream: {error}") from error
+    if found.num_rows != chunk.rows or shape_of(found.schema) != chunk.shape:
+        raise _damaged(chunk, "its payload has other rows or columns than it says")
+    return found
+
+
+def changes_of(chunk: Chunk, low_ts: int) -> pa.RecordBatch:
+    """Its rows as changes that a transaction made at its low watermark, in the form that decode gives.
+
+    low_ts: commit_ts of the low watermark. A key has one row here, so the ordinal is the row. Raises StreamCorrupt.
+    """
+    rows = rows_of(chunk).combine_chunks()
+    count = rows.num_rows
+    system = [
+        pa.array(np.full(count, tables.OP_DELETE if chunk.deletes else tables.OP_UPSERT, np.int8)),
+        pa.array(np.full(count, low_ts, np.int64)),
+        pa.array(np.zeros(count, np.int64)),
+        pa.array(np.arange(count, dtype=np.int64)),
+    ]
+    columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in rows.columns]
+    return pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *rows.schema]))
+
+
+def schema_of(version: TableVersion) -> pa.Schema:
+    """The columns that a chunk of this version has."""
+    return pa.schema([pa.field(column.silver, canonical(column).arrow) for column in version.columns])
+
+
+def shape_of(schema: pa.Schema) -> str:
+    """32 hex digits of names and types."""
+    told = json.dumps([[field.name, str(field.type)] for field in schema], ensure_ascii=False)
+    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _damaged(chunk: Chunk, what: str) -> StreamCorrupt:
+    return StreamCorrupt(what, where=chunk.where, remedy="restore bronze/chunks from a copy")

@@ -1,0 +1,186 @@
+"""Which tables are snapshotted without a person, and when.
+
+In:  a pipeline file; what control/table_states and schema_history say of tables, and control/snapshots of snapshots.
+Out: an Outlook per logical table that lacks rows; the physical tables that are due; what a person sees of them.
+
+A table waits when it is held and only its rows, read anew, end that; or when its newest version says so and apply
+hasn't come to it yet, as on a pipeline's first start. Whoever reads asks for what is due, and apply decides nothing: a
+table that is no longer at the source, or can't be read, fails with its reason, which stands in control/snapshots.
+
+No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since it is held again,
+is asked for ever more seldom. One that a person cancelled isn't asked for until a person asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tidegate.config import OWN_DATABASES, Pipeline, SnapshotMode
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import last_states
+from tidegate.lake.status import TableStatus
+from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
+from tidegate.mysql.start.recorded import newest_statuses
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.snapshot.progress.events import SnapshotState, TableProgress
+from tidegate.snapshot.progress.requests import Physical, told
+from tidegate.tables import State, splits
+
+_DAY: Final = timedelta(days=1)
+_GROWS: Final = 4
+_GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What becomes of a logical table that waits for its rows.
+
+    physical: what its rows are read from. due_at: when it is asked for by itself; None when it isn't. why: the reason
+    for that, or of the last snapshot that failed. tries: snapshots of it that ended within a day. under_way: the state
+    of the one that isn't over; "" without one. told_at: when its reader was last heard of.
+    """
+
+    physical: tuple[Physical, ...] = ()
+    due_at: datetime | None = None
+    why: str = ""
+    tries: int = 0
+    under_way: str = ""
+    told_at: datetime | None = None
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether it is to be asked for now."""
+        return self.due_at is not None and self.due_at <= now
+
+
+def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ...]]:
+    """Logical tables that lack rows, with the physical tables that have them. Raises LakeUnavailable."""
+    states, patterns = last_states(lake), pipeline.tables
+    wanted = {name for name, state in states.items() if state.lacks_rows}
+    found: dict[str, list[Physical]] = {}
+    gone: set[str] = set()
+    servers = [name for name in pipeline.owners if not pipeline.lacks_snapshots(name)]
+    for source in servers:
+        for (database, table), status in newest_statuses(lake, source).items():
+            *pair, is_routed = patterns.logical(database, table)
+            name = ".".join(map(str, pair))
+            told = states.get(name)
+            goes_on = told is None or (is_routed and told.state in _GOES_ON)  # a shard waits by its version alone
+            kept = patterns.keeps(database, table) and database not in OWN_DATABASES  # a TiDB lists its own, too
+            if not kept or (name not in wanted and not (goes_on and status.waits)):
+                continue
+            if status is VersionStatus.DROPPED:
+                gone.add(name)
+            else:
+                found.setdefault(name, []).append((source, database, table))
+    for of in found.values():
+        if len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one[1:])[2] for one in of):
+            of.clear()  # apply refuses the rows of either
+    for name in wanted - found.keys() - gone:  # no version is known of it: the reader asks the server
+        places = [(source, *pair) for source in servers for pair in splits(name) if patterns.keeps(*pair)]
+        found[name] = [one for one in places if not patterns.logical(*one[1:])[2]]
+    return {name: tuple(sorted(physical)) for name, physical in found.items()}
+
+
+def outlooks(
+    pipeline: Pipeline, waits: Mapping[str, Collection[Physical]], known: Iterable[TableProgress], now: datetime
+) -> dict[str, Outlook]:
+    """waits: as waiting() gives them. known: in order of their requests."""
+    snapshots: dict[str, list[TableProgress]] = {}
+    for one in known:
+        if one.source in pipeline.sources:
+            snapshots.setdefault(".".join(pipeline.tables.logical(*one.name)[:2]), []).append(one)
+    return {name: _of_all(pipeline, tuple(of), snapshots.get(name, ()), now) for name, of in waits.items()}
+
+
+def _of_all(
+    pipeline: Pipeline, physical: tuple[Physical, ...], past: Collection[TableProgress], now: datetime
+) -> Outlook:
+    """Each shard of a routed table waits for itself; what is due first says when."""
+    if not any(pipeline.tables.logical(*one[1:])[2] for one in physical):
+        return _outlook(pipeline, physical, past, now)
+    each = [_outlook(pipeline, (one,), [t for t in past if (t.source, *t.name) == one], now) for one in physical]
+    due = [one for one in each if one.is_due(now)]
+    if due:
+        return replace(due[0], physical=tuple(shard for one in due for shard in one.physical))
+    under_way = [one for one in each if one.under_way]
+    later = sorted((one for one in each if one.due_at is not None), key=lambda one: one.due_at or now)
+    return (under_way or later or each)[0]
+
+
+def _outlook(
+    pipeline: Pipeline, physical: tuple[Physical, ...], past: Collection[TableProgress], now: datetime
+) -> Outlook:
+    is_open = [one for one in past if not one.state.is_over]
+    if is_open:
+        one = is_open[-1]
+        heard_at = now if one.waiting else one.told_at  # what waits for apply needs no reader
+        return Outlook(physical, None, one.reason, under_way=one.state, told_at=heard_at)
+    last = list(past)[-1] if past else None
+    tries = sum(one.told_at > now - _DAY for one in past)
+    why = last.reason if last is not None and last.state is not SnapshotState.DONE else ""
+    for stops in (
+        "snapshot.mode is manual" if pipeline.snapshot.mode is SnapshotMode.MANUAL else "",
+        "its snapshot was cancelled by a person" if last is not None and last.by_hand else "",
+        "" if physical else "no source has it as a table of its own",
+    ):
+        if stops:
+            return Outlook(physical, None, stops, tries)
+    if last is None or not tries:
+        return Outlook(physical, now, why, tries)
+    pause = min(SNAPSHOT_AGAIN_SECONDS * _GROWS ** min(tries - 1, 10), SNAPSHOT_AGAIN_SECONDS_MAX)
+    return Outlook(physical, last.told_at + timedelta(seconds=pause), why, tries)
+
+
+def seen(pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
+    """Tables as a person sees them: one that needs nobody isn't held, but waits for its snapshot.
+
+    One whose snapshot was tried in vain, or that no reader takes, stays held, and says so. One of a source that no
+    snapshot reads stays as it is. Raises LakeUnavailable.
+    """
+    found = outlooks(pipeline, waiting(pipeline, lake), told(lake, pipeline.pipeline), now := datetime.now(UTC))
+    return tuple(
+        _seen(pipeline.pipeline, status, found[status.table], now)
+        if status.table in found and not pipeline.lacks_snapshots(status.source)
+        else status
+        for status in statuses
+    )
+
+
+def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -> TableStatus:
+    if status.state is not State.HELD:
+        return status
+    since = outlook.told_at or (datetime.fromisoformat(status.since) if status.since else now)
+    silent = (now - since).total_seconds()
+    if silent > SNAPSHOT_SILENT_SECONDS and outlook.under_way != SnapshotState.PAUSED and _needs_reader(outlook):
+        what = f"for {silent:.0f} s no reader has said anything of its snapshot: is one running, or was it refused?"
+        return replace(
+            status, way_out=f"{what} tidegate snapshot run {pipeline} reads, or says why not; {status.way_out}"
+        )
+    if outlook.under_way:
+        what = f"its snapshot is {outlook.under_way}, and apply has taken none of its rows yet"
+        return replace(status, state=State.SNAPSHOT, reason=f"{what}: {status.reason}", way_out="")
+    if outlook.due_at is not None and not outlook.tries:
+        what = "its snapshot begins by itself as soon as a reader runs"
+        return replace(status, state=State.SNAPSHOT, reason=f"{what}: {status.reason}", way_out="")
+    said = outlook.why
+    if outlook.due_at is not None:
+        wait = max(0.0, (outlook.due_at - now).total_seconds())
+        last = f"the last one didn't end it: {outlook.why}" if outlook.why else "it is held again since the last one"
+        said = f"{outlook.tries} snapshots of it within a day, {last}; the next one begins by itself in {wait:.0f} s"
+    return replace(status, way_out=f"{said}; {status.way_out}" if said else status.way_out)
+
+
+def _needs_reader(outlook: Outlook) -> bool:
+    return bool(outlook.under_way) or (outlook.due_at is not None and not outlook.tries)
+
+
+def due(
+    pipeline: Pipeline, waits: Mapping[str, Collection[Physical]], known: Iterable[TableProgress]
+) -> list[Physical]:
+    """Physical tables that are to be asked for now. waits, known: as in outlooks()."""
+    now = datetime.now(UTC)
+    found = outlooks(pipeline, waits, known, now)
+    return sorted(one for outlook in found.values() if outlook.is_due(now) for one in outlook.physical)

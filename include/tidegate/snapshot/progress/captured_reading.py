@@ -1,0 +1,69 @@
+"""Whether a reader reads the server that capture reads, and which of its waves capture will never see the end of.
+
+In:  bronze/segments: the server of the newest one; tables with the waves that wait for apply's answer.
+Out: SourceUnavailable once capture reads another server; waves that are lost, and end marks.
+
+Rows of another server than the log's are refused by apply each time, so who reads there reads for ever in vain. And a
+wave whose high mark was written at a server that died before capture got it is never answered. It is lost for certain
+once capture reads another server and apply has come to where capture was then: the mark would lie below. Who takes one
+for lost that apply answers after all reads its rows twice, which changes nothing.
+
+An end mark can be lost likewise, when its reader is long gone. It is written again as soon as capture reads another
+server than has it: a table that ends twice is as whole as after the first time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from tidegate.errors import SourceUnavailable
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import bronze_files, captured_server, cut_ts
+from tidegate.limits import SNAPSHOT_WAITING_SECONDS
+from tidegate.segments.segment import Server
+from tidegate.snapshot.progress.events import SnapshotState, TableProgress
+
+
+class CapturedReading:
+    """Of one source. here: the server that is read; where: how it is reached."""
+
+    def __init__(self, lake: LakeFiles, source: str, here: Server, where: str) -> None:
+        self._lake, self._source, self._here, self._where = lake, source, here, where
+        self._again_at = 0.0  # by time.monotonic()
+        self._lost_from: dict[str, int] = {}  # token -> the cut at which it is lost
+
+    def lost(self, active: Iterable[TableProgress]) -> list[tuple[TableProgress, str]]:
+        """Tables with the tokens of waves of theirs that are lost. Bronze is looked at now and then.
+
+        Raises SourceUnavailable when capture reads another server, LakeUnavailable.
+        """
+        if time.monotonic() < self._again_at:
+            return []
+        captured = self._checked()
+        gone = [
+            (one, token) for one in active for token, server in one.waiting_at.items() if captured not in (None, server)
+        ]
+        for _, token in gone:
+            if token not in self._lost_from:
+                self._lost_from[token] = max(file.resolved_ts for file in bronze_files(self._lake)[self._source])
+        reached = cut_ts(self._lake) if gone else 0
+        self._again_at = time.monotonic() + SNAPSHOT_WAITING_SECONDS
+        return [(one, token) for one, token in gone if self._lost_from[token] <= reached]
+
+    def _checked(self) -> Server | None:
+        captured = captured_server(self._lake, self._source)
+        if captured not in (None, self._here):
+            raise SourceUnavailable(
+                f"capture reads server {captured}, and snapshots are read from {self._here}",
+                where=self._where,
+                remedy="it is tried again, at the server that is captured then",
+            )
+        return captured
+
+
+def lost_ends(lake: LakeFiles, tables: Iterable[TableProgress]) -> list[TableProgress]:
+    """Those whose end mark was written at another server than capture reads now. Raises LakeUnavailable."""
+    ended = [one for one in tables if one.state is SnapshotState.ENDED and one.ended_at is not None]
+    captured = {source: captured_server(lake, source) for source in {one.source for one in ended}}
+    return [one for one in ended if captured[one.source] not in (None, one.ended_at)]

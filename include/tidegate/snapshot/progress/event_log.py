@@ -1,0 +1,77 @@
+"""Events of control/snapshots as they come: who looks again reads what was appended since.
+
+In:  a lake; the events that who looks has appended itself.
+Out: SnapshotEvents, each once, whichever files they have been packed into since; all of them anew when some were taken
+     out of the table (worth_keeping.py).
+
+An event is told from all others by its key. So a file that holds what is known costs a look at its keys, and no event
+of it is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.snapshot.progress.events import SnapshotEvent
+from tidegate.tables import SNAPSHOTS
+
+_KEY: Final = ("snapshot", "source", "database", "table", "event", "token", "recorded_at")
+Key = tuple[str, str, str, str, str, str, datetime]
+
+
+@dataclass(slots=True)
+class EventLog:
+    """version: of the table as it was last looked at; -1: never, or there is none."""
+
+    lake: LakeFiles
+    version: int = -1
+    _files: frozenset[str] = field(default=frozenset())
+    _known: set[Key] = field(default_factory=set)
+
+    def look(self) -> tuple[bool, list[SnapshotEvent]]:
+        """Whether what came before is told once more, and the events. Raises LakeUnavailable, LakeRefused."""
+        found = control.load(self.lake, SNAPSHOTS)
+        if found is None or found.version == self.version:
+            return False, []
+        files = {file.path: file for file in found.files}
+        gone = not self._files <= files.keys()
+        wanted = [file for path, file in files.items() if gone or path not in self._files]
+        rows = control.rows_of(self.lake, SNAPSHOTS, found, files=wanted)
+        keys = _keys(rows)
+        anew = gone and not self._known <= set(keys)
+        if anew:
+            self._known = set()
+        new = [number for number, key in enumerate(keys) if key not in self._known]
+        events = [SnapshotEvent.from_row(row) for row in rows.take(np.array(new, dtype=np.int64)).to_pylist()]
+        self._known.update(map(_key, events))
+        self._files, self.version = frozenset(files), found.version
+        return anew, events
+
+    def know(self, events: Iterable[SnapshotEvent]) -> None:
+        """Who looks has these already, and appends them: they aren't told."""
+        self._known.update(map(_key, events))
+
+    def appended(self, version: int) -> None:
+        """What know() was told of is in the lake with this version: no look is needed if nobody else's came before."""
+        if version != self.version + 1:
+            return
+        found = control.load(self.lake, SNAPSHOTS)
+        if found is not None and found.version == version:
+            self._files, self.version = frozenset(file.path for file in found.files), version
+
+
+def _key(event: SnapshotEvent) -> Key:
+    named = (event.snapshot, event.source, event.database, event.table, event.event.value, event.token)
+    return (*named, event.recorded_at)
+
+
+def _keys(rows: pa.Table) -> list[Key]:
+    return list(zip(*(rows[name].to_pylist() for name in _KEY), strict=True))

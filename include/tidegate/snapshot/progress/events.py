@@ -1,0 +1,304 @@
+"""What happens to snapshots, and what follows from it.
+
+In:  events of control/snapshots: a person's requests, a reader's waves, apply's answers.
+Out: per table how far its snapshot is: its state, what is left to read, which waves wait for apply's answer.
+
+Who writes what. A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high watermark),
+ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in the log),
+failed; refused, of a wave whose marks capture will never get, and resumed, of a table whose end mark it won't. Apply:
+placed (each such mark, once), opened (a low mark at a cut, so that what comes above it is kept), applied or refused
+(each wave, once per table), done.
+
+Apply answers a table's waves in order. One that it passed over, since its mark was lost with its server's log, counts
+as refused.
+
+A wave that its reader didn't record, because it died after the high mark, is read again: its rows are applied twice,
+each time at their own low watermark, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from tidegate.segments.segment import Server
+from tidegate.snapshot.chunks.spans import WHOLE, ReadSpans, Span, left_of, spans_from_text, spans_to_text
+from tidegate.tables import SNAPSHOTS
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class EventKind(StrEnum):
+    """Kinds of events, and of whom they are."""
+
+    REQUESTED = "requested"  # a person, or a pipeline file that says so
+    RANGES = "ranges"  # the reader: `spans` are what the table was divided into, `rows` about how many it has
+    WAVE = "wave"  # the reader: `spans` were read, and the high mark is written; `options` say at which server
+    MARKED = "marked"  # the reader, at a server that may not be written to: the mark that isn't in its log
+    PLACED = "placed"  # apply: where such a mark stands in its order
+    OPENED = "opened"  # apply: the wave's low mark is below the cut, its high mark isn't
+    APPLIED = "applied"  # apply: the wave's rows of the table are in silver
+    REFUSED = "refused"  # apply, or the reader of a lost wave: they aren't and won't be; read them again
+    ENDED = "ended"  # the reader: the end mark is written; `options` say at which server
+    DONE = "done"  # apply: the table is whole from this cut on
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class SnapshotState(StrEnum):
+    """Where a table's snapshot stands."""
+
+    REQUESTED = "requested"
+    RUNNING = "running"
+    PAUSED = "paused"
+    ENDED = "ended"  # all is read and marked; apply hasn't come to the end mark
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def is_over(self) -> bool:
+        return self in (SnapshotState.DONE, SnapshotState.CANCELLED, SnapshotState.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEvent:
+    """A row of control/snapshots; the words of its columns are in tables_snapshot.py. table "": the whole snapshot."""
+
+    snapshot: str
+    pipeline: str
+    source: str
+    event: EventKind
+    recorded_at: datetime
+    database: str = ""
+    table: str = ""
+    wave: int = 0
+    token: str = ""
+    low_ts: int | None = None
+    high_ts: int | None = None
+    spans: tuple[Span, ...] = ()
+    chunks: int = 0
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.database, self.table
+
+    def to_row(self) -> dict[str, Any]:
+        """The row."""
+        row = {name: getattr(self, name) for name in SNAPSHOTS.schema.names}
+        return row | {
+            "event": str(self.event),
+            "spans": spans_to_text(self.spans) if self.spans else None,
+            "options": _json(self.options),
+            "definition": _json(self.definition),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse."""
+        cells = {item.name: row[item.name] for item in fields(cls)}
+        return cls(
+            **cells
+            | {
+                "event": EventKind(row["event"]),
+                "spans": spans_from_text(row["spans"]),
+                "options": json.loads(row["options"] or "{}"),
+                "definition": json.loads(row["definition"] or "{}"),
+            }
+        )
+
+
+def _json(cell: Mapping[str, Any]) -> str | None:
+    return json.dumps(dict(cell), ensure_ascii=False) if cell else None
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """How far the snapshot of one table is.
+
+    left: key ranges to be read. waiting: tokens of waves that apply hasn't answered. waiting_at: of these the server
+    that they were read from, where their reader said so; ended_at: likewise where the end mark of a table in state
+    ENDED was written. low_ts: L0, commit_ts of the first applied wave's low mark;
+    None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
+    options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
+    estimate: about how many rows it has; 0 when nobody knows. began_at, read_at: of its first ranges, its last wave.
+    """
+
+    snapshot: str
+    source: str
+    database: str
+    table: str
+    state: SnapshotState
+    left: tuple[Span, ...]
+    waiting: tuple[str, ...] = ()
+    low_ts: int | None = None
+    waves: int = 0
+    rows: int = 0
+    bytes: int = 0
+    refused: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    by_hand: bool = False
+    told_at: datetime = _NEVER
+    estimate: int = 0
+    began_at: datetime = _NEVER
+    read_at: datetime = _NEVER
+    waiting_at: Mapping[str, Server] = field(default_factory=dict)
+    ended_at: Server | None = None
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.database, self.table
+
+    @property
+    def rate(self) -> float:
+        """Rows a second, waits included; 0 before a wave."""
+        seconds = (self.read_at - self.began_at).total_seconds()
+        return self.rows / seconds if self.waves and seconds > 0 else 0.0
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its end mark may be written: all is read, and apply has taken each wave."""
+        return not self.left and not self.waiting and self.state in (SnapshotState.REQUESTED, SnapshotState.RUNNING)
+
+
+_STATE_OF: Final = {
+    EventKind.REQUESTED: SnapshotState.REQUESTED,
+    EventKind.RANGES: SnapshotState.RUNNING,
+    EventKind.RESUMED: SnapshotState.RUNNING,
+    EventKind.PAUSED: SnapshotState.PAUSED,
+    EventKind.ENDED: SnapshotState.ENDED,
+    EventKind.DONE: SnapshotState.DONE,
+    EventKind.CANCELLED: SnapshotState.CANCELLED,
+    EventKind.FAILED: SnapshotState.FAILED,
+}
+
+
+TableKey = tuple[str, str, str, str]  # snapshot, source, database, table
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far each table is, by its key and in order of the requests. What no event is about isn't counted again.
+
+    going: of these the tables whose snapshot isn't over. waves: snapshot -> the largest number of a wave.
+    """
+
+    tables: dict[TableKey, TableProgress] = field(default_factory=dict)
+    going: dict[TableKey, TableProgress] = field(default_factory=dict)
+    waves: dict[str, int] = field(default_factory=dict)
+    _going: Counter[str] = field(default_factory=Counter)  # by snapshot: how many of its tables aren't over
+    _requests: dict[TableKey, SnapshotEvent] = field(default_factory=dict)
+    _said: dict[TableKey, list[SnapshotEvent]] = field(default_factory=dict)
+    _of: dict[str, list[TableKey]] = field(default_factory=dict)  # keys of a snapshot
+
+    def take_in(self, events: Iterable[SnapshotEvent]) -> None:
+        """events: in any order, of any number of snapshots."""
+        touched: dict[TableKey, None] = {}
+        for event in sorted(events, key=lambda one: one.recorded_at):
+            key = (event.snapshot, event.source, *event.name)
+            self.waves[event.snapshot] = max(event.wave, self.waves.get(event.snapshot, 0))
+            if not event.table and event.event not in _STATE_OF:
+                continue  # about a wave as a whole
+            self._said.setdefault(key, []).append(event)
+            if event.table and event.event is EventKind.REQUESTED:
+                if key not in self._requests:
+                    self._of.setdefault(event.snapshot, []).append(key)
+                self._requests[key] = event
+            touched |= dict.fromkeys([key] if event.table else self._of.get(event.snapshot, ()))
+        for key in touched:
+            if key in self._requests:
+                self._count(key, self._told(key))
+
+    @property
+    def going_snapshots(self) -> Collection[str]:
+        """Snapshots of which a table isn't over."""
+        return self._going.keys()
+
+    def _count(self, key: TableKey, told: TableProgress) -> None:
+        self.tables[key] = told
+        before = key in self.going
+        if told.state.is_over:
+            self.going.pop(key, None)
+        else:
+            self.going[key] = told
+        if before != (key in self.going):
+            self._going[key[0]] += -1 if before else 1
+            if not self._going[key[0]]:
+                del self._going[key[0]]
+
+    def _told(self, key: TableKey) -> TableProgress:
+        snapshot, source, database, table = key
+        places = ((source, database, table), ("", database, table), (source, "", ""), ("", "", ""))
+        mine = [one for place in places for one in self._said.get((snapshot, *place), ())]
+        return _table(self._requests[key], sorted(mine, key=lambda one: one.recorded_at))
+
+
+def progress(events: Iterable[SnapshotEvent]) -> dict[TableKey, TableProgress]:
+    """(snapshot, source, database, table) -> how far it is. events: in any order, of any number of snapshots."""
+    found = Tally()
+    found.take_in(events)
+    return found.tables
+
+
+def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress:
+    state = SnapshotState.REQUESTED
+    for event in events:
+        after = _STATE_OF.get(event.event, state)
+        # What is over stays over, and a range that is read while a person pauses doesn't resume.
+        paused = state is SnapshotState.PAUSED and event.event is EventKind.RANGES
+        state = state if state.is_over or paused else after
+    waves = sorted((one for one in events if one.event is EventKind.WAVE), key=lambda one: one.wave)
+    applied = [one for one in events if one.event is EventKind.APPLIED]
+    refused = {one.token: one for one in events if one.event is EventKind.REFUSED}
+    answered = refused.keys() | {one.token for one in applied}
+    last = max((one.wave for one in waves if one.token in answered), default=0)
+    lost = {one.token for one in waves if one.wave < last and one.token not in answered}
+    waiting = [one for one in waves if one.token not in answered | lost]
+    ranges = next((one.spans for one in reversed(events) if one.event is EventKind.RANGES), (WHOLE,))
+    counted = [one for one in waves if one.token not in refused.keys() | lost]
+    return TableProgress(
+        snapshot=request.snapshot,
+        source=request.source,
+        database=request.database,
+        table=request.table,
+        state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and waves else state,
+        # What is done has nothing left, even when upkeep has taken away what was read (worth_keeping.py).
+        left=()
+        if state is SnapshotState.DONE
+        else left_of(ranges, (ReadSpans(one.spans, one.token in refused.keys() | lost) for one in waves)),
+        waiting=tuple(one.token for one in waiting),
+        low_ts=min((one.low_ts for one in applied if one.low_ts is not None), default=None),
+        waves=len(counted),
+        rows=sum(one.rows for one in counted),
+        bytes=sum(one.bytes for one in counted),
+        refused=tuple(one.reason for one in refused.values()),
+        options=request.options,
+        reason=next((one.reason for one in reversed(events) if one.reason), ""),
+        # Apply, which cancels what a DDL ends, says why.
+        by_hand=any(one.event is EventKind.CANCELLED and not one.reason for one in events),
+        told_at=events[-1].recorded_at,
+        estimate=max((one.rows for one in events if one.event is EventKind.RANGES), default=0),
+        began_at=next((one.recorded_at for one in events if one.event is EventKind.RANGES), _NEVER),
+        read_at=max((one.recorded_at for one in waves), default=_NEVER),
+        waiting_at={one.token: server for one in waiting if (server := _server(one)) is not None},
+        ended_at=_server(ends[-1]) if (ends := [one for one in events if one.event is EventKind.ENDED]) else None,
+    )
+
+
+def _server(event: SnapshotEvent) -> Server | None:
+    told = event.options.get("server")
+    return (int(told[0]), str(told[1])) if told else None

@@ -1,0 +1,134 @@
+"""Chunks that no rebuild reads leave bronze: of waves that apply refused, or that ended with their reader.
+
+In:  bronze/chunks, control/snapshots, the time.
+Out: files that can go, all of whose chunks are such; a commit without them.
+
+Apply answers each wave once per table. A chunk whose wave apply took stays: a rebuild reads it. Without an answer it
+stays as long as its snapshot isn't over, for a table that is held may take it when it goes on; and a repair, which
+nobody asked for in control/snapshots, has no end but its answer. So what nobody answered goes by age, too, and nothing
+goes that is younger than a few days: a reader lands chunks before anybody hears of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from urllib.parse import unquote
+
+from tidegate.delta.actions import moved
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.properties import set_properties
+from tidegate.delta.state import TableState, file_key
+from tidegate.delta.vacuum import unneeded
+from tidegate.errors import LakeUnavailable
+from tidegate.lake.bronze.log import APPEND_ONLY
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import SNAPSHOT_ORPHAN_DAYS
+from tidegate.snapshot.chunks.chunk import Chunk
+from tidegate.snapshot.chunks.chunk_table import chunks_in
+from tidegate.snapshot.progress.event_log import EventLog
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, progress
+from tidegate.tables import CHUNKS
+
+_Pair = tuple[str, str, str, str]  # token, source and table
+_Wave = tuple[str, str]  # token and source
+
+
+def orphan_files(lake: LakeFiles, now: datetime) -> list[LiveFile]:
+    """Raises LakeUnavailable, StreamCorrupt."""
+    state = lake.log(CHUNKS.path).state()
+    day = (now - timedelta(days=SNAPSHOT_ORPHAN_DAYS)).date()
+    old = [file for file in state.files if _day(file) < day] if state.created else []
+    if not old:
+        return []
+    _, events = EventLog(lake).look()
+    judge = _Judge(events)
+    whole = judge.whole(state.files)
+    return [
+        file
+        for file in old
+        if _wave(file) not in whole and all(map(judge.is_orphan, chunks_in(lake, _source(file), unquote(file.path))))
+    ]
+
+
+def remove(lake: LakeFiles, files: Iterable[LiveFile]) -> None:
+    """Take files out of the table, for which delta.appendOnly is lifted. Raises CommitConflict, LakeUnavailable."""
+
+    def decide(read: TableState) -> Change:
+        gone = [read.live[file_key(file.action)] for file in files if file_key(file.action) in read.live]
+        lifted = {"metaData": {**read.metadata, "configuration": read.configuration | {APPEND_ONLY: "false"}}}
+        return Change([lifted, *moved(gone, [], data_change=True)], "DELETE")
+
+    lake.log(CHUNKS.path).update(decide)
+    keep_rows(lake)
+
+
+def keep_rows(lake: LakeFiles) -> None:
+    """Let nobody delete of the table: as it was made, whatever ended the one who lifted that. Raises as remove()."""
+    log = lake.log(CHUNKS.path)
+    if log.state().created:
+        set_properties(log, {APPEND_ONLY: "true"})
+
+
+def vacuum_chunks(lake: LakeFiles) -> list[str]:
+    """Delete files that are out of the table, or never were in it, for some days. Raises LakeUnavailable."""
+    log = lake.log(CHUNKS.path)
+    if not log.state().created:
+        return []
+    try:
+        written_ms = lake.written_ms(CHUNKS.path)
+    except OSError as error:
+        raise LakeUnavailable(f"can't be listed: {error}", where=lake.uri(CHUNKS.path)) from error
+    gone = unneeded(log, written_ms, keep_seconds=timedelta(days=SNAPSHOT_ORPHAN_DAYS).total_seconds())
+    for path in gone:
+        folder, _, name = path.rpartition("/")
+        lake.store(f"{CHUNKS.path}/{folder}".rstrip("/")).delete([name])
+    return gone
+
+
+class _Judge:
+    def __init__(self, events: Iterable[SnapshotEvent]) -> None:
+        told = list(events)
+        self._applied = {_pair(one) for one in told if one.event is EventKind.APPLIED}
+        self._refused = {_pair(one) for one in told if one.event is EventKind.REFUSED}
+        self._waves = [one for one in told if one.event is EventKind.WAVE]
+        self._tables = progress(told)
+
+    def whole(self, files: Iterable[LiveFile]) -> set[_Wave]:
+        """Waves that apply took with all that was landed of them: no file of theirs has to be opened to know it."""
+        landed = Counter[_Wave]()
+        for file in files:
+            landed[_wave(file)] += file.rows or 0
+        told, doubted = Counter[_Wave](), {pair[:2] for pair in self._refused}
+        for wave in self._waves:
+            told[wave.token, wave.source] += wave.chunks
+            if _pair(wave) not in self._applied:
+                doubted.add((wave.token, wave.source))
+        return {wave for wave, chunks in told.items() if chunks == landed[wave] and wave not in doubted}
+
+    def is_orphan(self, chunk: Chunk) -> bool:
+        pair = (chunk.low_token, chunk.source, *chunk.name)
+        if pair in self._applied:
+            return False
+        table = self._tables.get((chunk.snapshot, chunk.source, *chunk.name))
+        return pair in self._refused or table is None or table.state.is_over
+
+
+def _pair(event: SnapshotEvent) -> _Pair:
+    return event.token, event.source, *event.name
+
+
+def _day(file: LiveFile) -> date:
+    return date.fromisoformat(file.action["partitionValues"]["day"])
+
+
+def _wave(file: LiveFile) -> _Wave:
+    """Whose chunks a file has: a landing is of one wave. Of a file that doesn't say so, none."""
+    low, high = file.bounds("low_token") or ("", "")
+    return (str(low) if low == high else "", _source(file))
+
+
+def _source(file: LiveFile) -> str:
+    return str(file.action["partitionValues"]["source"])

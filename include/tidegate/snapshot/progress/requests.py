@@ -1,0 +1,100 @@
+"""What a person, or a pipeline file, says of snapshots; and what was said so far.
+
+In:  a lake, names.
+Out: events in control/snapshots; TableProgress of each table.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.snapshot.progress.event_log import EventLog
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress, Tally
+from tidegate.tables import SNAPSHOTS
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+def request(
+    lake: LakeFiles,
+    pipeline: str,
+    tables: Sequence[Physical],
+    options: Mapping[str, Any] | None = None,
+    *,
+    snapshot: str = "",
+) -> str:
+    """Ask for a snapshot of these tables; its id. snapshot: the id that it gets; "" for one of its own.
+
+    Raises LakeUnavailable, LakeRefused.
+    """
+    snapshot, now = snapshot or uuid.uuid4().hex, datetime.now(UTC)
+    events = [
+        SnapshotEvent(snapshot, pipeline, source, EventKind.REQUESTED, now, database, table, options=options or {})
+        for source, database, table in tables
+    ]
+    control.append(lake, SNAPSHOTS, [event.to_row() for event in events])
+    return snapshot
+
+
+def tell(lake: LakeFiles, pipeline: str, snapshot: str, kind: EventKind, reason: str = "") -> None:
+    """Pause, resume or cancel a snapshot as a whole. Raises LakeUnavailable, LakeRefused."""
+    event = SnapshotEvent(snapshot, pipeline, "", kind, datetime.now(UTC), reason=reason)
+    control.append(lake, SNAPSHOTS, [event.to_row()])
+
+
+def tell_tables(
+    lake: LakeFiles, pipeline: str, tables: Sequence[TableProgress], kind: EventKind, reason: str = ""
+) -> None:
+    """The same of single tables. Raises LakeUnavailable, LakeRefused."""
+    now = datetime.now(UTC)
+    events = [SnapshotEvent(one.snapshot, pipeline, one.source, kind, now, *one.name, reason=reason) for one in tables]
+    control.append(lake, SNAPSHOTS, [event.to_row() for event in events])
+
+
+def events_of(lake: LakeFiles, pipeline: str) -> list[SnapshotEvent]:
+    """All that happened to a pipeline's snapshots. Raises LakeUnavailable, LakeRefused."""
+    rows = control.read(lake, SNAPSHOTS, filters=[("pipeline", "=", pipeline)]).to_pylist()
+    return [SnapshotEvent.from_row(row) for row in rows]
+
+
+def told(lake: LakeFiles, pipeline: str, source: str = "") -> list[TableProgress]:
+    """How far each table's snapshots are, in order of their requests; of one source, or of all."""
+    return Told(lake, pipeline).tables(source)
+
+
+class Told:
+    """The same for whoever asks often: what came since is read. For many threads."""
+
+    def __init__(self, lake: LakeFiles, pipeline: str) -> None:
+        self._pipeline, self._log, self._tally = pipeline, EventLog(lake), Tally()
+        self._lock = threading.Lock()
+
+    def tables(self, source: str = "") -> list[TableProgress]:
+        """As told(). Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return [one for one in self._tally.tables.values() if source in ("", one.source)]
+
+    def going(self, source: str = "") -> list[TableProgress]:
+        """Of these the tables whose snapshot isn't over. Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return [one for one in self._tally.going.values() if source in ("", one.source)]
+
+    def last_wave(self, snapshot: str) -> int:
+        """The largest number of a snapshot's waves; 0 before the first. Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return self._tally.waves.get(snapshot, 0)
+
+    def _look(self) -> None:
+        anew, events = self._log.look()
+        if anew:
+            self._tally = Tally()
+        self._tally.take_in(one for one in events if one.pipeline == self._pipeline)

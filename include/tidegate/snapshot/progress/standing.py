@@ -1,0 +1,180 @@
+"""What control/snapshots says to apply: which waves were open, how far each table is, which tables are being filled.
+
+In:  events of control/snapshots.
+Out: Known: answers by token and by physical table.
+
+A table is filled when it wasn't whole as its snapshot began: an `opened` event that names it says so, with the
+commit_ts at which silver was emptied. Until the snapshot's `done` it lacks rows. An `opened` event that names no table
+says where a wave's low mark is.
+
+What windows ask for is carried forward with the events: no answer goes through all of them. Apply alone writes
+`opened`, `done` and `placed`, and has its own in memory in the order in which it said them; of the others' events none
+depends on those that came before it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.snapshot.progress.event_log import EventLog
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableKey, TableProgress, Tally
+from tidegate.tables import SNAPSHOTS
+
+Physical = tuple[str, str, str]  # source, database, table
+
+
+class Known:
+    """Events, and what follows from them. log: where they come from; None: those alone that are taken in."""
+
+    def __init__(self, log: EventLog | None = None) -> None:
+        self._log = log
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tally = Tally()
+        self._marks: dict[str, SnapshotEvent] = {}  # by token, those that aren't in a source's log
+        self._unplaced: dict[str, SnapshotEvent] = {}
+        self._placed: dict[str, int] = {}  # by token: commit_ts in apply's order
+        self._places: list[tuple[int, str]] = []  # the same, sorted
+        self._lows: dict[tuple[str, str], int | None] = {}
+        self._lowest: dict[str, int] = {}  # by snapshot: of its waves that were open at some window's end
+        self._opened: dict[TableKey, SnapshotEvent] = {}
+        self._filled: dict[Physical, SnapshotEvent] = {}
+        self._by_table: dict[Physical, list[SnapshotEvent]] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[SnapshotEvent]) -> Known:
+        """From events in any order."""
+        found = cls()
+        found.take_in(events)
+        return found
+
+    @classmethod
+    def read(cls, lake: LakeFiles) -> Known:
+        """Raises LakeUnavailable, LakeRefused."""
+        found = cls(EventLog(lake))
+        found.look()
+        return found
+
+    def look(self) -> None:
+        """Take in what others have appended since. Raises LakeUnavailable, LakeRefused."""
+        if self._log is not None:
+            anew, events = self._log.look()
+            if anew:
+                self._forget()
+            self._take_in(events)
+
+    def take_in(self, events: Sequence[SnapshotEvent] | Iterable[SnapshotEvent]) -> None:
+        """One's own; of any order among themselves."""
+        told = list(events)
+        if self._log is not None:
+            self._log.know(told)
+        self._take_in(told)
+
+    def _take_in(self, events: Iterable[SnapshotEvent]) -> None:
+        told = sorted(events, key=lambda one: one.recorded_at)
+        self._tally.take_in(told)
+        for one in told:
+            physical = (one.source, *one.name)
+            self._by_table.setdefault(physical, []).append(one)
+            if one.event is EventKind.OPENED and one.table:
+                self._opened.setdefault((one.snapshot, *physical), one)
+                self._filled.pop(physical, None)  # the newest stands last
+                self._filled[physical] = one
+            elif one.event is EventKind.OPENED:
+                self._lows[one.source, one.token] = one.low_ts
+                if one.low_ts is not None:
+                    self._lowest[one.snapshot] = min(one.low_ts, self._lowest.get(one.snapshot, one.low_ts))
+            elif one.event is EventKind.DONE:
+                self._filled.pop(physical, None)
+            elif one.event is EventKind.PLACED:
+                self._place(one.token, one.high_ts or 0)
+            elif one.event is EventKind.MARKED:
+                self._marks[one.token] = one
+                if one.token not in self._placed:  # by clocks of two machines it may be the younger one
+                    self._unplaced[one.token] = one
+
+    def _place(self, token: str, commit_ts: int) -> None:
+        self._unplaced.pop(token, None)
+        if token not in self._placed:
+            self._placed[token] = commit_ts
+            insort(self._places, (commit_ts, token))
+
+    def record(self, tables: ControlTables, events: Sequence[SnapshotEvent]) -> None:
+        """Append events to the lake, and take them in."""
+        self.take_in(events)
+        self.append(tables, events)
+
+    def append(self, tables: ControlTables, events: Sequence[SnapshotEvent]) -> None:
+        """Append events that were taken in."""
+        if events:
+            version = tables.append(SNAPSHOTS, [event.to_row() for event in events])
+            if self._log is not None:
+                self._log.appended(version)
+
+    @property
+    def tables(self) -> Mapping[TableKey, TableProgress]:
+        """How far each table is, in order of the requests."""
+        return self._tally.tables
+
+    @property
+    def going(self) -> Mapping[TableKey, TableProgress]:
+        """Tables whose snapshot isn't over."""
+        return self._tally.going
+
+    @property
+    def unplaced(self) -> Collection[SnapshotEvent]:
+        """Marks that aren't in a source's log, and have no place in apply's order yet."""
+        return self._unplaced.values()
+
+    def placed_in(self, after_ts: int, upto_ts: int) -> list[tuple[int, SnapshotEvent]]:
+        """Such marks with their places, of (after_ts, upto_ts], in order."""
+        first = bisect_right(self._places, after_ts, key=lambda one: one[0])
+        last = bisect_right(self._places, upto_ts, key=lambda one: one[0])
+        return [(at, self._marks[token]) for at, token in self._places[first:last] if token in self._marks]
+
+    def low_ts(self, source: str, token: str) -> int | None:
+        """Where the low mark of a wave is that was open at some window's end."""
+        return self._lows.get((source, token))
+
+    def open_lows(self) -> list[int]:
+        """The lowest mark of waves that were open at some window's end, of each snapshot that isn't over."""
+        return [self._lowest[one] for one in self._tally.going_snapshots if one in self._lowest]
+
+    def began(self, snapshot: str, physical: Physical) -> int | None:
+        """L0: from here on the snapshot's waves and the log are in silver; None before its first wave is."""
+        told = self.tables.get((snapshot, *physical))
+        return told.low_ts if told is not None else None
+
+    def filled(self, physical: Physical) -> SnapshotEvent | None:
+        """The `opened` event since which a table lacks rows; None when it lacks none by these events."""
+        return self._filled.get(physical)
+
+    @property
+    def began_empty(self) -> Mapping[Physical, SnapshotEvent]:
+        """Tables that lack rows by these events, with filled() of each."""
+        return self._filled
+
+    def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
+        """The event with which this snapshot began with an empty silver; None when it didn't."""
+        return self._opened.get((snapshot, *physical))
+
+    def begun_by(self, physical: Physical, low_ts: int) -> str:
+        """Token of the wave whose low mark empties a table in silver; "" when nobody said so."""
+        mine = (one for one in reversed(self._by_table.get(physical, ())) if one.event is EventKind.OPENED)
+        return next((one.token for one in mine if one.low_ts == low_ts), "")
+
+    def definition(self, token: str, physical: Physical) -> Mapping[str, Any]:
+        """The table as the server had it while a wave was read; {} when nobody said so."""
+        mine = (one for one in self._by_table.get(physical, ()) if one.token == token)
+        return next((one.definition for one in mine if one.definition), {})
+
+
+def under_way(lake: LakeFiles) -> list[TableProgress]:
+    """Tables whose snapshot isn't over, by name. Raises LakeUnavailable."""
+    found = Known.read(lake).going.values()
+    return sorted(found, key=lambda told: (told.source, told.name))

@@ -1,0 +1,91 @@
+"""Tables with rows that no log has spoken of: older than capture, kept since the pipeline file changed, and quiet.
+
+In:  a pipeline, its lake, how to reach its sources.
+Out: physical tables that wait for a snapshot, though neither schema_history nor control/table_states knows them.
+
+What capture's first start found is in the baseline, and what was made since in the log, which apply has followed up to
+the cut, or up to where the source was left behind. So a table that is older than that, and of which there is no
+version, was there before and isn't in the baseline, which has only what was kept then. Nothing in the lake names it:
+the server is asked, once in a run, as who runs has read one pipeline file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate.commit_ts import physical_ms
+from tidegate.config import MysqlSource, Pipeline
+from tidegate.errors import TidegateError
+from tidegate.lake import control, followed
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Followed
+from tidegate.lake.status import cut_ts
+from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_UNHEARD_SECONDS
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.start.recorded import newest_statuses
+from tidegate.mysql.tables_there import tables_there
+from tidegate.snapshot.progress.requests import Physical
+from tidegate.tables import FOLLOWED, SCHEMA_HISTORY
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a source said. unknown: kept tables, each with the Unix time at which it was made, in seconds; without those
+    of which schema_history has a version. at: its version at which that was looked at. begun: whether it has any.
+    """
+
+    unknown: dict[tuple[str, str], float]
+    at: int | None = None
+    begun: bool = False
+
+
+@dataclass(slots=True)
+class Unheard:
+    """One run's knowledge of them. unasked: why sources couldn't be asked."""
+
+    pipeline: Pipeline
+    lake: LakeFiles
+    info_of: Callable[[str], ConnectionInfo]
+    unasked: dict[str, TidegateError] = field(default_factory=dict)
+    _told: dict[str, _Told] = field(default_factory=dict)  # by source
+    _again_at: dict[str, float] = field(default_factory=dict)  # of those in unasked: time.monotonic()
+    _followed: tuple[int, Followed] | None = None  # at a version of control/followed
+
+    def tables(self) -> list[Physical]:
+        """A source that can't be asked now is asked again after a while. Raises LakeUnavailable."""
+        version = control.version(self.lake, SCHEMA_HISTORY)
+        found: list[Physical] = []
+        for source, of in self.pipeline.sources.items():
+            if not isinstance(of, MysqlSource) or (told := self._of(source)) is None or not told.unknown:
+                continue
+            if told.at != version:
+                known = newest_statuses(self.lake, source)
+                told.at, told.begun = version, bool(known)
+                told.unknown = {name: made_at for name, made_at in told.unknown.items() if name not in known}
+            if not told.unknown or not told.begun:  # else it is captured
+                continue
+            reached_ms = physical_ms(self._now_followed().position(source, cut_ts(self.lake)))
+            before = reached_ms / 1000 - SNAPSHOT_UNHEARD_SECONDS
+            found += [(source, *name) for name, made_at in told.unknown.items() if made_at < before]
+        return sorted(found)
+
+    def _of(self, source: str) -> _Told | None:
+        if source not in self._told and time.monotonic() >= self._again_at.get(source, 0.0):
+            try:
+                there = tables_there(self.info_of(source))
+            except TidegateError as error:  # who reads the source says it aloud
+                self.unasked[source] = error
+                self._again_at[source] = time.monotonic() + SNAPSHOT_AGAIN_SECONDS
+            else:  # of one without a time of creation nobody knows whether it is older than the cut
+                self.unasked.pop(source, None)
+                made = {name: one.made_at for name, one in there.items() if one.made_at is not None}
+                self._told[source] = _Told({name: at for name, at in made.items() if self.pipeline.tables.keeps(*name)})
+        return self._told.get(source)
+
+    def _now_followed(self) -> Followed:
+        version = control.version(self.lake, FOLLOWED)
+        if self._followed is None or self._followed[0] != version:
+            self._followed = version, followed.load(self.lake)
+        return self._followed[1]

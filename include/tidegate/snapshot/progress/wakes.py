@@ -1,0 +1,134 @@
+"""When a reader of snapshots is to be started: tables are due that nobody has asked for, or were asked for and left.
+
+In:  the Delta logs of control/table_states, schema_history and snapshots, looked at now and then; their rows when one
+     has grown, or a table's time has come. A running reader makes control/snapshots grow with each wave: what was read
+     of it isn't read again.
+Out: names of tables; none of them once the pipeline file keeps others, for of a quiet one only its server knows
+     (unheard.py). What was told is kept by whoever starts the reader.
+
+A table that is open is a reader's as long as anything is said of it. When nothing is, its reader may be gone: another
+one is started, ever more seldom while nothing comes of it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.tail import LogTail
+from tidegate.limits import SNAPSHOT_SILENT_SECONDS, SNAPSHOT_WAKE_SECONDS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from tidegate.config import Pipeline
+    from tidegate.lake.files import LakeFiles
+    from tidegate.snapshot.progress.requests import Physical, Told
+
+_NEVER: Final = -2  # below the version of a log that isn't there
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class _Woken:
+    """What was told last, at which version of control/snapshots, when (Unix time), and how long it counts (s); and of
+    which selection of tables.
+    """
+
+    tables: list[str]
+    version: int
+    at: float
+    pause: float
+    selection: int = 0
+
+
+class WaitingTables:
+    """Tables that need a reader. kept: what was told, as JSON."""
+
+    def __init__(self, pipeline: Pipeline, kept: Mapping[str, Any] | None) -> None:
+        self._pipeline = pipeline
+        self._woken = _Woken(**kept) if kept else _Woken([], _NEVER, 0.0, SNAPSHOT_SILENT_SECONDS)
+        self._tails: list[LogTail] = []
+        self._lake: LakeFiles | None = None
+        self._told: Told | None = None
+        self._waits: Mapping[str, Collection[Physical]] = {}
+        self._waits_at: list[int] = []  # versions of the tables that say so
+        self._seen: list[int] = []
+        self._again_at = 0.0
+
+    def open(self, lake: str, options: dict[str, str]) -> None:
+        """Blocks."""
+        from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread of whoever looks
+        from tidegate.snapshot.progress.requests import Told
+        from tidegate.tables import SCHEMA_HISTORY, SNAPSHOTS, TABLE_STATES
+
+        self._lake = LakeFiles(lake.rstrip("/"), options)
+        self._told, self._waits_at = Told(self._lake, self._pipeline.pipeline), []
+        paths = (SNAPSHOTS.path, TABLE_STATES.path, SCHEMA_HISTORY.path)
+        self._tails = [LogTail(DeltaLog(self._lake.uri(path), options)) for path in paths]
+        self._seen = []
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What was told last."""
+        return asdict(self._woken)
+
+    def look(self) -> dict[str, Any] | None:
+        """{"tables": [...]} that need a reader, unless just that was told lately. Blocks."""
+        versions, now = [tail.version() for tail in self._tails], _now().timestamp()
+        if versions == self._seen and now < self._again_at:
+            return None
+        found = self._needy(versions)
+        self._seen = versions
+        woken, selection = self._woken, self._selection()
+        is_new = versions[-1] >= 0 and selection != woken.selection  # before there is a baseline all of it is in that
+        if not found and not is_new:
+            return None
+        same = versions[0] == woken.version
+        counts_to = woken.at + (woken.pause if same else SNAPSHOT_SILENT_SECONDS)
+        if set(found) <= set(woken.tables) and now < counts_to and not is_new:
+            self._again_at = min(self._again_at, counts_to)
+            return None
+        pause = min(2 * woken.pause, SNAPSHOT_WAKE_SECONDS_MAX) if same else SNAPSHOT_SILENT_SECONDS
+        self._woken = _Woken(found, versions[0], now, pause, selection)
+        self._again_at = min(self._again_at, now + pause)
+        return {"tables": found}
+
+    def _selection(self) -> int:
+        from tidegate.lake.followed import Selection
+
+        return zlib.crc32(Selection.of(self._pipeline).text.encode())
+
+    def _needy(self, versions: list[int]) -> list[str]:
+        """By name; sets when to look again though nothing has changed."""
+        from tidegate.snapshot.progress.automatic import outlooks, waiting
+        from tidegate.snapshot.progress.captured_reading import lost_ends
+        from tidegate.snapshot.progress.events import SnapshotState
+
+        assert self._lake is not None, "it is open"
+        assert self._told is not None, "it is open"
+        now = _now()
+        if versions[1:] != self._waits_at:
+            self._waits, self._waits_at = waiting(self._pipeline, self._lake), versions[1:]
+        known = [one for one in self._told.tables() if one.source in self._pipeline.sources]
+        found = outlooks(self._pipeline, self._waits, known, now)
+        needy = {name for name, outlook in found.items() if outlook.is_due(now)}
+        times = [outlook.due_at for outlook in found.values() if outlook.due_at is not None]
+        for one in known:
+            silent_at = one.told_at + timedelta(seconds=SNAPSHOT_SILENT_SECONDS)
+            if one.state in (SnapshotState.REQUESTED, SnapshotState.RUNNING):
+                times.append(silent_at)
+                if silent_at <= now:
+                    needy.add(".".join(one.name))
+            elif one.state is SnapshotState.ENDED:  # another server may be captured at any time before apply has it
+                times.append(now + timedelta(seconds=SNAPSHOT_SILENT_SECONDS))
+        needy |= {".".join(one.name) for one in lost_ends(self._lake, known)}
+        coming = [at.timestamp() for at in times if at > now]
+        self._again_at = min(coming, default=float("inf"))
+        return sorted(needy)

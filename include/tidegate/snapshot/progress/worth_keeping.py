@@ -1,0 +1,79 @@
+"""Which rows of control/snapshots stay, once snapshots have long been over.
+
+In:  its rows, a time.
+Out: the rows that stay. Pure.
+
+A table's snapshot that is over stays over (events.py), so nothing is read of it any more. What then goes, and why none
+who reads control/snapshots needs it:
+
+- `ranges`, `ended`, `paused`, `resumed` of the table say what a reader is still to do, and at which server its end mark
+  is. The reader, its DAG and their alarms look at snapshots that aren't over. A state is told by `requested` and by the
+  event that ended it, which stay; of what is done nothing is left, whatever its ranges were.
+- `opened` without a table, `paused` and `resumed` of a whole snapshot, when all of its tables are over. That `opened`
+  says where a wave began that a window's end cut in two. Apply asks it of waves that it is to answer, and a rebuild,
+  which meets old waves again, writes down anew where it cuts them. Upkeep of bronze keeps segments for it only while
+  its snapshot goes on.
+- `definition` and `spans` of a `wave`. The columns are asked when a wave is the first to be taken of its table, which
+  is refused once the snapshot is over; a rebuild has the version that it made, in control/schema_history. The row
+  itself stays: by it upkeep knows without a look inside that a file of bronze/chunks was taken as a whole.
+
+All else stays. `opened` of a table, `applied`, `done`, `marked` and `placed` are what a rebuild goes by, and what says
+that a table's rows are there; `failed` and `cancelled` say why one isn't asked for again; `refused` which chunks go.
+
+A run that is killed has made its commit or it hasn't (lake/control/upkeep.py); what is appended meanwhile stays. Who
+follows the table by its files is told all of it anew (event_log.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.snapshot.progress.events import EventKind
+
+_ENDS: Final = frozenset({EventKind.DONE, EventKind.CANCELLED, EventKind.FAILED})
+_OF_A_READER: Final = frozenset({EventKind.RANGES, EventKind.ENDED, EventKind.PAUSED, EventKind.RESUMED})
+_OF_THE_WHOLE: Final = frozenset({EventKind.OPENED, EventKind.PAUSED, EventKind.RESUMED})
+_PLACE: Final = ("snapshot", "source", "database", "table")
+_HEAVY: Final = ("definition", "spans")
+
+_Key = tuple[str, str, str, str]  # snapshot, source, database, table
+
+
+def worth_keeping(rows: pa.Table, oldest: datetime) -> pa.Table:
+    """Without what nobody needs of snapshots that were over before `oldest`."""
+    kinds, times = rows["event"].to_pylist(), rows["recorded_at"].to_pylist()
+    keys: list[_Key] = list(zip(*(rows[name].to_pylist() for name in _PLACE), strict=True))
+    over, over_whole = _over(keys, kinds, times, oldest)
+
+    def stays(key: _Key, kind: str) -> bool:
+        if key[3]:
+            return kind not in _OF_A_READER or key not in over
+        return kind not in _OF_THE_WHOLE or key[0] not in over_whole
+
+    kept = [stays(key, kind) for key, kind in zip(keys, kinds, strict=True)]
+    thin = pa.array([kind == EventKind.WAVE and key in over for key, kind in zip(keys, kinds, strict=True)])
+    for name in _HEAVY:
+        column = pc.if_else(thin, pa.scalar(None, rows.schema.field(name).type), rows[name])
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
+    return rows.filter(pa.array(kept, pa.bool_()))
+
+
+def _over(
+    keys: Sequence[_Key], kinds: Sequence[str], times: Sequence[datetime], oldest: datetime
+) -> tuple[set[_Key], set[str]]:
+    """Tables that were asked for and over by then; snapshots all of whose tables are."""
+    ended = {key for key, kind, at in zip(keys, kinds, times, strict=True) if kind in _ENDS and at < oldest}
+    asked = {key for key, kind in zip(keys, kinds, strict=True) if kind == EventKind.REQUESTED and key[3]}
+    over = {key for key in asked if any(place in ended for place in _places(key))}
+    return over, {key[0] for key in asked} - {key[0] for key in asked - over}
+
+
+def _places(key: _Key) -> tuple[_Key, ...]:
+    """Under which an event about a table may stand."""
+    snapshot, source, database, table = key
+    return key, (snapshot, "", database, table), (snapshot, source, "", ""), (snapshot, "", "", "")

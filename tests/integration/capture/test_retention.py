@@ -1,0 +1,42 @@
+"""A real server's own retention, as capture and status tell it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.support.captures import capture_run
+from tests.support.servers import FreshDatabase
+from tidegate.capture import status_file
+from tidegate.capture.value_log.log import value_log_folder
+from tidegate.local.server import Server
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+
+HOURS = 10
+
+
+def test_what_the_server_would_purge_within_the_alert_is_said_and_kept_for_status(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = fresh_database(any_server)
+    ((before,),) = any_server.query("SELECT @@GLOBAL.binlog_expire_logs_seconds")
+    any_server.query(f"SET GLOBAL binlog_expire_logs_seconds = {HOURS * 3600}")
+    try:
+        run = capture_run(any_server, tmp_path / "lake", start="now")
+        any_server.query(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY)")
+        with caplog.at_level(logging.WARNING):
+            run.run(60, idle_seconds=2)
+    finally:
+        any_server.query(f"SET GLOBAL binlog_expire_logs_seconds = {before}")
+    found = status_file.read(value_log_folder(run.pipeline, "one", run.state_dir))
+    assert found is not None
+    assert found.retention is not None
+    assert found.retention.rule == "age"
+    assert found.retention.seconds_left == pytest.approx(HOURS * 3600, abs=600)
+    assert found.retention.oldest_file == any_server.query("SHOW BINARY LOGS")[0][0]
+    warnings = [record.getMessage() for record in caplog.records if "may purge" in record.getMessage()]
+    assert len(warnings) == 1
+    assert "binlog_expire_logs_seconds" in warnings[0]

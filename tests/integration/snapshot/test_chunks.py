@@ -1,0 +1,172 @@
+"""Chunks that a reader landed become rows of silver: a table that had rows before capture is whole, exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.window.application import Application
+from tests.kit.road import Road
+from tests.support.plain_snapshot import PlainReader
+from tests.support.servers import FreshDatabase
+from tidegate import tables
+from tidegate.local.server import Server
+from tidegate.snapshot.progress.events import SnapshotState
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def state(app: Application, database: str, table: str) -> str:
+    """Of the silver table; active when nothing was ever said."""
+    found = app.states.get(f"{database}.{table}")
+    return found.state if found else "active"
+
+
+def stocked(server: Server, database: str, rows: int = 10) -> None:
+    """A table that has rows before capture begins."""
+    server.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a VARCHAR(20), n INT)")
+    values = ", ".join(f"({i}, 'old {i}', NULL)" for i in range(1, rows + 1))
+    server.query(f"INSERT INTO {database}.t VALUES {values}")
+
+
+def road_of(server: Server, folder: Path, database: str, settings: str = "writer: positional", more: str = "") -> Road:
+    return Road(server, folder, include=f"{database}.*", extra=more, apply=f", {settings}")
+
+
+def stepped(road: Road, spark: SparkSession) -> Application:
+    road.capture()
+    return road.apply(spark)
+
+
+def test_a_table_with_rows_from_before_is_whole_after_its_snapshot(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each server and each writer once: what a writer is given says nothing of the server."""
+    writer = "merge" if any_server.flavour == "mariadb" else "positional"
+    database = fresh_database(any_server)
+    stocked(any_server, database)
+    road = road_of(any_server, tmp_path, database, f"writer: {writer}")
+    app = stepped(road, spark)
+    assert state(app, database, "t") == "held"
+    reader = PlainReader(road, database, "t")
+    reader.low()
+    any_server.query(f"UPDATE {database}.t SET a = 'seen' WHERE id = 2")
+    reader.read(3)
+    any_server.query(f"UPDATE {database}.t SET a = 'too late' WHERE id = 3")
+    any_server.query(f"DELETE FROM {database}.t WHERE id = 1")
+    assert state(stepped(road, spark), database, "t") == "held", "a wave that is open changes nothing"
+    reader.read(3)
+    reader.high()
+    any_server.query(f"UPDATE {database}.t SET id = 60 WHERE id = 6")
+    assert state(stepped(road, spark), database, "t") == "snapshot"
+    assert reader.told.waves == 1
+    assert not reader.told.waiting
+    any_server.query(f"INSERT INTO {database}.t VALUES (4000, 'new', 4)")
+    reader.whole_wave(count=2, chunks=9)
+    assert state(stepped(road, spark), database, "t") == "snapshot"
+    assert not reader.told.left
+    reader.end()
+    any_server.query(f"DELETE FROM {database}.t WHERE id = 7")
+    assert state(stepped(road, spark), database, "t") == "active"
+    assert reader.told.state is SnapshotState.DONE
+    assert road.assert_equal() == {"t": 9}
+    reader.close()
+
+
+def finished(road: Road, spark: SparkSession, reader: PlainReader) -> Application:
+    """All that is left is read in waves, then the end mark."""
+    while not reader.told.is_read:
+        reader.whole_wave()
+        stepped(road, spark)
+    reader.end()
+    return stepped(road, spark)
+
+
+@pytest.mark.parametrize("writer", ["merge", "positional"])
+def test_a_whole_table_keeps_its_rows_and_loses_those_that_the_source_lacks(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
+) -> None:
+    database = fresh_database(mariadb)
+    road = road_of(mariadb, tmp_path, database, f"writer: {writer}", f", soft_delete: ['{database}.s']")
+    road.capture()
+    for name in "ts":
+        mariadb.query(f"CREATE TABLE {database}.{name} (id INT PRIMARY KEY, a VARCHAR(20))")
+        mariadb.query(f"INSERT INTO {database}.{name} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")
+    stepped(road, spark)
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_log_bin = 0")  # silver goes wrong: it never hears of these
+        for name in "ts":
+            cursor.execute(f"DELETE FROM {name} WHERE id = 1")
+            cursor.execute(f"UPDATE {name} SET a = 'unheard' WHERE id = 2")
+            cursor.execute(f"INSERT INTO {name} VALUES (9, 'unheard')")
+        connection.commit()
+    readers = [PlainReader(road, database, "t")]
+    readers.append(PlainReader(road, database, "s", readers[0]))
+    for reader in readers:
+        reader.whole_wave(count=2)
+    mariadb.query(f"UPDATE {database}.t SET id = 30 WHERE id = 3")
+    app = stepped(road, spark)
+    assert state(app, database, "t") == "active", "it takes part in each window as it did"
+    for reader in readers:
+        app = finished(road, spark, reader)
+        assert reader.told.state is SnapshotState.DONE
+    assert road.assert_equal() == {"t": 4, "s": 4}
+    rows = spark.read.format("delta").load(road.lake.spark_uri(tables.silver_path(database, "s"))).collect()
+    assert {row["id"] for row in rows if row[tables.DELETED]} == {1}, "soft_delete keeps it, marked"
+    log = road.lake.log(tables.silver_path(database, "t"))
+    before = log.state().version
+    stepped(road, spark)
+    assert log.state().version == before, "an end is met once"
+    for reader in readers:
+        reader.close()
+
+
+def test_ddl_meanwhile_refuses_the_wave_that_it_hits_and_ends_what_can_not_go_on(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    for name in ("t", "gone", "keyed", "bare", "emptied", "named"):
+        mariadb.query(f"CREATE TABLE {database}.{name} (id INT NOT NULL, b INT NOT NULL, a VARCHAR(9))")
+        if name != "bare":
+            mariadb.query(f"ALTER TABLE {database}.{name} ADD PRIMARY KEY (id)")
+        mariadb.query(f"INSERT INTO {database}.{name} VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'x')")
+    road = road_of(mariadb, tmp_path, database)
+    stepped(road, spark)
+    readers = {"t": PlainReader(road, database, "t")}
+    for name in ("gone", "keyed", "bare", "emptied", "named"):
+        readers[name] = PlainReader(road, database, name, readers["t"])
+    for reader in readers.values():
+        reader.whole_wave(count=1, chunks=1)
+    app = stepped(road, spark)
+    assert {name: state(app, database, name) for name in readers} == dict.fromkeys(readers, "snapshot") | {
+        "bare": "held"
+    }
+    assert "no key" in readers["bare"].told.refused[0]
+
+    readers["t"].low()
+    readers["t"].read(1)
+    mariadb.query(f"ALTER TABLE {database}.t ADD COLUMN c INT NOT NULL DEFAULT 7")
+    readers["t"].high()
+    mariadb.query(f"DROP TABLE {database}.gone")
+    mariadb.query(f"ALTER TABLE {database}.keyed DROP PRIMARY KEY, ADD PRIMARY KEY (b)")
+    mariadb.query(f"TRUNCATE TABLE {database}.emptied")
+    mariadb.query(f"INSERT INTO {database}.emptied VALUES (8, 8, 'y')")
+    mariadb.query(f"RENAME TABLE {database}.named TO {database}.taker")
+    app = stepped(road, spark)
+    assert "a DDL changed the table" in readers["t"].told.refused[0]
+    assert readers["t"].told.left, "its rows are to be read again"
+    assert (state(app, database, "gone"), readers["gone"].told.state) == ("dropped", SnapshotState.CANCELLED)
+    assert readers["keyed"].told.state is SnapshotState.CANCELLED
+    assert "another key" in readers["keyed"].told.reason
+    assert state(app, database, "emptied") == "active", "all of it is in the log from there on"
+    assert (state(app, database, "named"), readers["named"].told.state) == ("dropped", SnapshotState.CANCELLED)
+    assert app.states[f"{database}.taker"].error == tables.NEEDS_SNAPSHOT
+    mariadb.query(f"INSERT INTO {database}.t VALUES (40, 4, 'z', 9)")
+    finished(road, spark, readers["emptied"])
+    app = finished(road, spark, readers["t"])
+    assert (state(app, database, "t"), state(app, database, "keyed")) == ("active", "held")
+    assert road.assert_equal() == {"t": 4, "emptied": 1}
+    for reader in readers.values():
+        reader.close()

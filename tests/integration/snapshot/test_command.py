@@ -1,0 +1,115 @@
+"""`tidegate snapshot` as a person runs it: a table with rows from before capture is the source's, and held no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.road import Road
+from tests.support.servers import ROOT, FreshDatabase
+from tidegate import config
+from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT
+from tidegate.lake.leases import take_lease
+from tidegate.local.server import Server
+from tidegate.snapshot.progress.events import SnapshotState
+from tidegate.snapshot.progress.requests import told
+from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+ROWS = 3000
+WORDS = {"pause": ("paused", SnapshotState.PAUSED), "resume": ("resumed", SnapshotState.RUNNING)}
+RIGHTS = "CREATE, SELECT, INSERT, UPDATE"
+
+
+def begun(road: Road, *words: str) -> subprocess.Popen[str]:
+    """`tidegate snapshot` in a process of its own."""
+    server = road.server
+    connection = {
+        "conn_type": "mysql",
+        "host": server.host,
+        "port": server.port,
+        "login": server.user,
+        "password": server.password,
+    }
+    return subprocess.Popen(
+        [str(Path(sys.executable).parent / "tidegate"), "snapshot", words[0], str(road.file), *words[1:]],
+        env=os.environ | {"TIDEGATE_HOME": str(ROOT), "AIRFLOW_CONN_ROAD_ONE": json.dumps(connection)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, what it said, and its last two lines on stderr."""
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in err, err
+    return process.returncode, out.strip(), "\n".join(err.splitlines()[-2:])
+
+
+@pytest.mark.timeout(900)
+def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    rows = ", ".join(f"({i}, 'old {i}')" for i in range(ROWS))
+    for name, key, engine in (("t", " PRIMARY KEY", "InnoDB"), ("bare", "", "MyISAM")):
+        mariadb.query(f"CREATE TABLE {database}.{name} (id INT{key}, a VARCHAR(20)) ENGINE = {engine}")
+        mariadb.query(f"INSERT INTO {database}.{name} VALUES {rows}")
+    mariadb.query(f"GRANT {RIGHTS} ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.file.write_text(road.text + "snapshot: {mode: manual, parallel: 2, chunk_rows: 500}\n")
+    road.pipeline = config.load(road.file)
+    road.capture()
+    app = road.apply(spark)
+    assert {app.states[f"{database}.{name}"].error for name in ("t", "bare")} == {NEEDS_SNAPSHOT}
+
+    with take_lease(road.lake, "one", "snapshot", report=road.lines.append):
+        code, _, line = ended(begun(road, "start", f"{database}.t"))
+        assert (code, "snapshot of one" in line) == (EXIT_TRANSIENT, True), line
+
+    process = begun(road, "run")
+    while not any(one.waiting for one in told(road.lake, "road")) and process.poll() is None:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    code, _, line = ended(process)
+    where, last = line.splitlines()
+    assert (code, last) == (EXIT_INTERRUPTED, "stopped; 1 tables are left: tidegate snapshot run road goes on")
+    assert re.search(
+        r"wait for capture and apply \(capture is at [0-9.]+ (s|min) ago, apply at [0-9.]+ (s|min) ago\)$", where
+    )
+    for word, (said, state) in WORDS.items():
+        code, out, _ = ended(begun(road, word, f"{database}.t"))
+        assert (code, out, told(road.lake, "road")[0].state) == (0, f"{said}: {database}.t", state)
+
+    step = 0
+    process = begun(road, "start")  # all that wait: the one that was asked for goes on, and the one without key
+    while process.poll() is None:
+        step += 1
+        mariadb.query(f"UPDATE {database}.t SET a = 'new {step}' WHERE id % 50 = {step % 50}")
+        mariadb.query(f"DELETE FROM {database}.t WHERE id = {7 * step}")
+        road.capture()
+        app = road.apply(spark)
+    code, out, line = ended(process)
+    assert (code, out.split(" rows;")[0].split(",")[0]) == (EXIT_ERROR, "1 tables are read"), out
+    assert f"{database}.bare of one is failed: it has no key" in line
+    road.capture()
+    app = road.apply(spark)
+    assert app.states[f"{database}.t"].state == "active"
+    assert app.states[f"{database}.bare"].error == NEEDS_SNAPSHOT
+    assert 0 < road.assert_equal()["t"] < ROWS
+    code, out, _ = ended(begun(road, "status"))
+    assert (code, [line.split()[1:3] for line in out.splitlines()[1:3]]) == (
+        EXIT_ERROR,
+        [[f"{database}.bare", "failed"], [f"{database}.t", "done"]],
+    )

@@ -1,0 +1,85 @@
+"""A server that may not be written to is snapshotted as exactly: its marks stand in the lake, and nothing is locked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.integration.shards.test_snapshots import assert_rebuilt
+from tests.kit.road import Road
+from tests.kit.snapshots import Reading, changing, rows, states
+from tests.support.servers import FreshDatabase
+from tidegate import config
+from tidegate.local.server import Server
+from tidegate.snapshot.progress.events import EventKind
+from tidegate.snapshot.progress.requests import events_of, told
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+class Quiet(Road):
+    """Each capture waits for a heartbeat."""
+
+    def capture(self, *, seconds: float = 60) -> None:
+        self._begun = False
+        super().capture(seconds=seconds)
+
+
+@contextmanager
+def read_only(server: Server) -> Iterator[None]:
+    server.query("SET GLOBAL read_only = 1")
+    try:
+        yield
+    finally:
+        server.query("SET GLOBAL read_only = 0")
+
+
+def changes(number: int) -> Iterator[str]:
+    yield f"UPDATE t SET a = 'now {number}' WHERE id % 50 = {number % 50}"
+    yield f"DELETE FROM t WHERE id = {number * 3 % 900}"
+    yield f"REPLACE INTO t VALUES ({number * 7 % 900}, 'again'), ({1000 + number}, 'more')"
+    yield f"INSERT INTO bare VALUES ({number % 5}, 'more')"
+    yield f"DELETE FROM bare WHERE id = {number % 40} LIMIT 1"
+
+
+@pytest.mark.timeout(1800)
+def test_a_read_only_server_is_read_between_places_of_its_log(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    for name, key in (("t", "PRIMARY KEY"), ("bare", "")):
+        any_server.query(f"CREATE TABLE {database}.{name} (id INT {key}, a VARCHAR(20))")
+        any_server.query(f"INSERT INTO {database}.{name} VALUES {rows(1, 900)}")
+    any_server.query(f"GRANT LOCK TABLES ON *.* TO '{any_server.user}'@'%'")
+    road = Quiet(any_server, tmp_path, include=f"{database}.*")
+    road.file.write_text(road.text + "snapshot: {chunk_rows: 100, parallel: 2}\n")
+    road.pipeline = config.load(road.file)
+    road.capture()
+    reading = Reading(road, spark)
+    with read_only(any_server):
+        with changing(any_server, database, changes, 0.02):  # as a replica's rows do
+            app = reading.run(steps=60)
+        assert states(app) == {"t": "active", "bare": "active"}, (app.states, told(road.lake, "road"))
+        assert any("read without marks in its log" in line for line in reading.lines)
+        road.capture()
+        road.apply(spark)
+        assert road.assert_equal().keys() == {"t", "bare"}
+        events = events_of(road.lake, "road")
+        assert {one.event for one in events} >= {EventKind.MARKED, EventKind.PLACED}
+        marks = [one.token for one in events if one.event is EventKind.MARKED]
+        assert len(marks) == len({one.token for one in events if one.event is EventKind.PLACED}) >= 3
+
+        # Nobody writes any more, and silver is wrong: the place stays, and heartbeats pass it.
+        with any_server.connect(database) as connection, connection.cursor() as cursor:
+            cursor.execute("SET sql_log_bin = 0")
+            cursor.execute("DELETE FROM t WHERE id > 1000")
+            cursor.execute("UPDATE t SET a = 'unheard' WHERE id < 100")
+            connection.commit()
+        app = reading.run(f"{database}.t", steps=60)
+        assert states(app)["t"] == "active"
+        assert road.assert_equal().keys() == {"t", "bare"}
+    assert_rebuilt(road, spark, f"{database}.t")

@@ -1,0 +1,243 @@
+"""A Pump acknowledges what is durable and nothing else, and its bronze is what TiDB sent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.support.captures import bronze_segments, wait_for_bronze
+from tests.support.pump_world import NODE, Client, Counter, Fates, pump_run, running, until
+from tests.unit.tidb import encode
+from tidegate.capture.value_log.log import ValueLog, value_log_folder
+from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFull
+from tidegate.local.certificate import ensure
+from tidegate.pump.server import PumpServer, ServerSettings
+from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentKind
+from tidegate.tidb.enclosed import payloads_of
+from tidegate.tidb.pairing import ROLLED_BACK
+from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
+from tidegate.tidb.recording import Recording
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tidb"
+PREWRITE, COMMIT = BinlogType.PREWRITE, BinlogType.COMMIT
+SECOND = 1000 << 18
+
+
+def stored(folder: Path) -> list[Segment]:
+    """Bronze, whose segments follow each other and never take resolved_ts back."""
+    segments = bronze_segments(folder / "lake")
+    resolved, offset = 0, 0
+    for seq, segment in enumerate(segments, 1):
+        segment.verify()
+        assert (segment.seq, segment.kind, segment.file) == (seq, SegmentKind.TIDB, NODE)
+        assert (segment.start_pos, segment.prev_commit_ts) == (offset, resolved)
+        assert segment.resolved_ts >= resolved
+        resolved, offset = segment.resolved_ts, segment.end_pos
+    return segments
+
+
+def sent(folder: Path) -> list[bytes]:
+    """What bronze has, without the Pump's own timestamps."""
+    return [one for segment in stored(folder) for one in payloads_of(segment) if not binlog_of(one).is_fake]
+
+
+def test_a_recorded_stream_is_in_bronze_as_it_was_sent(tmp_path: Path) -> None:
+    payloads = [payload for _, payload in Recording(GOLDEN / "p04_bank").payloads()]
+    with running(pump_run(tmp_path, Counter())):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        assert [client.write(payload) for payload in payloads] == [""] * len(payloads)
+        assert client.write(b"") == ""  # TiDB's probe
+        client.close()
+    assert sent(tmp_path) == payloads
+
+
+def test_many_writers_share_a_sync_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync = ValueLog.sync
+
+    def slow(log: ValueLog) -> None:
+        time.sleep(0.02)  # a disk on which sharing pays: on a fast one each writer is answered before the next one asks
+        sync(log)
+
+    monkeypatch.setattr(ValueLog, "sync", slow)
+    with running(pump_run(tmp_path, Counter())):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        payloads = [encode.binlog(PREWRITE, 1000 + n, key=b"k%d" % n) for n in range(600)]
+        with ThreadPoolExecutor(32) as pool:
+            assert set(pool.map(client.write, payloads)) == {""}
+        client.close()
+    assert sorted(sent(tmp_path)) == sorted(payloads)
+    assert len(stored(tmp_path)) < len(payloads) / 2
+    assert stored(tmp_path)[-1].resolved_ts < 1600  # none of them has an answer
+
+
+def test_what_is_acknowledged_is_in_the_value_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = pump_run(tmp_path, Counter())
+    synced = list[int]()
+    sync = ValueLog.sync
+
+    def watched(log: ValueLog) -> None:
+        time.sleep(0.2)
+        sync(log)
+        synced.append(log.last_seq)
+
+    monkeypatch.setattr(ValueLog, "sync", watched)
+    with running(run):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        for n in range(3):
+            before = len(synced)
+            assert client.write(encode.binlog(PREWRITE, 1000 + n, key=b"k")) == ""
+            assert len(synced) > before
+        client.close()
+
+
+def test_a_full_disk_is_an_error_to_tidb_and_nothing_is_acknowledged(tmp_path: Path) -> None:
+    run = pump_run(tmp_path, Counter(), value_log_bytes_max=1 << 20)
+    client = Client(f"unix:{tmp_path}/p.sock")
+    answers = list[str]()
+    with pytest.raises(ValueLogFull), running(run):
+        answers.append(client.write(encode.binlog(PREWRITE, 1000, value=bytes(2 << 20), key=b"k")))
+    client.close()
+    assert answers == ["this Pump stops"]
+    assert sent(tmp_path) == []
+
+
+def test_broken_and_foreign_payloads_are_refused(tmp_path: Path) -> None:
+    with running(pump_run(tmp_path, Counter())):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        assert "broken" in client.write(b"\x0f")
+        assert client.write(encode.binlog(PREWRITE, 5), cluster=8) == "this Pump is of cluster 7, not of 8"
+        with pytest.raises(grpc.RpcError):
+            client.write(bytes(1 << 25))
+        client.close()
+    assert sent(tmp_path) == []
+
+
+def test_an_unanswered_prewrite_is_known_again_after_a_restart(tmp_path: Path) -> None:
+    start = 1000 * SECOND
+    for later in (0, 100):
+        with running(pump_run(tmp_path, Counter())):
+            client = Client(f"unix:{tmp_path}/p.sock")
+            client.write(encode.binlog(PREWRITE, start + later * SECOND, key=b"k"))
+            client.close()
+    assert stored(tmp_path)[-1].resolved_ts == start
+    with running(pump_run(tmp_path, Counter(start + 200 * SECOND))):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        client.write(encode.binlog(COMMIT, start, start + 5))
+        client.write(encode.binlog(COMMIT, start + 100 * SECOND, start + 101 * SECOND))
+        until(lambda: stored(tmp_path)[-1].resolved_ts > start + 101 * SECOND)
+        client.close()
+
+
+def test_tidbs_answer_for_an_orphan_becomes_part_of_the_stream(tmp_path: Path) -> None:
+    one, two, three = (n * SECOND for n in (1000, 1010, 1020))
+    fates = Fates({one: one + 7, two: ROLLED_BACK})
+    with running(pump_run(tmp_path, Counter(), fates)):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        for start in (one, two, three):
+            client.write(encode.binlog(PREWRITE, start, key=b"k"))
+        until(lambda: len(sent(tmp_path)) > 3 and stored(tmp_path)[-1].resolved_ts == three)
+        client.close()
+    answers = [binlog_of(payload) for payload in sent(tmp_path)[3:]]
+    assert answers == [
+        Binlog(COMMIT, one, one + 7, b"k"),
+        Binlog(BinlogType.ROLLBACK, two, 0, b"k"),
+    ]
+    assert stored(tmp_path)[-1].resolved_ts == three  # nobody answers for it: it waits, and holds all after it
+
+
+def test_a_pump_serves_while_nobody_gives_it_timestamps(tmp_path: Path) -> None:
+    with running(pump_run(tmp_path, Counter(None))):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        assert client.write(encode.binlog(PREWRITE, 5, key=b"k")) == ""
+        client.close()
+    assert len(sent(tmp_path)) == 1
+
+
+def test_a_pump_serves_while_tidb_leaves_it_without_an_answer(tmp_path: Path) -> None:
+    """A dead network refuses nothing: TiDB's commits don't wait for what a Pump asks."""
+    answers = threading.Event()
+
+    class Silent(Counter):
+        def tso(self) -> int:
+            answers.wait(300)
+            return super().tso()
+
+    with running(pump_run(tmp_path, Silent())):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        payloads = [encode.binlog(PREWRITE, 1000 + n, key=b"k%d" % n) for n in range(3)]
+        assert [client.write(payload, seconds=10) for payload in payloads] == [""] * 3
+        answers.set()
+        client.close()
+    assert sent(tmp_path) == payloads
+
+
+@pytest.mark.parametrize("error", [SourceRefused("access denied for user 'pump' (1045)"), KeyError("binlog")])
+def test_a_pump_serves_while_tidb_refuses_it_or_answers_what_is_not_understood(
+    error: Exception, tmp_path: Path
+) -> None:
+    """A password that was changed, a right that was taken: TiDB's commits don't wait for who mends it."""
+
+    class Refused(Counter):
+        refuses, asked = True, 0
+
+        def tso(self) -> int:
+            self.asked += 1
+            if self.refuses:
+                raise error
+            return super().tso()
+
+    counter = Refused(100)
+    with running(pump_run(tmp_path, counter)):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        for start_ts in (5, 6):
+            assert client.write(encode.binlog(PREWRITE, start_ts, key=b"k")) == ""
+            asked = counter.asked
+            until(lambda so_far=asked: counter.asked > so_far + 1)  # type: ignore[misc]
+        until(lambda: len(sent(tmp_path)) == 2)
+        counter.refuses = False
+        until(lambda: len(stored(tmp_path)) > 2)
+        client.close()
+
+
+def test_another_pump_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    run = pump_run(tmp_path, Counter())
+    with running(run):
+        wait_for_bronze(tmp_path / "lake", bool)
+    source = run.source()
+    source.settings = replace(source.settings, node="two")
+    run.source = lambda: source
+    with pytest.raises(PositionLost, match="is of Pump one, this one is two"):  # by the run, which nobody stops
+        run.run(600)
+    assert value_log_folder(run.pipeline, "one", run.state_dir).is_dir()
+
+
+def test_a_taken_address_is_said(tmp_path: Path) -> None:
+    server = PumpServer(ServerSettings(["127.0.0.1:0"], 1 << 20))
+    server.start()
+    with pytest.raises(HostRefused, match="can't listen"):
+        PumpServer(ServerSettings([server.addresses[0]], 1 << 20))
+    server.close("done")
+
+
+def test_tls_refuses_who_does_not_speak_it(tmp_path: Path) -> None:
+    certificate, key = ensure(tmp_path)
+    server = PumpServer(ServerSettings(["127.0.0.1:0"], 1 << 20, certificate, key))
+    server.start()
+    taker = threading.Thread(target=lambda: [write.answer() for write in server.take(20, 1 << 20)])
+    taker.start()
+    client = Client(server.addresses[0], grpc.ssl_channel_credentials(certificate.read_bytes()))
+    assert client.write(encode.binlog(PREWRITE, 5, key=b"k")) == ""
+    plain = Client(server.addresses[0])
+    with pytest.raises(grpc.RpcError):
+        plain.write(encode.binlog(PREWRITE, 6, key=b"k"), seconds=1)
+    taker.join()
+    for one in (client, plain):
+        one.close()
+    server.close("done")
