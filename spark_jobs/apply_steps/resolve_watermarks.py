@@ -22,7 +22,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
 from spark_jobs.window.same_names import several_sources
 from spark_jobs.window.shards import is_shard, leave_out_shards, part, splits_window
-from spark_jobs.window.snapshots import begin, fails_meanwhile, is_begun, let_go, record_begun
+from spark_jobs.window.snapshots import begin, begun_before, fails_meanwhile, is_begun, let_go, record_begun
 from spark_jobs.window.told import answer
 from spark_jobs.window.unlogged_marks import unlogged_waves
 from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
@@ -158,6 +158,8 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     if anew and (reason := begin(app, window, wave, physical, lambda version: _unfit_anew(app, version, share))):
         return reason
     version = history.version_at(*physical[1:], wave.low_ts)
+    if not anew and version is not None and not version.key and _begins(version, wave):
+        begun_before(app, window, wave, physical)
     if reason := _unfit(version, share):
         return reason
     assert version is not None, "unfit otherwise"

@@ -94,6 +94,18 @@ def begin(
     return ""
 
 
+def begun_before(app: Application, window: Window, wave: EndedWave, physical: Physical) -> None:
+    """A window that was killed between a table's version and its state has the state told again.
+
+    Of a table that was whole, nothing else shows that: one that is held begins once more (`begin`).
+    """
+    name = app.logical_name(*physical[1:])
+    state = app.states.get(name)
+    filled = state is not None and (state.state, state.error) == (State.SNAPSHOT, wave.snapshot)
+    if not filled and (state is None or state.state is not State.RELEASED):
+        _fill(app, window, name, physical, wave)
+
+
 def record_begun(app: Application, window: Window) -> None:
     """Write down what begin() said of a wave's tables, of all of them in one commit each.
 
