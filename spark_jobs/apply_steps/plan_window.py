@@ -12,7 +12,6 @@ else waits for it. A source that is behind the cut has its own windows too. The 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in, target
@@ -25,13 +24,11 @@ from tidegate.errors import RECREATE, REFILL, LakeUnavailable
 from tidegate.lake.bronze.backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
+from tidegate.limits import WAVES_REACH_BACK_SECONDS
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
 from tidegate.tables import NEEDS_SNAPSHOT, TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
-
-# A wave whose marks aren't in the log may begin some minutes below the cut: bronze's files since then are still known.
-_WAVES_REACH_BACK_TS: Final = compose(600_000)
 
 
 def next_window(app: Application) -> Window | None:
@@ -61,7 +58,8 @@ def next_catch_up(app: Application, turn: int) -> Window | None:
     tables = _released(app)
     lanes = [*([None] if tables else []), *_going_on(app)]
     lows = [app.states[name].applied_ts for name in tables] + [app.followed.behind[name] for name in _going_on(app)]
-    app.index.below.let_go(min([*lows, *app.snapshots.open_lows(), app.cut_ts - _WAVES_REACH_BACK_TS]))
+    reach_ts = app.cut_ts - compose(1000 * WAVES_REACH_BACK_SECONDS)
+    app.index.below.let_go(min([*lows, *app.snapshots.open_lows(), reach_ts]))
     if not lanes:
         return None
     source = lanes[turn % len(lanes)]

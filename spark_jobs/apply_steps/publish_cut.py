@@ -111,13 +111,7 @@ def _goes_on(app: Application, window: Window, name: str, physical: Collection[P
     at = app.mark(name)
     reached = window.low_ts <= at <= window.cut_ts and app.applied(name) <= window.cut_ts
     # One that a statement right behind this cut empties isn't whole here, and silver itself doesn't say so.
-    return bool(physical) and not behind and reached and (at < window.cut_ts or _written(app, name) >= at)
-
-
-def _written(app: Application, name: str) -> int:
-    """Up to where silver says itself that it has a table."""
-    silver = app.lake.log(tables.silver_path(*app.pair(name))).state()
-    return silver.transaction(tables.app_id(app.pipeline.pipeline, name))
+    return bool(physical) and not behind and reached and (at < window.cut_ts or app.written(name) >= at)
 
 
 def _caught_up(

@@ -110,8 +110,7 @@ class Application:
         self.control = ControlTables(self.lake)
         self.snapshots = Known(EventLog(self.lake))
         self.checkpoints = Checkpoints(self.lake)
-        at_once = max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables)
-        self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="table")
+        self.pool = ThreadPoolExecutor(max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables), "table")
 
     def memory(self, kind: type[Memory]) -> Memory:
         """What one step keeps between windows, made when it is first asked for."""
@@ -206,8 +205,7 @@ class Application:
             self._prewritten_below = prewrites.first_needed(self.lake, below)
         # What a person decided is known for ever, and wanted only as long as a table may stand below it.
         decided = any(one.decided_by for found in self.prewrites.values() for one in found)
-        waits = decided and (self.states.any(State.HELD) or self.states.any(State.RELEASED))
-        below_cut = waits or (decided and bool(self.snapshots.open_lows()))
+        below_cut = decided and (self.states.any(State.HELD, State.RELEASED) or bool(self.snapshots.open_lows()))
         self._prewritten = {}
         for source, found in self.prewrites.items():
             after_ts = 0 if below_cut else self.followed.position(source, self.cut_ts)
@@ -245,11 +243,14 @@ class Application:
         Silver's transaction version, or the last published cut when that is larger: a table that had no
         changes is not touched, and the cut says that it is complete all the same.
         """
+        return max(self.written(name), self.mark(name))
+
+    def written(self, name: str) -> int:
+        """Up to where silver itself says that it has a logical table."""
         if name not in self._applied:
-            database, table = self.pair(name)
-            silver = self.lake.log(tables.silver_path(database, table)).state()
+            silver = self.lake.log(tables.silver_path(*self.pair(name))).state()
             self._applied[name] = silver.transaction(tables.app_id(self.pipeline.pipeline, name))
-        return max(self._applied[name], self.mark(name))
+        return self._applied[name]
 
     def mark(self, name: str) -> int:
         """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,
@@ -304,10 +305,9 @@ class Application:
         """applied_ts of a table that is held with an error; what another writer overwrote in silver isn't applied."""
         if not isinstance(error, CommitOverwritten):
             return self.applied(name)
-        log = self.lake.log(tables.silver_path(*self.pair(name)))
-        log.accept_loss()
-        self._applied[name] = log.state().transaction(tables.app_id(self.pipeline.pipeline, name))
-        return self._applied[name]
+        self.lake.log(tables.silver_path(*self.pair(name))).accept_loss()
+        self.forget_applied(name)
+        return self.written(name)
 
     def note_applied(self, name: str, upto_ts: int) -> None:
         self._applied[name] = upto_ts

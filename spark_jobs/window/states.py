@@ -30,9 +30,9 @@ class States(dict[str, TableState]):
         """Tables in one of these states; a copy, so that they may be changed meanwhile."""
         return [item for state in states for item in self._by_state.get(state, {}).items()]
 
-    def any(self, state: State) -> bool:
-        """Whether a table is in a state."""
-        return bool(self._by_state.get(state))
+    def any(self, *states: State) -> bool:
+        """Whether a table is in one of these states."""
+        return any(self._by_state.get(state) for state in states)
 
     def __setitem__(self, name: str, state: TableState) -> None:
         before = self.get(name)

@@ -21,6 +21,10 @@ UPKEEP_SAVED_BYTES_MAX: Final = 256 * MIB
 UPKEEP_PER_WINDOW_SECONDS: Final = 0.25
 UPKEEP_SECONDS_MIN: Final = 0.1
 
+# --- catching up ----------------------------------------------------------------------------------
+# A wave whose marks aren't in the log may begin some minutes below the cut: bronze's files since then are still known.
+WAVES_REACH_BACK_SECONDS: Final = 600
+
 # --- maintain -------------------------------------------------------------------------------------
 # A rewrite of silver that loses against apply or a person is tried this often, then left to the next run.
 MAINTAIN_ATTEMPTS_MAX: Final = 3
