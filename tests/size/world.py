@@ -6,7 +6,6 @@ Out: World, a context manager: snapshotted(), compared(), repaired(); each raise
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
@@ -29,6 +28,7 @@ from tests.size.writers import Writers
 from tests.soak.witness import Wrong
 from tests.support.own_server import own_server
 from tests.support.servers import ROOT
+from tests.support.whole import Whole
 from tidegate.errors import CutNotYet
 from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
@@ -52,10 +52,11 @@ class Pace:
     bytes_per_second: int = 0
 
 
-class World:
+class World(Whole):
     """works: what is running; writers: who writes. began: time.monotonic()."""
 
     def __init__(self, folder: Path, flavour: str, size: Size, seed: int, pace: Pace) -> None:
+        super().__init__()
         self.folder, self.size, self.seed, self.pace = folder, size, seed, pace
         self.began = time.monotonic()
         self.file, self.lake = folder / "size.yaml", folder / "lake"
@@ -64,25 +65,13 @@ class World:
         self.writers = Writers(self.server, size, seed, pace.changes_per_second)
         self._files = LakeFiles(str(self.lake))
         self._told = Told(self._files, self.pipeline)
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def say(self, line: str) -> None:
         print(f"{time.monotonic() - self.began:6.0f} s: {line}", file=sys.stderr, flush=True)
 
-    def _start(self) -> None:
-        server = self._stack.enter_context(self.server)
-        self._stack.callback(server.kill)  # nobody needs what it would write out
+    def _begin(self) -> None:
+        server = self.stack.enter_context(self.server)
+        self.stack.callback(server.kill)  # nobody needs what it would write out
         server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
         server.query(f"GRANT LOCK TABLES, SELECT ON *.* TO '{server.user}'@'%'")  # of a MySQL's tables without a key
         fill(server, self.size)
@@ -95,8 +84,8 @@ class World:
         )
         login = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
         self.works = Works(os.environ | {"TIDEGATE_HOME": str(ROOT), "AIRFLOW_CONN_ONE": login}, self.folder)
-        self._stack.callback(self.works.stop)
-        self._stack.enter_context(self.writers)
+        self.stack.callback(self.works.stop)
+        self.stack.enter_context(self.writers)
         file = str(self.file)
         state = ("--state-dir", str(self.folder / "state"))
         self.works.start("capture", ("capture", file, *state, "--run-for", _FOREVER))

@@ -7,88 +7,32 @@ Out: Writers.changes: how many were committed, about.
 from __future__ import annotations
 
 import random
-import threading
-import time
-from typing import Any, Final, Self
-
-import pymysql
+from typing import Any, Final
 
 from tests.size.tables import DATABASE, Size, small_names
-from tests.soak.source import MET
+from tests.support.sessions import Writing
 from tidegate.local.server import Server
 
 _SESSIONS: Final = 3
 _PER_TRANSACTION: Final = 8
 
 
-class Writers:
-    """A context manager: writes inside it, unless paused. small: tables that are written to."""
+class Writers(Writing):
+    """per_second: row changes in all; 0 for none. small: tables that are written to."""
 
     def __init__(self, server: Server, size: Size, seed: int, per_second: float) -> None:
-        self.server, self.size = server, size
+        count = _SESSIONS if per_second else 0
+        super().__init__(server, DATABASE, seed, count, count * _PER_TRANSACTION / (per_second or 1))
+        self.size = size
         self.small = small_names(size.small)
         self.changes = 0
-        self._over, self._run = threading.Event(), threading.Event()
-        self._idle = [threading.Event() for _ in range(_SESSIONS)]
-        self._period_seconds = _SESSIONS * _PER_TRANSACTION / per_second if per_second else 0.0
-        self._threads = [
-            threading.Thread(target=self._work, args=(number, random.Random(f"{seed} writer {number}")))
-            for number in range(_SESSIONS if per_second else 0)
-        ]
 
-    def __enter__(self) -> Self:
-        self._run.set()
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._run.set()
-        for thread in self._threads:
-            thread.join(60)
-
-    def pause(self) -> None:
-        """Wait until no session is inside a transaction."""
-        for idle in self._idle:
-            idle.clear()
-        self._run.clear()
-        for idle in self._idle[: len(self._threads)]:
-            assert idle.wait(120), "a session hangs"
-
-    def resume(self) -> None:
-        self._run.set()
-
-    def _work(self, number: int, rng: random.Random) -> None:
-        while not self._over.is_set():
-            try:
-                with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
-                    self._session(number, cursor, rng)
-            except (pymysql.err.MySQLError, OSError, AssertionError):  # its server is down
-                if not self._run.is_set():
-                    self._idle[number].set()
-                self._over.wait(0.2)
-        self._idle[number].set()
-
-    def _session(self, number: int, cursor: Any, rng: random.Random) -> None:
-        while not self._over.is_set():
-            if not self._run.is_set():
-                self._idle[number].set()
-                self._run.wait()
-                continue
-            began = time.monotonic()
-            try:
-                cursor.execute("BEGIN")
-                done = 0
-                while done < _PER_TRANSACTION:
-                    done += max(1, self._change(cursor, rng))
-                cursor.execute("ROLLBACK" if rng.random() < 0.02 else "COMMIT")
-                self.changes += done
-            except pymysql.err.MySQLError as error:
-                if error.args[0] not in MET:
-                    raise
-                cursor.execute("ROLLBACK")
-            self._over.wait(max(0.0, self._period_seconds - (time.monotonic() - began)))
+    def transaction(self, cursor: Any, rng: random.Random, session: int, turn: int) -> None:
+        done = 0
+        while done < _PER_TRANSACTION:
+            done += max(1, self._change(cursor, rng))
+        cursor.execute("ROLLBACK" if rng.random() < 0.02 else "COMMIT")
+        self.changes += done
 
     def _change(self, cursor: Any, rng: random.Random) -> int:
         """Some rows of one table; how many."""

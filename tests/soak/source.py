@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
-import time
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pymysql
 
 from tests.soak.plan import TABLES
+from tests.support.sessions import MET, Writing
 from tidegate.local.server import Server
 
 DATABASE: Final = "soak"
@@ -28,54 +27,21 @@ _SCHEMA: Final = {
     "bag": "CREATE TABLE bag (a INT, b VARCHAR(40))",
     "notes": "CREATE TABLE notes (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, t MEDIUMTEXT)",
 }
-# What may happen to a transaction that meets others, or another definition of its tables: it is rolled back.
-MET: Final = (1062, 1205, 1213, 1020, 1412, 1146, 1054)
 
 
-class Sessions:
-    """A context manager: sessions write inside it, about per_second transactions in all, unless paused."""
+class Sessions(Writing):
+    """About per_second transactions in all."""
 
     def __init__(self, server: Server, seed: int, *, count: int = 3, per_second: float = 120.0) -> None:
-        self.server = server
+        super().__init__(server, DATABASE, seed, count, count / per_second)
         self.columns: dict[str, list[str]] = {table: [] for table in TABLES}  # added since the start
         self.told: set[tuple[int, int]] = set()  # what a session was told is committed
-        self._period_seconds = count / per_second
-        self._over = threading.Event()
-        self._run = threading.Event()
-        self._idle = [threading.Event() for _ in range(count)]
-        self._threads = [
-            threading.Thread(target=self._work, args=(number, random.Random(f"{seed} session {number}")))
-            for number in range(count)
-        ]
         self._burst = 0
 
     def create(self) -> None:
         self.server.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
         for statement in _SCHEMA.values():
             self.server.query(statement, database=DATABASE)
-
-    def __enter__(self) -> Self:
-        self._run.set()
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._run.set()
-        for thread in self._threads:
-            thread.join(60)
-
-    def pause(self) -> None:
-        """Wait until no session is inside a transaction."""
-        for idle in self._idle:
-            idle.clear()
-        self._run.clear()
-        for idle in self._idle:
-            assert idle.wait(300), "a session hangs"
-
-    def resume(self) -> None:
-        self._run.set()
 
     def burst(self, mebibytes: int) -> None:
         """Large transactions, one per half MiB, so that capture's queue fills while the lake stands still."""
@@ -116,41 +82,15 @@ class Sessions:
 
     # --- a session ----------------------------------------------------------------------------------------
 
-    def _work(self, number: int, rng: random.Random) -> None:
-        n = 0
-        while not self._over.is_set():
-            try:
-                with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
-                    while not self._over.is_set():
-                        if not self._run.is_set():
-                            self._idle[number].set()
-                            self._run.wait()
-                            continue
-                        n += 1
-                        began = time.monotonic()
-                        self.transaction(cursor, rng, number, n)
-                        self._over.wait(max(0.0, self._period_seconds - (time.monotonic() - began)))
-            except (pymysql.err.MySQLError, OSError, AssertionError):  # its server is down
-                if not self._run.is_set():
-                    self._idle[number].set()
-                self._over.wait(0.1)
-        self._idle[number].set()
-
-    def transaction(self, cursor: Any, rng: random.Random, session: int, n: int) -> None:
-        try:
-            cursor.execute("BEGIN")
-            for _ in range(rng.randint(1, 3)):
-                self.change(cursor, rng)
-            cursor.execute("INSERT INTO txns VALUES (%s, %s)", (session, n))
-            if rng.random() < 0.03:
-                cursor.execute("ROLLBACK")
-                return
-            cursor.execute("COMMIT")
-            self.told.add((session, n))
-        except pymysql.err.MySQLError as error:
-            if error.args[0] not in MET:
-                raise
+    def transaction(self, cursor: Any, rng: random.Random, session: int, turn: int) -> None:
+        for _ in range(rng.randint(1, 3)):
+            self.change(cursor, rng)
+        cursor.execute("INSERT INTO txns VALUES (%s, %s)", (session, turn))
+        if rng.random() < 0.03:
             cursor.execute("ROLLBACK")
+            return
+        cursor.execute("COMMIT")
+        self.told.add((session, turn))
 
     def change(self, cursor: Any, rng: random.Random) -> None:
         """One of those of which a transaction has some."""

@@ -6,7 +6,6 @@ Out: World, a context manager; faults.py breaks parts of it, __main__.py lets it
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import threading
@@ -25,6 +24,7 @@ from tests.support.captures import binlog_end
 from tests.support.fault_proxy import FaultProxy
 from tests.support.nursery import GATE, TERMINAL, TRANSIENT, Child, Nursery
 from tests.support.own_server import own_server
+from tests.support.whole import Whole
 from tidegate import config
 from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
@@ -170,25 +170,17 @@ def catch_up(server: Server, capture: Capture, witness: Witness) -> None:
     until(capture, witness, lambda: witness.look() >= end, f"bronze doesn't get to {end[0]}:{end[1]}")
 
 
-class World:
-    """A context manager: starts all, and ends all that it started, whatever happens."""
+class World(Whole):
+    """Starts all, and ends all that it started, whatever happens."""
 
     def __init__(self, folder: Path, seed: int, flavour: str, *, disturbs_apply: bool) -> None:
+        super().__init__()
         self.folder, self.seed = folder, seed
         self.lake = folder / "lake"
         self.server = own_server(flavour, folder / "server")
-        self.stack = contextlib.ExitStack()
         self.disturbs_apply = disturbs_apply
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self.stack.close()
-            raise
-        return self
-
-    def _start(self) -> None:
+    def _begin(self) -> None:
         self.disk = self.stack.enter_context(Disk(self.lake / "bronze"))
         nursery = self.stack.enter_context(Nursery())
         server = self.stack.enter_context(self.server)
@@ -214,9 +206,6 @@ class World:
         until(self.capture, self.witness, lambda: self.witness.look()[1] > 0, "capture doesn't begin")
         self.sessions.create()
         self.stack.enter_context(self.sessions)
-
-    def __exit__(self, *error: object) -> None:
-        self.stack.__exit__(*error)
 
     # --- settle and compare -------------------------------------------------------------------------------
 

@@ -6,20 +6,20 @@ Out: World, a context manager; compare(): silver against the source's own rows w
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from tests.kit import s3, spark
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Wrong
 from tests.support.own_server import own_server
 from tests.support.servers import ROOT
+from tests.support.whole import Whole
 from tests.together.mirror import mirror
 from tests.together.people import SOFT, People
 from tests.together.people import TABLES as PEOPLES
@@ -48,32 +48,21 @@ _PEOPLE_SECONDS: Final = 3.0  # between two things that one of them does
 REBUILT: Final = "pairs"
 
 
-class World:
+class World(Whole):
     """released: how often a table was held because a person's tool overwrote a commit, and let go by a person."""
 
     def __init__(self, folder: Path, seed: int, flavour: str, store: str) -> None:
+        super().__init__()
         self.folder, self.seed, self.store = folder, seed, store
         self.released = 0
         self._server = own_server(flavour, folder / "server")
-        self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)
-
-    def _start(self) -> None:
-        server = self._stack.enter_context(self._server)
+    def _begin(self) -> None:
+        server = self.stack.enter_context(self._server)
         options, environment = {}, os.environ | {"TIDEGATE_HOME": str(ROOT)}
         root = str(self.folder / "lake")
         if self.store == "s3":
-            options = self._stack.enter_context(s3.moto()).options
+            options = self.stack.enter_context(s3.moto()).options
             root = f"s3://{s3.BUCKET}/{uuid.uuid4().hex}"
             environment["AIRFLOW_CONN_THE_LAKE"] = json.dumps({"conn_type": "generic", "extra": options})
         environment["AIRFLOW_CONN_ONE"] = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
@@ -87,23 +76,23 @@ class World:
             f"apply: {{mode: micro_batch}}\nmaintain: {_MAINTAIN}\n"
         )
         self.lake = LakeFiles(root, {name.lower(): value for name, value in options.items()})
-        session = self._session = self._stack.enter_context(spark.session(self.lake.spark_options))
+        session = self._session = self.stack.enter_context(spark.session(self.lake.spark_options))
         session.sparkContext.setLogLevel("OFF")
         self.sessions = Sessions(server, self.seed, per_second=_PER_SECOND)
         self.people = People(root, self.lake.storage_options, session, server, self.seed, pause=_PEOPLE_SECONDS)
         file, state = str(self.file), str(self.folder / "state")
         self.works = Works(environment, self.folder)
-        self._stack.callback(self.works.stop)
+        self.stack.callback(self.works.stop)
         self.works.start(Work("capture", ("capture", file, "--state-dir", state, "--run-for", _FOREVER)))
         self._until(lambda: self.lake.log(tables.SEGMENTS.path).state().created, "capture doesn't begin")
         self.sessions.create()
-        self._stack.enter_context(self.sessions)
+        self.stack.enter_context(self.sessions)
         self.works.start(Work("apply", ("apply", file, "--run-for", _APPLY_SECONDS)))
         self._until(self._applied, "apply doesn't begin")
         self.works.start(Work("maintain", ("maintain", file), pause_seconds=5.0))
         self.works.start(Work("rebuild", ("rebuild", file, f"{DATABASE}.{REBUILT}"), pause_seconds=10.0))
         self.people.start()
-        self._stack.callback(self.people.stop)
+        self.stack.callback(self.people.stop)
 
     def _applied(self) -> bool:
         """Whether each table has rows in silver."""

@@ -30,6 +30,7 @@ from pymysql.constants import CR
 
 from tidegate.errors import ProcessFailed
 from tidegate.local import certificate
+from tidegate.mysql.client import Client
 
 _START_SECONDS = 90.0
 _STOP_SECONDS = 60.0
@@ -136,8 +137,8 @@ class Server(ABC):
         """A connection with autocommit: as root through the socket; over TCP when options name a user."""
         settings: dict[str, Any] = {"database": database, "charset": "utf8mb4", "autocommit": True, **options}
         if "user" in options:
-            return pymysql.connect(**settings, host=self.host, port=self.port)
-        connection = pymysql.connect(**settings, user="root", defer_connect=True)
+            return Client(**settings, host=self.host, port=self.port)
+        connection = Client(**settings, user="root", defer_connect=True)
         opened = socket.socket(socket.AF_UNIX)
         try:
             opened.connect(str(self.socket))  # here: PyMySQL leaves a socket open that was refused

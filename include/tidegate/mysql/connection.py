@@ -27,6 +27,7 @@ from pymysql.constants import CR
 from tidegate import limits
 from tidegate.connections import Connection, from_environment, from_text
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, TidegateError
+from tidegate.mysql.client import Client, unverified
 from tidegate.mysql.server_errors import Meaning, meaning_of
 
 _SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400"
@@ -189,7 +190,7 @@ def answer_seconds(heartbeat_seconds: float) -> float:
 
 
 def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:
-    """An open connection (autocommit, utf8mb4, UTC); options go to pymysql.connect.
+    """An open connection (autocommit, utf8mb4, UTC); options go to PyMySQL.
 
     UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day.
     Of several hosts it is the first that answers.
@@ -213,10 +214,10 @@ def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connec
     }
     if info.tls is TlsMode.DISABLED:
         settings["ssl_disabled"] = True
-    elif info.tls is not TlsMode.PREFERRED:  # which is what PyMySQL does by itself
+    elif info.tls is not TlsMode.PREFERRED:  # which is what Client does by itself
         settings["ssl"] = _context(info)
     try:
-        return pymysql.connect(host=info.host, port=info.port, user=info.user, password=info.password, **settings)
+        return Client(host=info.host, port=info.port, user=info.user, password=info.password, **settings)
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise named(error, info) from error
 
@@ -263,7 +264,8 @@ def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None
 
 def _context(info: ConnectionInfo) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=info.ca)
+        verifies = info.tls is not TlsMode.REQUIRED
+        context = ssl.create_default_context(cafile=info.ca) if verifies else unverified()
         if info.cert:
             context.load_cert_chain(info.cert, info.key)
     except (OSError, ssl.SSLError) as error:
@@ -271,6 +273,4 @@ def _context(info: ConnectionInfo) -> ssl.SSLContext:
             f"TLS files: {error}", where=info.name or info.where, remedy="check ssl_ca, ssl_cert, ssl_key"
         ) from error
     context.check_hostname = info.tls is TlsMode.VERIFY_IDENTITY
-    if info.tls is TlsMode.REQUIRED:
-        context.verify_mode = ssl.CERT_NONE
     return context

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.captures import (
     assert_equals_binlog,
+    begin_capture,
     bronze_segments,
     capture_run,
     capture_until_quiet,
@@ -301,7 +302,7 @@ def test_the_stream_is_the_same_through_tls(any_server: Server, fresh_database: 
         password=any_server.password,
         extra={"ssl_ca": str(any_server.certificate), "ssl_mode": "verify_ca"},
     )
-    capture_run(any_server, lake, info=info).run(1)
+    begin_capture(any_server, lake, info=info)
     any_server.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY, b TEXT)")
     with any_server.connect(database) as connection, connection.cursor() as cursor:
         cursor.executemany("INSERT INTO t VALUES (%s, %s)", [(n, "z" * 5000) for n in range(1000)])

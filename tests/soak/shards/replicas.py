@@ -7,15 +7,15 @@ Out: Replicas, a context manager: primary is the one that is written to. With a 
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from tests.soak.shards.shop import OPTIONS
 from tests.support.fault_proxy import FaultProxy
 from tests.support.own_server import own_server
 from tests.support.replica_pair import executed, promote, replicate, until, words
+from tests.support.whole import Whole
 from tidegate.local.server import Server
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet
 from tidegate.tables import WATERMARK_DATABASE
@@ -24,10 +24,11 @@ _LOGS_REPLICATED: Final = {"mariadb": ("--log-slave-updates=ON",), "mysql9": ()}
 _SECONDS: Final = 300.0  # a machine that is busy takes its time; a replica that stands still is a fault of ours
 
 
-class Replicas:
+class Replicas(Whole):
     """all: both, by server_id. proxies: the network before each."""
 
     def __init__(self, flavour: str, folder: Path, number: int, *, replicated: bool) -> None:
+        super().__init__()
         numbers = [101 + number, *([151 + number] if replicated else [])]
         self.all = {
             one: own_server(
@@ -39,21 +40,9 @@ class Replicas:
         self.replica: Server | None = next(iter(others), None)
         self.replicates = False  # whether the replica follows, and commits wait for it
         self.proxies: dict[int, FaultProxy] = {}
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        try:
-            self._begin()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)
 
     def _begin(self) -> None:
-        primary = self._stack.enter_context(self.primary)
+        primary = self.stack.enter_context(self.primary)
         account = f"'{primary.user}'@'%'"
         primary.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {account}")
         if primary.flavour == "mysql":
@@ -63,10 +52,10 @@ class Replicas:
                 primary.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
                 primary.query("INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'")
             self.replica.password = primary.password
-            self._stack.callback(self.replica.stop)
+            self.stack.callback(self.replica.stop)
             self.join()
         self.proxies = {
-            number: self._stack.enter_context(FaultProxy(server.host, server.port))
+            number: self.stack.enter_context(FaultProxy(server.host, server.port))
             for number, server in self.all.items()
         }
 

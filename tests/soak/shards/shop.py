@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import pymysql
 
-from tests.soak.source import DATABASE, MET, Sessions
+from tests.soak.source import DATABASE, Sessions
+from tests.support.sessions import MET
 from tidegate.local.server import Server
 from tidegate.mysql.branches import prepared_branches
 
@@ -118,14 +119,14 @@ class Shop(Sessions):
 
     # --- a session ----------------------------------------------------------------------------------------
 
-    def transaction(self, cursor: Any, rng: random.Random, session: int, n: int) -> None:
+    def turn(self, cursor: Any, rng: random.Random, session: int, turn: int) -> None:
         if rng.random() < 0.15 and self.branches.acquire(blocking=False):
             try:
                 self._branch(rng)
             finally:
                 self.branches.release()
         else:
-            super().transaction(cursor, rng, session, n)
+            super().turn(cursor, rng, session, turn)
 
     def _branch(self, rng: random.Random) -> None:
         """Prepare one, or answer one that another session has prepared."""

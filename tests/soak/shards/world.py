@@ -8,7 +8,6 @@ Out: ShardWorld, a context manager, as tests/soak/world.py's World; faults.py he
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -17,7 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from tests.soak.applies import Applies
 from tests.soak.peaks import Peaks
@@ -29,6 +28,7 @@ from tests.soak.shots import Shots
 from tests.soak.witness import Wrong
 from tests.soak.world import Capture, SilverDiffers
 from tests.support.nursery import Nursery
+from tests.support.whole import Whole
 from tidegate.lake import held
 from tidegate.lake.cuts import known_cuts
 from tidegate.lake.files import LakeFiles
@@ -41,12 +41,13 @@ _ROUNDS_MAX: Final = 12
 _REPLICATED: Final = 2  # of either flavour one
 
 
-class ShardWorld:
+class ShardWorld(Whole):
     """places: by source. due: definitions that shards haven't got yet. out: sources that the pipeline file
     doesn't name now.
     """
 
     def __init__(self, folder: Path, seed: int, flavours: list[str]) -> None:
+        super().__init__()
         self.folder, self.seed = folder, seed
         self.pipeline = f"soak_{os.getpid()}"
         self.lake = LakeFiles(str(folder / "lake"))
@@ -66,30 +67,18 @@ class ShardWorld:
         self._writing = threading.Lock()
         self._moments = [0, 0]
         self.file = folder / "soak.yaml"
-        self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)
-
-    def _start(self) -> None:
-        nursery = self._stack.enter_context(Nursery())
+    def _begin(self) -> None:
+        nursery = self.stack.enter_context(Nursery())
         with ThreadPoolExecutor() as pool:
-            list(pool.map(self._stack.enter_context, self.servers.values()))
+            list(pool.map(self.stack.enter_context, self.servers.values()))
         logins = {f"AIRFLOW_CONN_{name.upper()}": _login(one) for name, one in self.servers.items()}
         self.write_file()
-        self.applies = self._stack.enter_context(Applies(self.file, self.folder / "apply.log"))
-        self.shots = self._stack.enter_context(Shots(self.file, logins, self.folder / "snapshot.log", compare.ORDERS))
-        self._stack.enter_context(self.peaks)
+        self.applies = self.stack.enter_context(Applies(self.file, self.folder / "apply.log"))
+        self.shots = self.stack.enter_context(Shots(self.file, logins, self.folder / "snapshot.log", compare.ORDERS))
+        self.stack.enter_context(self.peaks)
         for at, (name, servers) in enumerate(self.servers.items()):
-            capture = self._stack.enter_context(Capture(nursery, self.folder, logins, source=name))
+            capture = self.stack.enter_context(Capture(nursery, self.folder, logins, source=name))
             shop = Shop(servers.primary, at, name, self.seed)
             self.places[name] = Place(self.folder, servers, shop, capture)
         for place in self.places.values():
@@ -99,8 +88,8 @@ class ShardWorld:
         self.compare()
         self._whole_at = known_cuts(self.lake)[-1]
         for place in self.places.values():
-            self._stack.enter_context(place.shop)
-            self._stack.enter_context(place.turns)
+            self.stack.enter_context(place.shop)
+            self.stack.enter_context(place.turns)
 
     def write_file(self) -> None:
         """Without those that are taken out."""
