@@ -19,7 +19,7 @@ demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spar
 	@$(BIN)/tidegate demo $(DEMO)
 
 test: environment jars ## every test, with real servers, Spark and Airflow (ARGS="-k words")
-	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --reruns 1 -raR $(ARGS)
 
 test-quick: environment ## every test that starts no server, Spark or Airflow, with fewer random examples and cases: about a minute of CPU
 	@TIDEGATE_QUICK=1 $(BIN)/pytest -n 0 -m "not server and not spark and not airflow" $(ARGS)
